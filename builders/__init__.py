@@ -1,0 +1,1 @@
+"""Floor 1: from corpora to sentences to DGL graphs."""

@@ -1,0 +1,155 @@
+"""What readers produce and graph builders consume: a tokenised sentence, and a text that still has to be tokenised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from graphattn.exceptions import DataError
+
+Label = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A raw text, or a pair of them, with its label as it stands in the corpus.
+
+    Parameters
+    ----------
+    text : the text, not yet tokenised
+    second : the other text of a pair, or None
+    label : class name; a tuple of names when the corpus is multi-label; None when unknown
+    """
+
+    text: str
+    second: str | None = None
+    label: Label | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A tokenised sentence; the unit from which graphs are built.
+
+    Parameters
+    ----------
+    tokens : the units that attend: words or sub-words
+    word_ids : for each token the 0-based word it belongs to, without gaps and never decreasing;
+        None when each token is a word of its own
+    heads : for each *word* the 1-based word it depends on, 0 for a root, as in CoNLL-U
+    deprels : for each word the name of its dependency relation
+    label : class name, or a tuple of names when there may be several
+    tags : one tag for each word
+
+    Raises
+    ------
+    DataError
+        when the lengths disagree, a head is out of range, or the heads form a cycle
+
+    Examples
+    --------
+    >>> Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"]).num_words
+    2
+    >>> Sentence(["un", "known", "word"], word_ids=[0, 0, 1]).num_words
+    2
+    >>> Sentence(["a", "b"], heads=[2, 1])
+    Traceback (most recent call last):
+    ...
+    graphattn.exceptions.DataError: field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root.
+    """
+
+    tokens: tuple[str, ...]
+    word_ids: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    deprels: tuple[str, ...] | None = None
+    label: Label | None = None
+    tags: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "word_ids", "heads", "deprels", "tags"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, tuple):
+                object.__setattr__(self, name, tuple(value))
+        if self.word_ids is not None:
+            _check_word_ids(self.word_ids, len(self.tokens))
+        for name in ("heads", "deprels", "tags"):
+            value = getattr(self, name)
+            if value is not None and len(value) != self.num_words:
+                raise DataError(
+                    f"{len(value)} {name} for {self.num_words} words", field=name, hint="Give one for each word."
+                )
+        if self.heads is not None:
+            check_heads(self.heads, self.words)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def num_words(self) -> int:
+        """Number of words; equals the number of tokens when ``word_ids`` is None."""
+        if self.word_ids is None:
+            return len(self.tokens)
+        return self.word_ids[-1] + 1 if self.word_ids else 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, each the concatenation of its tokens."""
+        if self.word_ids is None:
+            return self.tokens
+        parts: list[list[str]] = [[] for _ in range(self.num_words)]
+        for token, word in zip(self.tokens, self.word_ids, strict=True):
+            parts[word].append(token)
+        return tuple("".join(part) for part in parts)
+
+    def with_tokens(self, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
+        """The same words cut into other tokens."""
+        return replace(self, tokens=tuple(tokens), word_ids=None if word_ids is None else tuple(word_ids))
+
+
+def _check_word_ids(word_ids: tuple[int, ...], num_tokens: int) -> None:
+    if len(word_ids) != num_tokens:
+        raise DataError(
+            f"{len(word_ids)} word_ids for {num_tokens} tokens", field="word_ids", hint="Give one for each token."
+        )
+    previous = -1
+    for position, word in enumerate(word_ids):
+        if word not in (previous, previous + 1) or word < 0:
+            raise DataError(
+                f"word_ids go from {previous} to {word} at token {position}",
+                field="word_ids",
+                hint="They start at 0 and grow by at most 1 from token to token.",
+            )
+        previous = word
+
+
+def check_heads(heads: Sequence[int], words: Sequence[str]) -> None:
+    """Refuse heads that are out of range or that never reach a root.
+
+    Raises
+    ------
+    DataError
+        naming the first word that is wrong
+    """
+    count = len(heads)
+    for word, head in enumerate(heads, start=1):
+        if not 0 <= head <= count:
+            raise DataError(
+                f"word {word} ({words[word - 1]!r}) has head {head}, the sentence has {count} words",
+                field="heads",
+                hint="Heads are 1-based word numbers, 0 for a root.",
+            )
+    reaches_root = [False] * (count + 1)
+    reaches_root[0] = True
+    for word in range(1, count + 1):
+        path = []
+        node = word
+        while not reaches_root[node]:
+            if len(path) > count:
+                raise DataError(
+                    f"heads form a cycle through word {node} ({words[node - 1]!r})",
+                    field="heads",
+                    hint="Each word must lead to a root.",
+                )
+            path.append(node)
+            node = heads[node - 1]
+        for seen in path:
+            reaches_root[seen] = True

@@ -1,0 +1,1 @@
+"""Floor 3: command line, demo, paper tables, benchmarks."""

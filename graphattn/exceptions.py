@@ -1,0 +1,77 @@
+"""Every error a user can cause, each a subclass of :class:`GraphAttnError`."""
+
+from __future__ import annotations
+
+import os
+
+
+class GraphAttnError(Exception):
+    """Base of all errors raised on purpose by GraphAttn; the command line prints it without a traceback."""
+
+
+class DataError(GraphAttnError):
+    """Something in a corpus or in a sentence is not as it must be.
+
+    Parameters
+    ----------
+    message : what was expected and what came, without a full stop
+    path : file the problem stands in
+    line : its 1-based line
+    field : column or field name
+    hint : the way out, a full sentence
+
+    Examples
+    --------
+    >>> print(DataError("no tag in column 4", path="train.conll", line=7, hint="Name the column with --tag-column."))
+    train.conll, line 7: no tag in column 4. Name the column with --tag-column.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+    ):
+        self.message, self.path, self.line, self.field, self.hint = message, path, line, field, hint
+        place = ", ".join(
+            part
+            for part in (
+                os.fspath(path) if path is not None else "",
+                f"line {line}" if line is not None else "",
+                f"field {field!r}" if field is not None else "",
+            )
+            if part
+        )
+        text = f"{place}: {message}" if place else message
+        super().__init__(f"{text}. {hint}" if hint else text)
+
+
+class GraphError(GraphAttnError):
+    """A graph lacks a relation, or tensors do not fit the graph."""
+
+
+class ConfigError(GraphAttnError):
+    """Options contradict each other or have impossible values; the message names the option and the way out."""
+
+
+class BackendError(GraphAttnError):
+    """The named backend does not exist or cannot run what was asked."""
+
+
+class DoubleBackwardError(GraphAttnError, RuntimeError):
+    """A second derivative through attention was asked for; attention has first-order gradients only."""
+
+
+class ModelDirectoryError(GraphAttnError):
+    """A model directory is missing, incomplete, corrupted, or of another format version."""
+
+
+class NotFittedError(GraphAttnError):
+    """An estimator was used before ``fit`` or ``load``."""
+
+
+class TrainingError(GraphAttnError):
+    """Training cannot go on (a loss that is not finite, say); the message says what to change."""

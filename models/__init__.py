@@ -1,0 +1,1 @@
+"""Floor 2: encoders, heads, training, estimators, saving."""
