@@ -1,1 +1,59 @@
-"""Backends of attend."""
+"""Ways to compute attention over the edges of one relation; each file is one backend with one function, ``attend``.
+
+A backend gets :class:`~graphattn.edges.Edges` and plain tensors and knows nothing of DGL graphs, layers or text.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol, cast
+
+from torch import Tensor
+
+from graphattn.edges import Edges
+from graphattn.exceptions import BackendError
+
+BACKENDS = {"dgl": "graphattn.backends.dgl_operators", "torch": "graphattn.backends.torch_segments"}
+"""Backend name -> module; ``auto`` chooses among them."""
+
+
+class Attend(Protocol):
+    """What every backend module offers under the name ``attend``."""
+
+    def __call__(
+        self,
+        edges: Edges,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        scale: float,
+        bias: Tensor | None,
+        dropout: float,
+        return_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Outputs (N_dst, H, D_v) and, when asked, weights (E, H); bias and weights stand in slot order."""
+
+
+def choose_backend(edges: Edges, query: Tensor) -> str:
+    """The backend that ``auto`` takes: ``dgl`` for float32 and float64 on a CPU, ``torch`` for all else.
+
+    DGL's wheels run on CPUs only; its operators are faster there than index and segment operations, but keep
+    whole (E, H) arrays, so that relations above a hundred million edges go to ``torch``, which works in chunks.
+    """
+    on_cpu = query.device.type == "cpu"
+    small = edges.num_edges * query.shape[1] <= 100_000_000
+    return "dgl" if on_cpu and small and query.element_size() >= 4 else "torch"
+
+
+def load_backend(name: str) -> Attend:
+    """The ``attend`` function of a backend.
+
+    Raises
+    ------
+    BackendError
+        for a name that is not in :data:`BACKENDS`
+    """
+    if name not in BACKENDS:
+        raise BackendError(f"backend {name!r} does not exist; choose one of: auto, {', '.join(BACKENDS)}")
+    return cast(Attend, import_module(BACKENDS[name]).attend)

@@ -1,0 +1,187 @@
+"""The operator: attention over the incoming edges of every node, per relation and per head."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from graphattn.backends import choose_backend, load_backend
+from graphattn.edges import Edges
+from graphattn.exceptions import ConfigError, DoubleBackwardError
+from graphattn.schema import CanonicalRelation
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+@overload
+def attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    bias: Tensor | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    bias: Tensor | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    bias: Tensor | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: bool,
+) -> Any: ...
+def attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = None,
+    scale: float | None = None,
+    bias: Tensor | None = None,
+    dropout: float = 0.0,
+    backend: str = "auto",
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""Attend along the edges of one relation (MS-Trans, Eq. 6, on any graph).
+
+    .. math:: out_i = \sum_{j \to i} softmax_j(scale \cdot q_i^T k_j + b_{ij}) \, v_j
+
+    Parameters
+    ----------
+    graph : a DGL graph, or the :class:`~graphattn.edges.Edges` taken out of one (saves taking them again)
+    query : (N_dst, H, D), one row for each destination node
+    key : (N_src, H, D), one row for each source node
+    value : (N_src, H, D_v)
+    etype : the relation, by name or as a canonical triple; may be left out when the graph has only one
+    scale : factor on the dot products, 1/sqrt(D) when None
+    bias : (E, H), added to the scores, in edge-id order
+    dropout : probability with which a weight is dropped; callers pass 0 outside training
+    backend : ``"dgl"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.choose_backend`)
+    return_weights : also return the softmax weights, before dropout
+
+    Returns
+    -------
+    (N_dst, H, D_v); zeros for a node without incoming edges. With ``return_weights`` a pair of that and the
+    weights (E, H) in edge-id order; they sum to one over each node's incoming edges.
+
+    Raises
+    ------
+    GraphError
+        when the relation is missing or shapes do not fit it
+    BackendError
+        when the backend is unknown or cannot run on the tensors' device
+    DoubleBackwardError
+        when a second derivative is taken
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([0, 0, 1]), num_sources=2)  # 0->0, 0->1, 1->1
+    >>> q = k = torch.zeros(2, 1, 4)
+    >>> attend(edges, q, k, torch.tensor([[[1.0]], [[3.0]]])).flatten()
+    tensor([1., 2.])
+    """
+    edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype)
+    edges.check(query, key, value, bias)
+    if not 0.0 <= dropout < 1.0:
+        raise ConfigError(f"dropout is {dropout}; it must be at least 0 and below 1")
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.shape[-1])
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias)):
+        query, key, value = (_first_order(tensor) for tensor in (query, key, value))
+        bias = None if bias is None else _first_order(bias)
+    if backend == "auto" and edges.is_identity:
+        out, weights = _attend_to_oneself(query, key, value, bias, dropout)
+    else:
+        name = choose_backend(edges, query) if backend == "auto" else backend
+        slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
+        out, weights = load_backend(name)(
+            edges, query, key, value, scale=scale, bias=slots, dropout=dropout, return_weights=return_weights
+        )
+    if not return_weights:
+        return out
+    assert weights is not None
+    if edges.edge_ids is not None:
+        weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
+    return out, weights
+
+
+def _attend_to_oneself(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float
+) -> tuple[Tensor, Tensor]:
+    """A softmax over one edge is one, whatever the score: the value passes through."""
+    weights = value.new_ones(value.shape[:2])
+    out = value * F.dropout(weights, dropout).unsqueeze(-1) if dropout else value
+    unused = [tensor for tensor in (query, key, bias) if tensor is not None and tensor.requires_grad]
+    return _WithUnused.apply(out, *unused) if unused else out, weights
+
+
+class _WithUnused(torch.autograd.Function):
+    """Passes the first tensor through; the others get zero gradients, as the full computation would give them."""
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, *unused: Tensor) -> Tensor:
+        ctx.shapes = [(tensor.shape, tensor.dtype, tensor.device) for tensor in unused]
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        zeros = (torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.shapes)
+        return (gradients[0], *zeros)
+
+
+class _FirstOrder(torch.autograd.Function):
+    """The identity, whose gradient cannot be differentiated again: DGL's second derivatives are silently wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        ctx.save_for_backward(tensor)
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return _Refuse.apply(gradients[0], *ctx.saved_tensors)
+
+
+class _Refuse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, tensor: Tensor) -> Tensor:
+        return gradient.view_as(gradient)  # ``tensor`` ties the gradient to what it was taken for
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        raise DoubleBackwardError("attention has first-order gradients only; do not differentiate its gradients again")
+
+
+def _first_order(tensor: Tensor) -> Tensor:
+    return _FirstOrder.apply(tensor) if tensor.requires_grad else tensor

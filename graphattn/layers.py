@@ -1,0 +1,140 @@
+"""Attention layers: projections around ``attend``, with every head bound to one relation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from graphattn.attention import attend
+from graphattn.edges import Edges
+from graphattn.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+class MultiScaleAttention(nn.Module):
+    r"""Multi-head self-attention in which each head sees one relation (MS-Trans, Eq. 9).
+
+    .. math:: [head_1; \ldots; head_{N'}] W_O, \quad head_i = attend(relation_i, H W_Q, H W_K, H W_V)
+
+    Parameters
+    ----------
+    in_feats : width of the input
+    head_feats : features of one head
+    heads : relation -> number of heads, in the order in which they are concatenated; zeros are allowed
+    out_feats : width of the output, ``in_feats`` when None
+    scale : factor on the dot products, 1/sqrt(head_feats) when None
+    attn_drop : dropout on the attention weights
+    bias : whether the four projections have a bias
+    backend : passed on to :func:`graphattn.attend`
+
+    Raises
+    ------
+    ConfigError
+        when there is no head at all
+
+    Examples
+    --------
+    >>> MultiScaleAttention(300, 30, {"window:1": 5, "window:3": 3, "dependency": 2})
+    MultiScaleAttention(300 -> 300, heads of 30: window:1 x5, window:3 x3, dependency x2)
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        head_feats: int,
+        heads: Mapping[str, int],
+        *,
+        out_feats: int | None = None,
+        scale: float | None = None,
+        attn_drop: float = 0.0,
+        bias: bool = True,
+        backend: str = "auto",
+    ):
+        super().__init__()
+        self.heads = {relation: count for relation, count in heads.items() if count}
+        self.num_heads = sum(self.heads.values())
+        if self.num_heads < 1 or min(self.heads.values()) < 0:
+            raise ConfigError(f"heads are {dict(heads)}; give at least one relation a positive number of heads")
+        self.in_feats, self.head_feats = in_feats, head_feats
+        self.scale = 1.0 / math.sqrt(head_feats) if scale is None else scale
+        self.attn_drop, self.backend = attn_drop, backend
+        width = self.num_heads * head_feats
+        self.project = nn.Linear(in_feats, 3 * width, bias=bias)
+        self.output = nn.Linear(width, in_feats if out_feats is None else out_feats, bias=bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew: Xavier uniform for each of W_Q, W_K, W_V, W_O; biases zero."""
+        for weight in (*self.project.weight.chunk(3), self.output.weight):
+            nn.init.xavier_uniform_(weight)
+        for linear in (self.project, self.output):
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def forward(
+        self,
+        graph: DGLGraph | Mapping[str, Edges],
+        inputs: Tensor,
+        *,
+        weights: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Let every node attend along the layer's relations.
+
+        Parameters
+        ----------
+        graph : a graph that has all the relations, or those already taken out of it by :func:`edges_of`
+        inputs : (N, in_feats)
+        weights : when given, filled with relation -> (E, heads of the relation), in edge-id order
+
+        Returns
+        -------
+        (N, out_feats)
+        """
+        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads)
+        projected = self.project(inputs).view(-1, 3, self.num_heads, self.head_feats)
+        if projected.dtype == torch.bfloat16:
+            projected = projected.float()  # scores and sums in float32 also under autocast
+        query, key, value = projected.unbind(1)  # (N, H, D)
+        outputs, first = [], 0
+        for relation, count in self.heads.items():
+            part = slice(first, first + count)
+            first += count
+            result = attend(
+                edges[relation],
+                query[:, part],
+                key[:, part],
+                value[:, part],
+                scale=self.scale,
+                dropout=self.attn_drop if self.training else 0.0,
+                backend=self.backend,
+                return_weights=weights is not None,
+            )
+            if weights is not None:
+                result, weights[relation] = result
+            outputs.append(result)
+        return self.output(torch.cat(outputs, dim=1).flatten(1))
+
+    def extra_repr(self) -> str:
+        """Widths and the heads of each relation."""
+        heads = ", ".join(f"{relation} x{count}" for relation, count in self.heads.items())
+        return f"{self.in_feats} -> {self.output.out_features}, heads of {self.head_feats}: {heads}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def edges_of(graph: DGLGraph, relations: Mapping[str, int] | list[str]) -> dict[str, Edges]:
+    """Take several relations out of a graph at once, to hand them to many layers.
+
+    Raises
+    ------
+    GraphError
+        when the graph lacks one of them
+    """
+    return {relation: Edges.of(graph, relation) for relation in relations}
