@@ -1,0 +1,104 @@
+"""Sentences to graphs: one builder, any choice of relations, one sentence or a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.relations import Dependency, Relation
+from graphattn.builders.sentence import Sentence
+from graphattn.exceptions import ConfigError
+from graphattn.graphs import make_graph
+from graphattn.schema import TOKEN, WORD
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+    from graphattn.builders.vocabulary import Vocabulary
+
+CLS_ID = 2
+
+
+class TextGraphBuilder:
+    """Builds a DGL graph from sentences, one edge type for each relation.
+
+    Token nodes carry ``position`` (place in the sentence), ``word`` (their word in the sentence) and, with a
+    vocabulary, ``id``.
+
+    Parameters
+    ----------
+    relations : which edges to make
+    cls : put a ``[CLS]`` token, at position 0, before each sentence
+    vocabulary : gives the tokens their ids; also lets raw texts and word lists stand for sentences
+
+    Raises
+    ------
+    ConfigError
+        when two relations have the same name and node types, or there is none
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder, Window, Sentence
+    >>> graph = TextGraphBuilder([Window(1), Window(3)]).build(Sentence(["time", "flies"]))
+    >>> graph.num_nodes(), graph.num_edges("window:3")
+    (3, 7)
+    """
+
+    def __init__(self, relations: Sequence[Relation], *, cls: bool = True, vocabulary: Vocabulary | None = None):
+        self.relations = tuple(part for relation in relations for part in relation.parts())
+        self.cls, self.vocabulary = cls, vocabulary
+        names = [relation.canonical for relation in self.relations]
+        if not names:
+            raise ConfigError("no relations given; a graph needs at least one, Window(3) for example")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ConfigError(f"relation {twice[1]!r} is given twice; each needs a name of its own")
+
+    def layout(self, sentences: Sequence[Sentence | str | Sequence[str]]) -> Layout:
+        """Flatten sentences into the columns that :meth:`graph` builds from; do it once for a corpus.
+
+        Raises
+        ------
+        DataError
+            when a relation needs heads and a sentence has none
+        """
+        arcs = next((relation for relation in self.relations if isinstance(relation, Dependency)), None)
+        needs_heads = any(relation.needs_heads for relation in self.relations)
+        features = None
+        if self.vocabulary is not None:
+            sentences, ids = self.vocabulary.encode_batch(sentences)
+            features = {"id": (ids, CLS_ID)}
+        deprel_id = (arcs or Dependency()).deprel_id if needs_heads else None
+        plain = [s if isinstance(s, Sentence) else Sentence(tuple(s)) for s in sentences]
+        return Layout.of(plain, with_cls=self.cls, deprel_id=deprel_id, features=features)
+
+    def graph(self, layout: Layout) -> DGLGraph:
+        """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences."""
+        nodes: dict[str, Ints] = {TOKEN: layout.lengths}
+        if any(WORD in (relation.source, relation.target) for relation in self.relations):
+            nodes[WORD] = layout.word_counts
+        features = {
+            "position": layout.positions.astype(np.int32),
+            "word": layout.word_ids.astype(np.int32),
+            **layout.features,
+        }
+        edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
+        return make_graph(edges, nodes, {TOKEN: features})
+
+    def batch(self, sentences: Sequence[Sentence | str | Sequence[str]]) -> DGLGraph:
+        """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge."""
+        return self.graph(self.layout(sentences))
+
+    def build(self, sentence: Sentence | str | Sequence[str]) -> DGLGraph:
+        """The graph of one sentence."""
+        return self.batch([sentence])
+
+    def num_edges(self, layout: Layout) -> Ints:
+        """(B,) edges of each sentence over all relations, for batches of bounded size."""
+        return np.sum([relation.num_edges(layout) for relation in self.relations], axis=0)
+
+    def __repr__(self) -> str:
+        return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"

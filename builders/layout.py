@@ -1,0 +1,180 @@
+"""A batch of sentences as flat columns, from which relations make their edges without a loop over sentences.
+
+Letters: B sentences, N tokens, W words; ``[CLS]`` is counted as a token and as a word of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.builders.sentence import Sentence
+from graphattn.exceptions import DataError
+
+Ints = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the tokens and words of a batch lie, and which word depends on which.
+
+    Parameters
+    ----------
+    lengths : (B,) tokens of each sentence
+    word_counts : (B,) words of each sentence
+    word_ids : (N,) word of each token, counted within its sentence
+    heads : (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
+    deprels : (W,) id of each word's dependency relation; None when not needed
+    features : per-token columns that become node features, name -> (N, ...)
+    """
+
+    lengths: Ints
+    word_counts: Ints
+    word_ids: Ints
+    heads: Ints | None = None
+    deprels: Ints | None = None
+    features: Mapping[str, npt.NDArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[Sentence],
+        *,
+        with_cls: bool,
+        deprel_id: Callable[[str], int] | None = None,
+        features: Mapping[str, tuple[Sequence[npt.NDArray], Any]] | None = None,
+    ) -> Layout:
+        """Flatten sentences into columns.
+
+        Parameters
+        ----------
+        sentences : what to flatten
+        with_cls : put a ``[CLS]`` token, a word of its own, before each sentence
+        deprel_id : name of a dependency relation -> id; None when dependencies are not needed
+        features : name -> (one array per sentence, value for ``[CLS]``)
+
+        Raises
+        ------
+        DataError
+            when dependencies are needed and a sentence has none
+        """
+        shift = int(with_cls)
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))
+        heads = deprels = None
+        if deprel_id is not None:
+            heads, deprels = _dependencies(sentences, words, shift, deprel_id)
+        columns = {}
+        for name, (arrays, cls_value) in (features or {}).items():
+            flat = np.concatenate(arrays) if arrays else np.empty(0, np.int32)
+            columns[name] = _prepend(flat, lengths, cls_value) if with_cls else flat
+        word_ids = _word_ids(sentences, lengths)
+        if with_cls:
+            word_ids = _prepend(word_ids + 1, lengths, 0)
+        return cls(lengths + shift, words + shift, word_ids, heads, deprels, columns)
+
+    def __len__(self) -> int:
+        return int(self.lengths.shape[0])
+
+    @property
+    def num_tokens(self) -> int:
+        """N."""
+        return int(self.word_ids.shape[0])
+
+    @cached_property
+    def token_starts(self) -> Ints:
+        """(B,) first token of each sentence."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @cached_property
+    def word_starts(self) -> Ints:
+        """(B,) first word of each sentence."""
+        return np.cumsum(self.word_counts) - self.word_counts
+
+    @cached_property
+    def sentence_of_token(self) -> Ints:
+        """(N,) sentence each token stands in."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def sentence_of_word(self) -> Ints:
+        """(W,) sentence each word stands in."""
+        return np.repeat(np.arange(len(self)), self.word_counts)
+
+    @cached_property
+    def positions(self) -> Ints:
+        """(N,) position of each token in its sentence."""
+        return np.arange(self.num_tokens) - np.repeat(self.token_starts, self.lengths)
+
+    @cached_property
+    def word_of_token(self) -> Ints:
+        """(N,) word of each token, counted over the batch."""
+        return self.word_ids + np.repeat(self.word_starts, self.lengths)
+
+    @cached_property
+    def word_bounds(self) -> tuple[Ints, Ints]:
+        """(W,) first token of each word and (W,) the token after its last."""
+        counts = np.bincount(self.word_of_token, minlength=int(self.word_counts.sum()))
+        ends = np.cumsum(counts)
+        return ends - counts, ends
+
+    def take(self, sentences: Sequence[int] | Ints) -> Layout:
+        """The layout of a choice of sentences, in the order given; a vectorised gather."""
+        chosen = np.asarray(sentences, dtype=np.int64)
+        tokens = _gather(self.token_starts, self.lengths, chosen)
+        words = _gather(self.word_starts, self.word_counts, chosen) if self.heads is not None else slice(0)
+        return Layout(
+            self.lengths[chosen],
+            self.word_counts[chosen],
+            self.word_ids[tokens],
+            None if self.heads is None else self.heads[words],
+            None if self.deprels is None else self.deprels[words],
+            {name: values[tokens] for name, values in self.features.items()},
+        )
+
+
+def _gather(starts: Ints, counts: Ints, chosen: Ints) -> Ints:
+    """Indices of the rows of the chosen runs, one run after the other."""
+    taken = counts[chosen]
+    begins = np.cumsum(taken) - taken
+    return np.arange(int(taken.sum())) + np.repeat(starts[chosen] - begins, taken)
+
+
+def _prepend(values: npt.NDArray, lengths: Ints, first: Any) -> npt.NDArray:
+    """Put one value before each run."""
+    return np.insert(values, np.cumsum(lengths) - lengths, first, axis=0)
+
+
+def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
+    total = int(lengths.sum())
+    if all(sentence.word_ids is None for sentence in sentences):
+        return np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    ids = (range(len(s)) if s.word_ids is None else s.word_ids for s in sentences)
+    return np.fromiter(chain.from_iterable(ids), np.int64, total)
+
+
+def _dependencies(
+    sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int]
+) -> tuple[Ints, Ints]:
+    for index, sentence in enumerate(sentences):
+        if sentence.heads is None and sentence.num_words:
+            start = " ".join(sentence.tokens[:5])
+            raise DataError(
+                f"sentence {index} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
+                field="heads",
+                hint="Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency().",
+            )
+    total = int(words.sum())
+    heads = np.fromiter(chain.from_iterable(s.heads or () for s in sentences), np.int64, total)
+    heads = np.where(heads == 0, -1, heads - 1 + shift)
+    names = chain.from_iterable(s.deprels if s.deprels is not None else ("",) * s.num_words for s in sentences)
+    labels = np.fromiter(map(deprel_id, names), np.int32, total)
+    if shift:
+        heads, labels = _prepend(heads, words, -1), _prepend(labels, words, 0)
+    return heads, labels

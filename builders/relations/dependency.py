@@ -1,0 +1,114 @@
+"""Relation ``dependency``: arcs of a dependency tree, in both directions, with self-loops (UMST, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.relations.base import Relation, edges_per_sentence
+from graphattn.builders.relations.membership import Membership
+from graphattn.exceptions import ConfigError
+from graphattn.graphs import RelationArrays
+from graphattn.schema import DEPENDENCY, TOKEN, WORD
+
+UNIVERSAL_RELATIONS = tuple(
+    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl "
+    "fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative "
+    "xcomp".split()
+)
+"""The 37 relations of Universal Dependencies v2; sub-types such as ``nsubj:pass`` count as their relation."""
+
+SELF, UNKNOWN = 0, 1
+"""Edge labels of self-loops and of relation names that are not in the list; the list's own start at 2."""
+
+TO_ITSELF, FROM_HEAD, FROM_DEPENDENT = 0, 1, 2
+"""Values of the edge feature ``direction``."""
+
+
+class Dependency(Relation):
+    """Undirected dependency arcs and self-loops, between words or between all tokens of the two words.
+
+    Edge features: ``label`` (0 for self-loops, 1 for unknown names, from 2 on the names in ``labels``) and
+    ``direction`` (0 self-loop, 1 the source is the head, 2 the source is the dependent).
+
+    Parameters
+    ----------
+    on : ``"word"`` (brings the relation ``in`` along) or ``"token"``
+    labels : names of dependency relations; those of Universal Dependencies by default
+
+    Raises
+    ------
+    ConfigError
+        when ``on`` is neither
+    """
+
+    name = DEPENDENCY
+    needs_heads = True
+
+    def __init__(self, on: str = WORD, *, labels: Sequence[str] = UNIVERSAL_RELATIONS):
+        if on not in (WORD, TOKEN):
+            raise ConfigError(f"Dependency(on={on!r}) is not possible; choose 'word' or 'token'")
+        self.source = self.target = on
+        self.labels = tuple(labels)
+        self._ids = {label: index for index, label in enumerate(self.labels, start=UNKNOWN + 1)}
+
+    def parts(self) -> tuple[Relation, ...]:
+        """Between words, membership comes along: word nodes are of no use without it."""
+        return (self,) if self.target == TOKEN else (self, Membership())
+
+    def deprel_id(self, name: str) -> int:
+        """Edge label of a dependency relation; a sub-type that is not listed counts as its relation.
+
+        Examples
+        --------
+        >>> Dependency().deprel_id("nsubj:pass") == Dependency().deprel_id("nsubj"), Dependency().deprel_id("?")
+        (True, 1)
+        """
+        label = self._ids.get(name)
+        return self._ids.get(name.partition(":")[0], UNKNOWN) if label is None else label
+
+    def edges(self, layout: Layout) -> RelationArrays:
+        """Arcs between words; for tokens each arc is written out between all tokens of its two words."""
+        indptr, sources, label, direction = _word_arcs(layout)
+        if self.target == TOKEN:
+            indptr, sources, arcs = _spread_over_tokens(layout, indptr, sources)
+            label, direction = label[arcs], direction[arcs]
+        data = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
+        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
+
+    def __repr__(self) -> str:
+        return f"Dependency(on={self.target!r})"
+
+
+def _word_arcs(layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
+    """CSC arrays over words, with label and direction of each edge."""
+    assert layout.heads is not None and layout.deprels is not None
+    words = np.arange(len(layout.heads))
+    dependents = words[layout.heads >= 0]
+    heads = (layout.heads + layout.word_starts[layout.sentence_of_word])[dependents]
+    names = layout.deprels[dependents]
+    source = np.concatenate([words, heads, dependents])
+    target = np.concatenate([words, dependents, heads])
+    label = np.concatenate([np.full(len(words), SELF), names, names])
+    direction = np.repeat([TO_ITSELF, FROM_HEAD, FROM_DEPENDENT], [len(words), len(heads), len(heads)])
+    order = np.argsort(target * max(len(words), 1) + source, kind="stable")
+    indptr = np.zeros(len(words) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(target, minlength=len(words)), out=indptr[1:])
+    return indptr, source[order], label[order], direction[order]
+
+
+def _spread_over_tokens(layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
+    """CSC arrays over tokens and, for each of their edges, the arc between words it comes from."""
+    first, stop = layout.word_bounds
+    words = layout.word_of_token
+    arcs_of_token = indptr[words + 1] - indptr[words]
+    begins = np.cumsum(arcs_of_token) - arcs_of_token
+    arcs = np.arange(int(arcs_of_token.sum())) + np.repeat(indptr[words] - begins, arcs_of_token)
+    sizes = (stop - first)[sources[arcs]]
+    run_begins = np.cumsum(sizes) - sizes
+    tokens = np.arange(int(sizes.sum())) + np.repeat(first[sources[arcs]] - run_begins, sizes)
+    edge_ends = np.concatenate([[0], np.cumsum(sizes)])
+    token_indptr = edge_ends[np.concatenate([[0], np.cumsum(arcs_of_token)])]
+    return token_indptr, tokens, np.repeat(arcs, sizes)
