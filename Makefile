@@ -1,0 +1,68 @@
+# The everyday commands. Each makes its own virtual environment on the first call and needs only Python and pip.
+
+# The first of these that fits is used; `make PYTHON=/path/to/python3.11 test` picks another.
+PYTHON ?= python3.11 python3.10 python3
+VENV ?= .venv
+# Test processes, each with one thread.
+WORKERS ?= 2
+# More arguments for the command behind a target: make demo ARGS='--text "not bad at all"'
+ARGS ?=
+
+BIN := $(VENV)/bin
+WHEEL := $(VENV)/wheel
+# Folders are listed with the files, so that a deleted module counts as a change.
+SOURCES := $(shell find graphattn builders models experiments -not -name '__pycache__' -not -name '*.pyc')
+
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed ## from a generated corpus to graphs, a classifier, a tagger and a picture
+	$(BIN)/graphattn demo $(ARGS)
+
+test: $(VENV)/.installed ## run the tests, the docstring examples and the pages of docs/ against the built wheel
+	GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest \
+	    -n $(WORKERS) --dist loadfile --doctest-modules --pyargs graphattn tests $(ARGS)
+
+# mypy looks into the working folder first and would find graphattn/ without the floors above it: leave the root.
+lint: $(VENV)/.installed ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	cd $(BIN) && ./mypy --config-file "$(CURDIR)/setup.cfg" --cache-dir "$(CURDIR)/.mypy_cache" -p graphattn
+
+bench: $(VENV)/.installed ## time the operator and the graph builders against their peers
+	$(BIN)/graphattn bench $(ARGS)
+
+docs: $(VENV)/.installed ## run every example of README.md and docs/
+	PYTHONSAFEPATH=1 $(BIN)/pytest tests/test_docs.py $(ARGS)
+
+clean: ## remove the virtual environment and everything built
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)/.python:
+	@for python in $(PYTHON); do \
+	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in [(3, 10), (3, 11)])' 2>/dev/null; \
+	    then "$$python" -m venv --clear $(VENV) && touch $@; exit; fi; \
+	done; \
+	echo "GraphAttn needs Python 3.10 or 3.11 with its venv module (DGL's wheels stop at 3.11) and found none under" \
+	    "the names '$(PYTHON)': name one with make PYTHON=/path/to/python3.11" >&2; exit 1
+
+# setuptools packs whatever an earlier build left in build/, deleted modules too.
+$(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOURCES)
+	rm -rf build $(WHEEL)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
+	@touch $@
+
+$(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
+	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
+	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
+	$(BIN)/python -m pip check
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.wheel $(VENV)/.dependencies
+	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall $(WHEEL)/*.whl
+	@touch $@
