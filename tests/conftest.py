@@ -3,24 +3,26 @@
 import os
 from pathlib import Path
 
-THREADS = os.environ.get("GRAPHATTN_TEST_THREADS", "1")
-
-# Before torch is imported, and for the processes that tests start: two pytest workers share two cores.
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, THREADS)
-os.environ.setdefault("MPLBACKEND", "Agg")
-# A test that starts `python -c` in the checkout gets the installed package, not the folder graphattn/ beside it.
-os.environ.setdefault("PYTHONSAFEPATH", "1")
-
 import pytest
-import torch
 from hypothesis import settings
-
-torch.set_num_threads(int(THREADS))
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_configure() -> None:
+    """Give each process, and each that a test starts, one thread, no display and the installed package."""
+    threads = os.environ.get("GRAPHATTN_TEST_THREADS", "1")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, threads)
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    # Else `python -c` in the checkout would import the folder graphattn/ that lies there.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
+
+    import torch  # reads the variables above when it is loaded
+
+    torch.set_num_threads(int(threads))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

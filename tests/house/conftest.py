@@ -1,7 +1,7 @@
 """The source files as the house tests see them: each module's dotted name, path and syntax tree."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,3 +93,15 @@ def modules() -> dict[str, Module]:
     found = {_dotted_name(path): Module(_dotted_name(path), path) for path in paths}
     assert "graphattn" in found, f"no sources under {ROOT}"
     return found
+
+
+@pytest.fixture
+def make_module(tmp_path: Path) -> Callable[[str, str], Module]:
+    """Write a module of the given dotted name and text, for the rules to judge."""
+
+    def make(name: str, text: str) -> Module:
+        path = tmp_path / f"{name.rpartition('.')[2]}.py"
+        path.write_text(text, encoding="utf-8")
+        return Module(name, path)
+
+    return make

@@ -3,6 +3,9 @@
 import networkx as nx
 
 FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graphattn.experiments": 3}
+# DGL is dormant upstream: one module imports it, these call it, all others go through them.
+DGL_IMPORTER = "graphattn.dgl_import"
+DGL_CALLERS = {"graphattn.backends.dgl_operators", "graphattn.graphs"}
 SHOP_WINDOW = "graphattn"  # its upper floors are strings for __getattr__, and imports for the type checker alone
 
 
@@ -61,3 +64,19 @@ def test_the_shop_window_names_upper_floors_for_the_type_checker_only(make_modul
     text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from graphattn.models import x\nelse:\n    pass\n"
     assert upward_imports({"graphattn": make_module("graphattn", text)}) == []
     assert upward_imports({"graphattn": make_module("graphattn", "from graphattn.models import x\n")})
+
+
+def test_one_module_imports_dgl(modules):
+    importers = {m.name for m in modules.values() for i in m.imports if i.target.split(".")[0] == "dgl"}
+    at_run_time = {
+        m.name for m in modules.values() for i in m.imports if i.target.split(".")[0] == "dgl" and not i.type_checking
+    }
+    assert at_run_time == {DGL_IMPORTER}
+    for name in importers - {DGL_IMPORTER}:
+        named = {i.target for i in modules[name].imports if i.target.split(".")[0] == "dgl"}
+        assert named == {"dgl.DGLGraph"}, f"{name} needs more of DGL than the graph's type"
+
+
+def test_few_modules_call_dgl(modules):
+    callers = {m.name for m in modules.values() if any(i.target.startswith(DGL_IMPORTER) for i in m.imports)}
+    assert callers == DGL_CALLERS

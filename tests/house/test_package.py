@@ -1,0 +1,121 @@
+"""What setup.cfg promises: every sub-package packed, every dependency declared, used and pinned, a quick import."""
+
+import configparser
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+# Declared though no module of ours imports them: DGL forgets the first three, Lightning's logger needs the last.
+DECLARED_FOR_OTHERS = {"packaging", "pandas", "psutil", "tensorboard"}
+# What the ground floor may import, so that `import graphattn` stays quick and attention runs with little.
+GROUND_FLOOR_NEEDS = {"dgl", "networkx", "numba", "numpy", "torch"}
+UPPER_FLOORS = {"graphattn.builders", "graphattn.models", "graphattn.experiments"}
+
+
+@pytest.fixture(scope="module")
+def config(root):
+    parser = configparser.ConfigParser()
+    parser.read(root / "setup.cfg", encoding="utf-8")
+    return parser
+
+
+@pytest.fixture(scope="module")
+def pins(root):
+    """The version each distribution is held to by constraints.txt."""
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"==[\w.]+", str(pin.specifier)) for pin in found)
+    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in found}
+
+
+@pytest.fixture(scope="module")
+def requirements(config):
+    """The requirements by extra; those of the package itself under the empty name."""
+    texts = {"": config["options"]["install_requires"], **config["options.extras_require"]}
+    return {extra: [Requirement(line) for line in text.strip().split("\n")] for extra, text in texts.items()}
+
+
+def foreign_imports(modules):
+    """Which packages of others are imported when the code runs, and where."""
+    return {
+        package: f"{module.name}:{found.line}"
+        for module in modules
+        for found in module.imports
+        for package in [found.target.split(".")[0]]
+        if not found.type_checking and package not in sys.stdlib_module_names | {"graphattn"}
+    }
+
+
+def test_every_folder_with_modules_is_a_listed_package(config, modules):
+    folders = {name if module.is_package else name.rpartition(".")[0] for name, module in modules.items()}
+    listed = config["options"]["packages"].split()
+    assert sorted(listed) == sorted(folders)
+    assert {name for name, module in modules.items() if module.is_package} == folders, "a folder lacks __init__.py"
+
+
+def test_package_folders_are_mapped(config, root):
+    mapped = dict(line.split(" = ") for line in config["options"]["package_dir"].strip().split("\n"))
+    assert mapped == {f"graphattn.{floor}": floor for floor in ("builders", "models", "experiments")}
+    assert all((root / folder).is_dir() for folder in mapped.values())
+
+
+def test_every_requirement_is_pinned_to_a_version_it_accepts(requirements, pins):
+    declared = [requirement for listed in requirements.values() for requirement in listed]
+    missing = [str(r) for r in declared if canonicalize_name(r.name) not in pins]
+    assert missing == [], "declared in setup.cfg without a pin in constraints.txt"
+    refused = [str(r) for r in declared if not r.specifier.contains(pins[canonicalize_name(r.name)])]
+    assert refused == [], "the pin in constraints.txt does not satisfy setup.cfg"
+
+
+def test_imports_and_requirements_agree(requirements, modules):
+    distributions = packages_distributions()
+    imported = foreign_imports(modules.values())
+    providers = {name: {canonicalize_name(d) for d in distributions.get(name, [name])} for name in imported}
+    declared = {canonicalize_name(r.name) for extra, listed in requirements.items() if extra != "dev" for r in listed}
+    undeclared = [f"{where} imports {name}" for name, where in imported.items() if not providers[name] & declared]
+    assert undeclared == [], "add its distribution to setup.cfg"
+    unused = declared - DECLARED_FOR_OTHERS - set().union(*providers.values())
+    assert unused == set(), "setup.cfg requires what no module imports"
+
+
+def test_the_ground_floor_needs_little(modules):
+    ground = [m for m in modules.values() if ".".join(m.name.split(".")[:2]) not in UPPER_FLOORS]
+    assert {name: at for name, at in foreign_imports(ground).items() if name not in GROUND_FLOOR_NEEDS} == {}
+
+
+@pytest.mark.parametrize("first", ["graphattn", "graphattn.attention"])
+def test_the_ground_floor_loads_nothing_of_the_upper_floors(first, requirements):
+    script = (
+        "import os; os.environ['DGLBACKEND'] = 'pytorch'\n"
+        "import sys, json, torch, dgl\n"
+        "before = set(sys.modules)\n"
+        f"import {first}\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(answer.stdout.splitlines()[-1]))
+    assert first in loaded
+    needed = {canonicalize_name(r.name) for r in requirements[""]}
+    late = {
+        name
+        for name, providers in packages_distributions().items()
+        if name not in GROUND_FLOOR_NEEDS and needed & {canonicalize_name(provider) for provider in providers}
+    }
+    assert loaded & (late | UPPER_FLOORS) == set()
+
+
+def test_importing_says_nothing():
+    answer = subprocess.run(
+        [sys.executable, "-W", "default", "-c", "import graphattn, graphattn.graphs"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout == ""
+    assert "DGL backend" not in answer.stderr

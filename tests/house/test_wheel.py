@@ -1,0 +1,101 @@
+"""The built wheel, alone in a clean environment, beside a project that has models/ and builders/ of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+IMPORT_EVERYTHING = """
+import builders, importlib, json, models, pkgutil, graphattn
+
+names = [found.name for found in pkgutil.walk_packages(graphattn.__path__, "graphattn.")]
+modules = [importlib.import_module(name) for name in names]
+files = {module.__name__: module.__file__ for module in [graphattn, models, builders, *modules]}
+print(json.dumps({"files": files, "theirs": [models.WHOSE, builders.WHOSE]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    named = os.environ.get("GRAPHATTN_WHEEL")
+    if not named:
+        pytest.skip("GRAPHATTN_WHEEL names no wheel; `make test` builds one")
+    return Path(named).resolve(strict=True)
+
+
+@pytest.fixture(scope="module")
+def clean_python(wheel, tmp_path_factory):
+    """The interpreter of a new environment with the wheel in it; its dependencies come from the one tests run in."""
+    home = tmp_path_factory.mktemp("clean")
+    venv.create(home, with_pip=False, symlinks=True)
+    python = home / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    (packages,) = (home / "lib").glob("python*/site-packages")
+    theirs = {str(Path(path).resolve()) for path in sys.path if path.endswith("site-packages")}
+    (packages / "dependencies.pth").write_text("\n".join(sorted(theirs)) + "\n", encoding="utf-8")
+    return python
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A user's project whose packages bear the names of our folders."""
+    for name in ("models", "builders"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("WHOSE = 'the user'\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def answer(clean_python, project):
+    # Python puts the folder of a script first on its path, as it does for the user's own scripts.
+    script = project / "import_everything.py"
+    script.write_text(IMPORT_EVERYTHING, encoding="utf-8")
+    done = subprocess.run(
+        [clean_python, script], cwd=project, capture_output=True, text=True, check=False, env=_environment()
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _environment():
+    return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONSAFEPATH"}}
+
+
+def test_every_module_comes_out_of_the_wheel(answer, clean_python, modules):
+    ours = {name: file for name, file in answer["files"].items() if name.split(".")[0] == "graphattn"}
+    assert set(ours) == set(modules)
+    assert all(Path(file).is_relative_to(clean_python.parents[1]) for file in ours.values())
+
+
+def test_the_users_packages_stay_theirs(answer, project):
+    assert answer["theirs"] == ["the user", "the user"]
+    assert {Path(answer["files"][name]).parent for name in ("models", "builders")} == {
+        project / "models",
+        project / "builders",
+    }
+
+
+def test_the_wheel_brings_nothing_else(clean_python):
+    (packages,) = (clean_python.parents[1] / "lib").glob("python*/site-packages")
+    brought = {path.name for path in packages.iterdir()} - {"dependencies.pth"}
+    assert "graphattn" in brought
+    assert {name for name in brought if not name.endswith(".dist-info")} == {"graphattn"}
+    assert (packages / "graphattn" / "py.typed").is_file()
+
+
+def test_the_command_answers(clean_python, project):
+    command = [clean_python.parent / "graphattn", "--help"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, env=_environment())
+    assert done.returncode == 0, done.stderr
+    assert "graphattn" in done.stdout
+
+
+def test_the_tests_run_against_an_installed_package(wheel, root):
+    import graphattn.builders
+
+    assert not Path(graphattn.builders.__file__).is_relative_to(root / "builders")
