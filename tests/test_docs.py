@@ -1,0 +1,196 @@
+"""Every example in README.md and docs/ runs as it stands there.
+
+The snippets of a page run in order, in one namespace and one empty folder, as a reader would work through it:
+``python`` blocks (with ``>>>``, their output is compared too) and ``console`` blocks that call ``$ graphattn``.
+Directly before a block, ``<!-- not run: reason -->`` leaves it out.
+"""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TIME_LIMIT = 300  # seconds for one console block
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<language>[\w-]*)[^`]*$")
+MARK = re.compile(r"^\s*<!--\s*not run(?P<reason>.*?)-->\s*$")
+LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; ``line`` is where its text starts."""
+
+    language: str
+    text: str
+    line: int
+    skipped: bool
+
+    @property
+    def commands(self) -> list[str]:
+        """The shell commands of a console block, continued lines joined."""
+        joined = re.sub(r"\\\n(?:> ?)?", " ", self.text)
+        return [line[2:] for line in joined.split("\n") if line.startswith("$ ")]
+
+    @property
+    def runs(self) -> bool:
+        calls_us = any(re.search(r"\bgraphattn ", command) for command in self.commands)
+        return not self.skipped and (self.language == "python" or (self.language == "console" and calls_us))
+
+
+def read_blocks(text: str) -> list[Block]:
+    """The fenced blocks of a Markdown text."""
+    blocks, mark, opening, start = [], None, None, 0
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        fence = FENCE.match(line)
+        if opening is not None:
+            if fence and not fence["language"] and len(fence["ticks"]) >= len(opening["ticks"]):
+                indent = len(opening["indent"])
+                body = "".join(f"{inner[indent:]}\n" for inner in lines[start:number])
+                blocks.append(Block(opening["language"], body, start + 1, mark is not None))
+                opening = mark = None
+        elif fence:
+            opening, start = fence, number + 1
+        elif found := MARK.match(line):
+            mark = found
+            assert re.match(r":\s*\w", mark["reason"]), f"line {number + 1}: a block left out needs a reason"
+        elif line.strip():
+            mark = None
+    assert opening is None, f"line {start}: the block is never closed"
+    return blocks
+
+
+def run_python(block: Block, page: Path, namespace: dict) -> None:
+    """Run a block so that a traceback names the page and the line on it."""
+    if block.text.lstrip().startswith(">>>"):
+        test = doctest.DocTestParser().get_doctest(block.text, namespace, page.name, str(page), block.line - 1)
+        options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        report: list[str] = []
+        doctest.DocTestRunner(optionflags=options).run(test, out=report.append, clear_globs=False)
+        if report:
+            pytest.fail("".join(report), pytrace=False)
+        namespace.update(test.globs)
+    else:
+        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
+
+
+def run_console(block: Block, page: Path) -> None:
+    """Run a block's commands with the installed ``graphattn`` first on the path."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    script = "\n".join(["set -euo pipefail", *block.commands])
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=False,
+    )
+    if done.returncode:
+        message = f"{page.name}:{block.line} exits with {done.returncode}\n{done.stdout}{done.stderr}"
+        pytest.fail(message, pytrace=False)
+
+
+def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
+    """Run a page's blocks in order; returns how many ran."""
+    # Registered, because dataclasses and typing look a class's module up by name.
+    module = types.ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(folder)
+    blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
+    for block in blocks:
+        if block.language == "python":
+            run_python(block, page, module.__dict__)
+        else:
+            run_console(block, page)
+    return len(blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_examples_run(page, monkeypatch, tmp_path):
+    run_page(page, monkeypatch, tmp_path)
+
+
+def test_the_pages_have_examples():
+    docs = [page for page in PAGES if page.parent != ROOT]
+    if not docs:
+        pytest.skip("docs/ has no pages yet")
+    assert any(block.runs for page in PAGES for block in read_blocks(page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_example_escapes(page):
+    """A block in another dialect would silently not run: write ``python``, or ``console`` with ``$`` and the command."""
+    escaped = [
+        f"{page.name}:{block.line} ({block.language or 'no language'})"
+        for block in read_blocks(page.read_text(encoding="utf-8"))
+        if not block.skipped and not block.runs
+        if block.language in {"py", "python3", "pycon"} or re.search(r"^(?:\$ )?graphattn ", block.text, re.MULTILINE)
+    ]
+    assert escaped == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    broken = [found["path"] for found in LINK.finditer(text) if not (page.parent / found["path"]).exists()]
+    assert broken == []
+
+
+@pytest.fixture
+def write_page(tmp_path):
+    def write(*blocks):
+        page = tmp_path / "page.md"
+        page.write_text("\n\n".join(blocks), encoding="utf-8")
+        return page
+
+    return write
+
+
+def test_blocks_share_names_and_a_folder(write_page, monkeypatch, tmp_path):
+    page = write_page(
+        "```python\nfrom pathlib import Path\nPath('a.txt').write_text('one')\n```",
+        "```console\n$ graphattn () { cat a.txt; }\n$ graphattn \\\n> > b.txt\none\n```",
+        "```python\n>>> Path('b.txt').read_text()\n'one'\n```",
+        "1. In a list:\n\n   ```python\n   assert Path('b.txt').exists()\n   ```",
+    )
+    assert run_page(page, monkeypatch, tmp_path) == 4
+
+
+def test_a_block_left_out_does_not_run(write_page, monkeypatch, tmp_path):
+    page = write_page("<!-- not run: needs a cluster -->\n```python\nraise RuntimeError\n```", "```text\nhello\n```")
+    assert run_page(page, monkeypatch, tmp_path) == 0
+
+
+def test_a_mark_reaches_one_block_only(write_page, monkeypatch, tmp_path):
+    page = write_page("<!-- not run: slow -->", "Words between.", "```python\nraise RuntimeError('ran')\n```")
+    with pytest.raises(RuntimeError, match=r"^ran$") as failure:
+        run_page(page, monkeypatch, tmp_path)
+    assert (failure.traceback[-1].path, failure.traceback[-1].lineno + 1) == (page, 6)
+
+
+def test_leaving_out_needs_a_reason():
+    with pytest.raises(AssertionError, match="line 1: a block left out needs a reason"):
+        read_blocks("<!-- not run -->\n```python\nx\n```")
+
+
+def test_a_wrong_output_fails(write_page, monkeypatch, tmp_path):
+    with pytest.raises(pytest.fail.Exception, match="Expected:\n    3\nGot:\n    2"):
+        run_page(write_page("```python\n>>> 1 + 1\n3\n```"), monkeypatch, tmp_path)
+
+
+def test_a_failing_command_fails(write_page, monkeypatch, tmp_path):
+    page = write_page("```console\n$ graphattn () { echo no such file >&2; return 2; }\n$ graphattn train\n```")
+    with pytest.raises(pytest.fail.Exception, match=r"page\.md:2 exits with 2\nno such file"):
+        run_page(page, monkeypatch, tmp_path)
