@@ -131,7 +131,7 @@ def test_the_pages_have_examples():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_example_escapes(page):
-    """A block in another dialect would silently not run: write ``python``, or ``console`` with ``$`` and the command."""
+    """A block in another dialect would never run: write ``python``, or ``console`` with ``$`` and the command."""
     escaped = [
         f"{page.name}:{block.line} ({block.language or 'no language'})"
         for block in read_blocks(page.read_text(encoding="utf-8"))
