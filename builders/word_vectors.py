@@ -1,0 +1,164 @@
+"""Pre-trained word vectors, and the embedding table they give a vocabulary."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
+from graphattn.builders.word_vector_files import VectorFile, read_through_cache
+from graphattn.exceptions import ConfigError, DataError
+
+_PADDING = SPECIAL_TOKENS.index("[PAD]")
+
+
+class WordVectors:
+    """Words and their vectors.
+
+    A word is looked up as it is, then in lower case.
+
+    Parameters
+    ----------
+    words : each word once
+    matrix : one row for each word (V, D)
+
+    Raises
+    ------
+    DataError
+        when words and rows do not fit, or there are none
+
+    Examples
+    --------
+    >>> vectors = WordVectors(["good", "bad"], np.array([[1.0, 0.0], [-1.0, 0.0]]))
+    >>> "Good" in vectors, vectors.dim
+    (True, 2)
+    >>> vectors.coverage({"good": 3, "ugly": 1})
+    (0.5, 0.75)
+    """
+
+    def __init__(self, words: Sequence[str], matrix: np.ndarray):
+        self.words = list(words)
+        self.matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+        if self.matrix.ndim != 2 or len(self.matrix) != len(self.words):
+            raise DataError(
+                f"{len(self.words)} words and a matrix of shape {self.matrix.shape}", hint="Give one row for each word."
+            )
+        if not self.matrix.size:
+            raise DataError("there is not a single word vector", hint="Give at least one.")
+        self._rows = {word: row for row, word in enumerate(self.words)}
+        if len(self._rows) < len(self.words):
+            raise DataError("a word has several vectors", hint="Keep one of them.")
+
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str], *, only: Collection[str] | None = None, limit: int | None = None
+    ) -> WordVectors:
+        """Read a text file of GloVe, word2vec or fastText, plain or as ``.gz``, ``.xz``, ``.bz2``.
+
+        Where the environment variable ``GRAPHATTN_CACHE`` names a folder, a parsed copy is kept there and the
+        next reading takes a fraction of the time.
+
+        Parameters
+        ----------
+        path : the file; of a repeated word the first vector counts, and words may hold spaces
+        only : keep these words, and what they are in lower case
+        limit : read the first so many vectors of the file (the most frequent words, as a rule)
+
+        Raises
+        ------
+        DataError
+            when a line is not a word with its numbers, the file is binary or ends too early, or holds none of
+            the words in ``only``
+        ConfigError
+            when ``limit`` is below 1
+        """
+        if limit is not None and limit < 1:
+            raise ConfigError(f"limit is {limit}. Read at least 1 vector, or leave it out to read all.")
+        wanted = None if only is None else {*only, *(word.lower() for word in only)}
+        whole = read_through_cache(path) if limit is None else None
+        if whole is None:
+            words, matrix = VectorFile(path, _everything if wanted is None else wanted.__contains__, limit).read()
+        elif wanted is None:
+            words, matrix = whole
+        else:
+            rows = [row for row, word in enumerate(whole[0]) if word in wanted]
+            words, matrix = [whole[0][row] for row in rows], whole[1][rows]
+        if not words:
+            raise DataError(
+                "none of the vectors is for a word that is asked for" if only is not None else "holds no vectors",
+                path=path,
+                hint="Check that language and spelling of corpus and vectors agree.",
+            )
+        return cls(words, matrix)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector, D."""
+        return int(self.matrix.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._row(word) is not None
+
+    def __repr__(self) -> str:
+        return f"WordVectors({len(self)} words, {self.dim} dimensions)"
+
+    def coverage(self, counts: Mapping[str, int]) -> tuple[float, float]:
+        """The shares of types and of running tokens that have a vector.
+
+        Parameters
+        ----------
+        counts : how often each word stands in the corpus
+        """
+        known = [count for word, count in counts.items() if word in self]
+        return len(known) / max(1, len(counts)), sum(known) / max(1, sum(counts.values()))
+
+    def table(self, vocabulary: Vocabulary, *, seed: int) -> np.ndarray:
+        """The embedding table of a vocabulary, one row for each id.
+
+        Words without a vector, ``[UNK]`` and ``[CLS]`` among them, are drawn from a normal distribution with
+        the mean and the standard deviation that the vectors have in each dimension. What is drawn for a word
+        depends on the seed and the word alone. ``[PAD]`` is zero.
+
+        Parameters
+        ----------
+        vocabulary : gives the words in the order of their ids
+        seed : of the drawn vectors
+
+        Returns
+        -------
+        ``(len(vocabulary), D)``, float32
+
+        Examples
+        --------
+        >>> vectors = WordVectors(["good"], np.array([[1.0, 2.0]]))
+        >>> vectors.table(Vocabulary.train(["good"]), seed=1).tolist()
+        [[0.0, 0.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
+        """
+        mean, spread = self.matrix.mean(axis=0, dtype=np.float64), self.matrix.std(axis=0, dtype=np.float64)
+        words = vocabulary.words
+        table = np.empty((len(words), self.dim), dtype=np.float32)
+        for index, word in enumerate(words):
+            row = self._row(word)
+            table[index] = self.matrix[row] if row is not None else mean + spread * _drawn(seed, word, self.dim)
+        table[_PADDING] = 0
+        return table
+
+    def _row(self, word: str) -> int | None:
+        row = self._rows.get(word)
+        return self._rows.get(word.lower()) if row is None else row
+
+
+def _everything(word: str) -> bool:
+    return True
+
+
+def _drawn(seed: int, word: str, dim: int) -> np.ndarray:
+    digest = hashlib.blake2b(f"{seed} {word}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(dim)
