@@ -30,9 +30,12 @@ test: $(VENV)/.installed ## run the tests, the docstring examples and the pages 
 
 # mypy looks into the working folder first and would find graphattn/ without the floors above it: leave the root.
 lint: $(VENV)/.installed ## check style, format and types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	cd $(BIN) && ./mypy --config-file "$(CURDIR)/setup.cfg" --cache-dir "$(CURDIR)/.mypy_cache" -p graphattn
+	@status=0; set -x; \
+	$(BIN)/ruff check . || status=1; \
+	$(BIN)/ruff format --check . || status=1; \
+	cd $(BIN); \
+	./mypy --config-file "$(CURDIR)/setup.cfg" --cache-dir "$(CURDIR)/.mypy_cache" -p graphattn || status=1; \
+	{ set +x; } 2>/dev/null; exit $$status
 
 bench: $(VENV)/.installed ## time the operator and the graph builders against their peers
 	$(BIN)/graphattn bench $(ARGS)
