@@ -8,6 +8,8 @@ from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.relations import Complete, Dependency, Membership, Order, Relation, Window, WordGroup
 from graphattn.builders.sentence import Example, Sentence
+from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.word_vectors import WordVectors
 
 __all__ = [
     "BudgetBatches",
@@ -19,6 +21,8 @@ __all__ = [
     "Relation",
     "Sentence",
     "TextGraphBuilder",
+    "Vocabulary",
     "Window",
     "WordGroup",
+    "WordVectors",
 ]

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Relation
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import ConfigError
+from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.word_boundaries import Source
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.graphs import make_graph
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
-    from graphattn.builders.vocabulary import Vocabulary
-
 CLS_ID = 2
+TokenFeature = tuple[Sequence[npt.NDArray], Any]
 
 
 class TextGraphBuilder:
@@ -57,23 +59,32 @@ class TextGraphBuilder:
         if twice:
             raise ConfigError(f"relation {twice[1]!r} is given twice; each needs a name of its own")
 
-    def layout(self, sentences: Sequence[Sentence | str | Sequence[str]]) -> Layout:
+    def layout(self, sentences: Sequence[Source], *, features: Mapping[str, TokenFeature] | None = None) -> Layout:
         """Flatten sentences into the columns that :meth:`graph` builds from; do it once for a corpus.
+
+        Parameters
+        ----------
+        sentences : sentences or word lists; with a vocabulary also raw texts
+        features : more node features of tokens, name -> (one array per sentence, value for ``[CLS]``)
 
         Raises
         ------
         DataError
-            when a relation needs heads and a sentence has none
+            when a relation needs heads and a sentence has none, or a raw text comes without a vocabulary
         """
-        arcs = next((relation for relation in self.relations if isinstance(relation, Dependency)), None)
-        needs_heads = any(relation.needs_heads for relation in self.relations)
-        features = None
+        columns = dict(features or {})
         if self.vocabulary is not None:
-            sentences, ids = self.vocabulary.encode_batch(sentences)
-            features = {"id": (ids, CLS_ID)}
-        deprel_id = (arcs or Dependency()).deprel_id if needs_heads else None
-        plain = [s if isinstance(s, Sentence) else Sentence(tuple(s)) for s in sentences]
-        return Layout.of(plain, with_cls=self.cls, deprel_id=deprel_id, features=features)
+            plain, ids = self.vocabulary.encode_batch(sentences)
+            columns["id"] = (ids, CLS_ID)
+        else:
+            plain = [_as_sentence(sentence) for sentence in sentences]
+        return Layout.of(plain, with_cls=self.cls, deprel_id=self._deprel_id(), features=columns)
+
+    def _deprel_id(self) -> Callable[[str], int] | None:
+        if not any(relation.needs_heads for relation in self.relations):
+            return None
+        arcs = next((relation for relation in self.relations if isinstance(relation, Dependency)), Dependency())
+        return arcs.deprel_id
 
     def graph(self, layout: Layout) -> DGLGraph:
         """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences."""
@@ -88,11 +99,11 @@ class TextGraphBuilder:
         edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
         return make_graph(edges, nodes, {TOKEN: features})
 
-    def batch(self, sentences: Sequence[Sentence | str | Sequence[str]]) -> DGLGraph:
+    def batch(self, sentences: Sequence[Source]) -> DGLGraph:
         """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge."""
         return self.graph(self.layout(sentences))
 
-    def build(self, sentence: Sentence | str | Sequence[str]) -> DGLGraph:
+    def build(self, sentence: Source) -> DGLGraph:
         """The graph of one sentence."""
         return self.batch([sentence])
 
@@ -102,3 +113,12 @@ class TextGraphBuilder:
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
+
+
+def _as_sentence(source: Source) -> Sentence:
+    if isinstance(source, str):
+        raise DataError(
+            f"{source[:30]!r} is a raw text",
+            hint="Give TextGraphBuilder(vocabulary=...) to cut it into tokens, or give a list of words.",
+        )
+    return source if isinstance(source, Sentence) else Sentence(tuple(source))

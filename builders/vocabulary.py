@@ -68,7 +68,9 @@ class Vocabulary:
             )
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
-        self._whole_words = json.loads(self._tokenizer.to_str())["model"]["type"] == "WordLevel"
+        model = json.loads(self._tokenizer.to_str())["model"]
+        self._whole_words = model["type"] == "WordLevel"
+        self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # ids no text must yield
         self._splitter = WordSplitter(self._tokenizer)
         self._forget()
 
@@ -159,12 +161,22 @@ class Vocabulary:
         return self._tokenizer.to_str()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``tokenizer.json``; a kill on the way leaves an older file as it was."""
+        """Write ``tokenizer.json``; a kill on the way leaves an older file as it was.
+
+        Raises
+        ------
+        ModelDirectoryError
+            when the file cannot be written
+        """
         target = Path(path)
         beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             beside.write_text(self.to_json(), encoding="utf-8")
             os.replace(beside, target)
+        except OSError as error:
+            raise ModelDirectoryError(
+                f"{os.fspath(path)}: cannot be written ({error.strerror}). Check the folder and the space on the disk."
+            ) from error
         finally:
             beside.unlink(missing_ok=True)
 
@@ -239,8 +251,8 @@ class Vocabulary:
         return sentences, [self.ids(sentence.tokens) for sentence in sentences]
 
     def _forget(self) -> None:
-        self._token_ids = {**self._ids, **dict.fromkeys(SPECIAL_TOKENS, _UNKNOWN_ID)}
-        self._looked_up: dict[str, int] = dict.fromkeys(SPECIAL_TOKENS, _UNKNOWN_ID)
+        self._token_ids = {**self._ids, **dict.fromkeys(self._not_words, _UNKNOWN_ID)}
+        self._looked_up: dict[str, int] = dict.fromkeys(self._not_words, _UNKNOWN_ID)
         self._pieces: dict[str, tuple[str, ...]] = {UNKNOWN: (UNKNOWN,)}
 
     def _word_id(self, word: str) -> int:
@@ -277,5 +289,7 @@ class Vocabulary:
 
 def _rebuilt(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
     if isinstance(source, Sentence):
+        if source.word_ids is word_ids is None and source.tokens == tuple(tokens):
+            return source
         return source.with_tokens(tokens, word_ids)
     return Sentence(tuple(tokens), None if word_ids is None else tuple(word_ids))

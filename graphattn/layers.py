@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -96,7 +96,7 @@ class MultiScaleAttention(nn.Module):
         -------
         (N, out_feats)
         """
-        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads)
+        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
         projected = self.project(inputs).view(-1, 3, self.num_heads, self.head_feats)
         if projected.dtype == torch.bfloat16:
             projected = projected.float()  # scores and sums in float32 also under autocast
@@ -129,12 +129,20 @@ class MultiScaleAttention(nn.Module):
         return f"{type(self).__name__}({self.extra_repr()})"
 
 
-def edges_of(graph: DGLGraph, relations: Mapping[str, int] | list[str]) -> dict[str, Edges]:
+def edges_of(
+    graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu"
+) -> dict[str, Edges]:
     """Take several relations out of a graph at once, to hand them to many layers.
+
+    Parameters
+    ----------
+    graph : a graph that has the relations; it stays where it is
+    relations : their names
+    device : where the layers compute; the edges are copied there
 
     Raises
     ------
     GraphError
         when the graph lacks one of them
     """
-    return {relation: Edges.of(graph, relation) for relation in relations}
+    return {relation: Edges.of(graph, relation).to(device) for relation in relations}

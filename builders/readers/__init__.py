@@ -1,1 +1,24 @@
-"""Readers."""
+"""Corpora as lazy streams of examples and sentences, one file per format."""
+
+from graphattn.builders.readers.conll import read_conll
+from graphattn.builders.readers.conllu import read_conllu
+from graphattn.builders.readers.corpus import FORMATS, CorpusFormat, read_corpus
+from graphattn.builders.readers.detection import detect_format, guess_columns
+from graphattn.builders.readers.fasttext import read_fasttext
+from graphattn.builders.readers.labelled_lines import read_labelled_lines
+from graphattn.builders.readers.table import read_table
+from graphattn.builders.readers.word_tag import read_word_tag
+
+__all__ = [
+    "FORMATS",
+    "CorpusFormat",
+    "detect_format",
+    "guess_columns",
+    "read_conll",
+    "read_conllu",
+    "read_corpus",
+    "read_fasttext",
+    "read_labelled_lines",
+    "read_table",
+    "read_word_tag",
+]

@@ -1,1 +1,56 @@
-"""Encoders."""
+"""Encoders, one file each: a choice of relations and a layer. Heads, training and data do not belong here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.encoders.base import Encoder, EncoderOptions
+from graphattn.models.encoders.bilstm import BiLSTMEncoder, BiLSTMOptions
+from graphattn.models.encoders.ms_trans import MSTransEncoder, MSTransOptions
+from graphattn.models.encoders.transformer import TransformerEncoder, TransformerOptions
+
+ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
+    "ms-trans": (MSTransOptions, MSTransEncoder),
+    "transformer": (TransformerOptions, TransformerEncoder),
+    "bilstm": (BiLSTMOptions, BiLSTMEncoder),
+}
+"""Name -> its options and its module."""
+
+
+def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> EncoderOptions:
+    """Options from a name, from plain values with a ``name``, or as they are.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown name
+    """
+    if isinstance(encoder, EncoderOptions):
+        return encoder
+    values = {"name": encoder} if isinstance(encoder, str) else dict(encoder)
+    name = values.pop("name", None)
+    if name not in ENCODERS:
+        raise ConfigError(f"encoder {name!r} does not exist; choose one of: {', '.join(ENCODERS)}")
+    return ENCODERS[name][0].from_dict(values)
+
+
+def make_encoder(options: EncoderOptions) -> Encoder:
+    """The encoder that the options describe, with fresh weights."""
+    return ENCODERS[options.name][1](options)  # type: ignore[call-arg]
+
+
+__all__ = [
+    "ENCODERS",
+    "BiLSTMEncoder",
+    "BiLSTMOptions",
+    "Encoder",
+    "EncoderOptions",
+    "MSTransEncoder",
+    "MSTransOptions",
+    "TransformerEncoder",
+    "TransformerOptions",
+    "encoder_options",
+    "make_encoder",
+]

@@ -1,0 +1,165 @@
+"""Corpora as columns, and the batches that models take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.word_boundaries import Source
+from graphattn.models.characters import CharacterVocabulary, FormBatch, Forms
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a model takes.
+
+    Parameters
+    ----------
+    graph : B sentences; for pairs 2 B, all first texts before all second ones
+    size : B
+    forms : characters of the tokens, or None
+    targets : (B,) class ids, (B, C) zeros and ones, or (W,) tag ids; None when unknown
+    whole : number of targets in the batch of all processes together, by which losses are divided
+    """
+
+    graph: DGLGraph
+    size: int
+    forms: FormBatch | None = None
+    targets: Tensor | None = None
+    whole: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The part of a batch that one of several processes works on.
+
+    Parameters
+    ----------
+    sentences : numbers of the sentences in this part
+    whole : numbers of the sentences in the batch
+    processes : how many share it
+    """
+
+    sentences: list[int]
+    whole: list[int]
+    processes: int
+
+
+class Corpus(Dataset[Batch]):
+    """An encoded corpus; indexing it with sentence numbers gives a batch.
+
+    Parameters
+    ----------
+    builder : makes the graphs
+    layouts : one, or two for pairs
+    forms : characters of distinct tokens, or None
+    targets : one array with a row per sentence, or (flat tags, tags per sentence)
+    """
+
+    def __init__(
+        self,
+        builder: TextGraphBuilder,
+        layouts: Sequence[Layout],
+        *,
+        forms: Forms | None = None,
+        targets: npt.NDArray | tuple[npt.NDArray, Ints] | None = None,
+    ):
+        self.builder, self.layouts, self.forms, self.targets = builder, tuple(layouts), forms, targets
+
+    @classmethod
+    def encode(
+        cls,
+        builder: TextGraphBuilder,
+        texts: Sequence[Sequence[Source]],
+        *,
+        characters: CharacterVocabulary | None = None,
+        targets: npt.NDArray | tuple[npt.NDArray, Ints] | None = None,
+    ) -> Corpus:
+        """Turn texts into columns once, so that batches are gathers.
+
+        Parameters
+        ----------
+        builder : with a vocabulary
+        texts : one list of sources, or two of the same length for pairs
+        characters : when given, tokens get character features
+        targets : as for :class:`Corpus`
+        """
+        assert builder.vocabulary is not None
+        if characters is None:
+            return cls(builder, [builder.layout(column) for column in texts], targets=targets)
+        columns = [builder.vocabulary.sentences(column) for column in texts]
+        forms, numbers = characters.forms([sentence.tokens for column in columns for sentence in column])
+        layouts, first = [], 0
+        for column in columns:
+            own = numbers[first : first + len(column)]
+            first += len(column)
+            layouts.append(builder.layout(column, features={"form": (own, 0)}))
+        return cls(builder, layouts, forms=forms, targets=targets)
+
+    def __len__(self) -> int:
+        return len(self.layouts[0])
+
+    @property
+    def lengths(self) -> Ints:
+        """(S,) tokens of each sentence or pair."""
+        return np.sum([layout.lengths for layout in self.layouts], axis=0)
+
+    def num_edges(self) -> Ints:
+        """(S,) edges of each sentence or pair."""
+        return np.sum([self.builder.num_edges(layout) for layout in self.layouts], axis=0)
+
+    def __getitem__(self, choice: Sequence[int] | Share) -> Batch:
+        share = choice if isinstance(choice, Share) else Share(list(choice), list(choice), 1)
+        layout = joined([layout.take(share.sentences) for layout in self.layouts])
+        forms = None if self.forms is None else self.forms.take(layout.features["form"])
+        whole = self._count_targets(share.whole) / share.processes
+        return Batch(
+            self.builder.graph(layout), len(share.sentences), forms, self._targets(share.sentences), max(whole, 1e-9)
+        )
+
+    def _targets(self, sentences: list[int]) -> Tensor | None:
+        if self.targets is None:
+            return None
+        if not isinstance(self.targets, tuple):
+            return torch.from_numpy(self.targets[sentences])
+        flat, counts = self.targets
+        starts = (np.cumsum(counts) - counts)[sentences]
+        taken = counts[sentences]
+        shift = np.repeat(starts - (np.cumsum(taken) - taken), taken)
+        return torch.from_numpy(flat[np.arange(int(taken.sum())) + shift])
+
+    def _count_targets(self, sentences: list[int]) -> float:
+        if isinstance(self.targets, tuple):
+            return float(self.targets[1][sentences].sum())
+        return float(len(sentences))
+
+
+def joined(layouts: Sequence[Layout]) -> Layout:
+    """Several layouts as one, one after the other."""
+    if len(layouts) == 1:
+        return layouts[0]
+
+    def together(name: str) -> npt.NDArray:
+        return np.concatenate([getattr(layout, name) for layout in layouts])
+
+    has_heads = all(layout.heads is not None for layout in layouts)
+    return Layout(
+        together("lengths"),
+        together("word_counts"),
+        together("word_ids"),
+        together("heads") if has_heads else None,
+        together("deprels") if has_heads else None,
+        {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
+    )

@@ -1,0 +1,107 @@
+"""The plain Transformer encoder (Vaswani et al. 2017): every head on the relation ``all``, positions added."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.builders.relations import Complete, Relation
+from graphattn.exceptions import ConfigError
+from graphattn.layers import MultiScaleAttention, edges_of
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.options import at_least, option, share
+from graphattn.schema import ALL, TOKEN
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+@dataclass
+class TransformerOptions(EncoderOptions):
+    """Options of the plain Transformer."""
+
+    name = "transformer"
+
+    heads: int = option(10, "heads of each layer")
+    ffn: int = option(1200, "width of the feed-forward part")
+    attn_drop: float = option(0.0, "dropout on attention weights")
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "heads", "ffn")
+        share(self, "attn_drop")
+        if self.hidden % self.heads:
+            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+
+
+class TransformerLayer(nn.Module):
+    """Attention and feed-forward part, each with residual and post-norm (MS-Trans paper, Eq. 4-5)."""
+
+    def __init__(self, options: TransformerOptions):
+        super().__init__()
+        hidden = options.hidden
+        self.attention = MultiScaleAttention(
+            hidden, hidden // options.heads, {ALL: options.heads}, attn_drop=options.attn_drop
+        )
+        self.widen, self.narrow = nn.Linear(hidden, options.ffn), nn.Linear(options.ffn, hidden)
+        self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.dropout = nn.Dropout(options.dropout)
+
+    def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        tokens = self.attention_norm(tokens + self.dropout(self.attention(edges, tokens, weights=weights)))
+        return self.ffn_norm(tokens + self.dropout(self.narrow(self.dropout(F.relu(self.widen(tokens))))))
+
+
+class TransformerEncoder(Encoder):
+    """A stack of layers over complete graphs, with sinusoidal positions."""
+
+    def __init__(self, options: TransformerOptions):
+        super().__init__()
+        options.check()
+        self.options, self.width = options, options.hidden
+        self.layers = nn.ModuleList(TransformerLayer(options) for _ in range(options.layers))
+
+    def relations(self) -> list[Relation]:
+        """The complete graph."""
+        return [Complete()]
+
+    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        edges = edges_of(graph, [ALL], tokens.device)
+        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        for layer in self.layers:
+            seen: LayerWeights | None = None if weights is None else {}
+            tokens = layer(edges, tokens, seen)
+            if weights is not None and seen is not None:
+                weights.append(seen)
+        return tokens
+
+
+def sinusoids(positions: Tensor, width: int) -> Tensor:
+    """Position vectors: sines in the even columns, cosines in the odd ones (Vaswani et al. 2017, section 3.5).
+
+    Parameters
+    ----------
+    positions : (N,)
+    width : number of columns
+
+    Returns
+    -------
+    (N, width)
+
+    Examples
+    --------
+    >>> sinusoids(torch.tensor([0]), 4)
+    tensor([[0., 1., 0., 1.]])
+    """
+    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
+    angles = positions.unsqueeze(1) * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]

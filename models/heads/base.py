@@ -1,0 +1,35 @@
+"""What a head is: token vectors to scores, scores to a loss, probabilities and decisions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+class Head(nn.Module):
+    """Base of all heads; an item is what gets one decision: a sentence, a pair, or a word."""
+
+    @abstractmethod
+    def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+        """(N, F) token vectors -> (items, classes) scores."""
+
+    @abstractmethod
+    def loss(self, scores: Tensor, targets: Tensor, graph: DGLGraph) -> Tensor:
+        """Sum of the items' losses, a scalar."""
+
+    @abstractmethod
+    def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+        """(items, classes)."""
+
+    @abstractmethod
+    def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+        """(items,) class ids, or (items, classes) zeros and ones where there may be several."""
+
+    def items(self, graph: DGLGraph) -> Tensor:
+        """(B,) items of each sentence or pair."""
+        raise NotImplementedError  # pragma: no cover

@@ -1,0 +1,107 @@
+"""Heads that classify a sentence, or a pair of sentences, from pooled token vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.graphs import lengths_of
+from graphattn.models.heads.base import Head
+from graphattn.models.options import HeadOptions
+from graphattn.models.pooling import pool, pooled_width
+from graphattn.schema import TOKEN
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+class ClassificationHead(Head):
+    """Pooling and a two-layer perceptron (MS-Trans, section 3.4).
+
+    Parameters
+    ----------
+    width : features of a token
+    classes : number of classes
+    options : pooling, hidden width, dropout
+    multilabel : a class is decided for itself, with a sigmoid
+    class_weights : (classes,) weights in the loss; None for all equal
+    label_smoothing : share of probability spread over all classes
+    """
+
+    def __init__(
+        self,
+        width: int,
+        classes: int,
+        options: HeadOptions,
+        *,
+        multilabel: bool = False,
+        class_weights: Tensor | None = None,
+        label_smoothing: float = 0.0,
+    ):
+        super().__init__()
+        self.options, self.multilabel, self.label_smoothing = options, multilabel, label_smoothing
+        self.register_buffer("class_weights", class_weights, persistent=False)
+        features = self.features(pooled_width(options.pooling, width))
+        hidden = options.head_hidden or width
+        self.perceptron = nn.Sequential(
+            nn.Dropout(options.head_dropout),
+            nn.Linear(features, hidden),
+            nn.ReLU(),
+            nn.Dropout(options.head_dropout),
+            nn.Linear(hidden, classes),
+        )
+
+    def features(self, pooled: int) -> int:
+        """Features that go into the perceptron."""
+        return pooled
+
+    def represent(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+        """(B, features): one vector for each item."""
+        return pool(tokens, lengths_of(graph, TOKEN), self.options.pooling)
+
+    def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+        """(N, F) -> (B, classes)."""
+        return self.perceptron(self.represent(tokens, graph)).float()
+
+    def loss(self, scores: Tensor, targets: Tensor, graph: DGLGraph) -> Tensor:
+        """Cross-entropy, summed; binary and averaged over the classes where there may be several."""
+        weights = self.class_weights
+        if self.multilabel:
+            smooth = targets * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+            losses = F.binary_cross_entropy_with_logits(scores, smooth, pos_weight=weights, reduction="none")
+            return losses.mean(1).sum()
+        return F.cross_entropy(
+            scores, targets, weight=weights, reduction="sum", label_smoothing=self.label_smoothing
+        )
+
+    def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+        """Softmax, or a sigmoid per class."""
+        return scores.sigmoid() if self.multilabel else scores.softmax(1)
+
+    def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+        """The best class, or all above one half."""
+        return (scores > 0).long() if self.multilabel else scores.argmax(1)
+
+    def items(self, graph: DGLGraph) -> Tensor:
+        """One for each sentence."""
+        return torch.ones_like(lengths_of(graph, TOKEN))
+
+
+class PairHead(ClassificationHead):
+    """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3)."""
+
+    def features(self, pooled: int) -> int:
+        """Four vectors side by side."""
+        return 4 * pooled
+
+    def represent(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+        """(B, 4 F) from 2 B sentences, all first ones before all second ones."""
+        first, second = super().represent(tokens, graph).chunk(2)
+        return torch.cat([first, second, (first - second).abs(), first - second], dim=1)
+
+    def items(self, graph: DGLGraph) -> Tensor:
+        """One for each pair."""
+        return super().items(graph).chunk(2)[0]

@@ -1,0 +1,171 @@
+"""Options as dataclasses: one definition serves constructors, scikit-learn's parameters, flags, YAML and model files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+
+from graphattn.exceptions import ConfigError
+
+OptionsT = TypeVar("OptionsT", bound="Options")
+
+
+def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None) -> Any:
+    """A dataclass field with the sentence that ``--help`` shows and the values it may take."""
+    metadata = {"help": help, "choices": choices}
+    if isinstance(default, (list, dict)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class Options(BaseEstimator):
+    """Base of all options; scikit-learn sees the fields as nested parameters (``training__epochs``)."""
+
+    def check(self) -> None:
+        """Refuse impossible values; called before options are used, since ``set_params`` may change them.
+
+        Raises
+        ------
+        ConfigError
+            naming the option and the way out
+        """
+        for item in fields(self):
+            choices = item.metadata.get("choices")
+            value = getattr(self, item.name)
+            if choices and value not in choices:
+                raise ConfigError(f"{item.name} is {value!r}; choose one of: {', '.join(map(str, choices))}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they are written to ``config.json``."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls: type[OptionsT], values: Mapping[str, Any]) -> OptionsT:
+        """Options from plain values.
+
+        Raises
+        ------
+        ConfigError
+            for a name that does not exist, with the names that do
+        """
+        known = {item.name for item in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ConfigError(f"{cls.__name__} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+
+
+def at_least(options: Options, minimum: float, *names: str) -> None:
+    """Refuse options below a minimum; None passes."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < minimum:
+            raise ConfigError(f"{name} is {value}; it must be at least {minimum}")
+
+
+def share(options: Options, *names: str) -> None:
+    """Refuse options that are no share, at least 0 and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if not 0 <= value < 1:
+            raise ConfigError(f"{name} is {value}; it must be at least 0 and below 1")
+
+
+@dataclass
+class InputOptions(Options):
+    """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
+
+    level: str = option("word", "what attends: words or sub-words", choices=("word", "bpe"))
+    split: str = option("words", "how raw text is cut: by rule or at white space", choices=("words", "whitespace"))
+    lowercase: bool = option(True, "ignore case in the vocabulary (character features still see it)")
+    min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector")
+    vocabulary_size: int | None = option(None, "largest number of vocabulary entries")
+    vectors: str | None = option(None, "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2)")
+    vectors_words: str = option(
+        "all", "which words with a vector enter the vocabulary", choices=("all", "corpus")
+    )
+    tune_vectors: bool = option(False, "train the word vectors too")
+    normalize_vectors: bool = option(True, "scale the vectors to unit variance per number")
+    embedding: int = option(300, "width of token embeddings when no vectors are given")
+    embedding_dropout: float = option(0.3, "dropout on token embeddings")
+    word_dropout: float = option(0.0, "share of tokens replaced by [UNK] in training")
+    characters: bool = option(False, "add character CNN and capitalisation features")
+    character_embedding: int = option(30, "width of character embeddings")
+    character_filters: int = option(50, "features the character CNN gives a token")
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "min_count", "vocabulary_size", "embedding", "character_embedding", "character_filters")
+        share(self, "embedding_dropout", "word_dropout")
+        if self.level == "bpe" and self.vectors:
+            raise ConfigError("word vectors fit whole words; drop --vectors or use --level word")
+
+
+@dataclass
+class TrainingOptions(Options):
+    """How a model is trained."""
+
+    epochs: int = option(20, "passes over the training set at most")
+    batch_size: int = option(32, "sentences in a batch at most (over all processes)")
+    max_tokens: int | None = option(None, "tokens in a batch at most")
+    max_edges: int | None = option(None, "edges in a batch at most")
+    optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
+    learning_rate: float = option(5e-4, "highest learning rate")
+    weight_decay: float = option(5e-5, "weight decay, never on biases and norms")
+    schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant"))
+    warmup: float = option(0.1, "share of the steps in which the learning rate rises")
+    clip: float | None = option(5.0, "largest norm of the gradient")
+    label_smoothing: float = option(0.0, "share of probability spread over all classes")
+    accumulate: int = option(1, "batches whose gradients are summed before a step")
+    patience: int | None = option(None, "stop after this many epochs without a better dev metric")
+    metric: str | None = option(
+        None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
+    )
+    dev_fraction: float = option(0.1, "share of the training set held out as dev set when none is given")
+    precision: str = option("32", "number format of matrix products", choices=("32", "bf16"))
+    seed: int = option(0, "makes a run repeat bit for bit on one machine")
+    accelerator: str = option("auto", "device kind, as Lightning names it (cpu, cuda, auto)")
+    devices: int = option(1, "devices, or processes on a CPU")
+    nodes: int = option(1, "machines")
+    strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
+    run_dir: str | None = option(None, "folder for checkpoints and logs; a run there resumes")
+    resume: bool = option(True, "go on from the last checkpoint in run_dir, if there is one")
+    logs: bool = option(True, "write CSV and TensorBoard logs into run_dir")
+    progress: bool = option(True, "show a progress bar on a terminal")
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
+        at_least(self, 1, "devices", "nodes")
+        at_least(self, 0, "weight_decay", "seed")
+        share(self, "warmup", "label_smoothing", "dev_fraction")
+        if not 0 < self.learning_rate < float("inf"):
+            raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive, 5e-4 is usual")
+        if self.clip is not None and not self.clip > 0:
+            raise ConfigError(f"clip is {self.clip}; it must be positive, or none for no clipping")
+
+
+@dataclass
+class HeadOptions(Options):
+    """What stands on top of the encoder."""
+
+    pooling: str = option(
+        "cls+max",
+        "sentence vector: half the sum of [CLS] and the maximum, their concatenation, or one of them",
+        choices=("cls+max", "concat", "max", "mean", "cls"),
+    )
+    head_hidden: int | None = option(None, "width of the classifier's hidden layer (default: the encoder's)")
+    head_dropout: float = option(0.3, "dropout in front of the head's layers")
+    crf: bool = option(False, "score tag sequences with a conditional random field")
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "head_hidden")
+        share(self, "head_dropout")

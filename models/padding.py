@@ -1,0 +1,32 @@
+"""From flat tokens to padded rows and back, for the few parts that need rows (LSTM, CRF)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def prefix_mask(lengths: Tensor, longest: int | None = None) -> Tensor:
+    """(B, T) True where a row has an element; T is at least 1.
+
+    Examples
+    --------
+    >>> prefix_mask(torch.tensor([2, 0])).tolist()
+    [[True, True], [False, False]]
+    """
+    if longest is None:
+        longest = max(1, int(lengths.max())) if lengths.numel() else 1
+    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def pad(flat: Tensor, lengths: Tensor, value: float = 0) -> Tensor:
+    """(N, ...) -> (B, T, ...), filled up with ``value``."""
+    mask = prefix_mask(lengths)
+    rows = flat.new_full((*mask.shape, *flat.shape[1:]), value)
+    rows[mask] = flat
+    return rows
+
+
+def unpad(rows: Tensor, lengths: Tensor) -> Tensor:
+    """(B, T, ...) -> (N, ...); undoes :func:`pad`."""
+    return rows[prefix_mask(lengths, rows.shape[1])]

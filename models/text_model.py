@@ -1,0 +1,47 @@
+"""The model: input layer, encoder and head in a row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphattn.models.batches import Batch
+from graphattn.models.encoders import Encoder
+from graphattn.models.encoders.base import LayerWeights
+from graphattn.models.heads import Head
+from graphattn.models.token_embedding import TokenEmbedding
+from graphattn.schema import TOKEN
+
+
+class TextModel(nn.Module):
+    """Token ids on a graph -> token vectors -> encoder -> head.
+
+    Parameters
+    ----------
+    embedding, encoder, head : the three parts
+    """
+
+    def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
+        super().__init__()
+        self.embedding, self.encoder, self.head = embedding, encoder, head
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are; graphs stay on the CPU."""
+        return self.embedding.special.device
+
+    def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(N, width) vector of each token; ``weights`` gets the attention of each layer when given."""
+        ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
+        forms = None if batch.forms is None else batch.forms.to(self.device)
+        return self.encoder(batch.graph, self.embedding(ids, forms), weights=weights)
+
+    def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(items, classes) scores."""
+        return self.head(self.encode(batch, weights=weights), batch.graph)
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Sum of the items' losses divided by the whole batch's number of items, and the scores."""
+        assert batch.targets is not None
+        scores = self(batch)
+        return self.head.loss(scores, batch.targets.to(scores.device), batch.graph) / batch.whole, scores
