@@ -41,16 +41,17 @@ def clean_python(wheel, tmp_path_factory):
     return python
 
 
-@pytest.fixture
-def project(tmp_path):
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
     """A user's project whose packages bear the names of our folders."""
+    folder = tmp_path_factory.mktemp("project")
     for name in ("models", "builders"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("WHOSE = 'the user'\n", encoding="utf-8")
-    return tmp_path
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("WHOSE = 'the user'\n", encoding="utf-8")
+    return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def answer(clean_python, project):
     # Python puts the folder of a script first on its path, as it does for the user's own scripts.
     script = project / "import_everything.py"
