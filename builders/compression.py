@@ -1,0 +1,264 @@
+"""Open plain and compressed text lazily, line by line, with errors that name the file and the line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import BinaryIO, cast
+
+from graphattn.exceptions import DataError
+
+FilePath = str | os.PathLike[str]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WIDE_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_FIRST_BYTES = {
+    ".gz": re.compile(rb"\x1f\x8b"),
+    ".xz": re.compile(rb"\xfd7zXZ\x00"),
+    # A text may well begin with "BZh", so the mark of the first block (or of an empty archive's end) counts too.
+    ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+}
+_ARCHIVES: dict[str, Callable[[BinaryIO], object]] = {
+    ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
+    ".xz": lzma.LZMAFile,
+    ".bz2": bz2.BZ2File,
+}
+_ARCHIVE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+def is_standard_input(path: FilePath) -> bool:
+    """Whether ``path`` is ``"-"``, which stands for standard input."""
+    return os.fspath(path) == "-"
+
+
+def display_name(path: FilePath) -> str:
+    """What errors call this file.
+
+    Examples
+    --------
+    >>> display_name("-"), display_name("train.tsv")
+    ('standard input', 'train.tsv')
+    """
+    return "standard input" if is_standard_input(path) else os.fspath(path)
+
+
+def split_suffix(path: FilePath) -> tuple[str, str]:
+    """The extension of the text inside, and that of the compression around it, in lower case.
+
+    Examples
+    --------
+    >>> split_suffix("Train.TSV.xz"), split_suffix("train.tsv"), split_suffix("eng.gz")
+    (('.tsv', '.xz'), ('.tsv', ''), ('', '.gz'))
+    """
+    stem, last = os.path.splitext(os.path.basename(os.fspath(path)).lower())
+    if last not in _FIRST_BYTES:
+        return last, ""
+    return os.path.splitext(stem)[1], last
+
+
+class TextLines:
+    """The lines of an open text file, read as they are asked for.
+
+    Each line ends in one newline character, whether the file has ``\\n`` or ``\\r\\n``; only the last line of a
+    file may have none. Use it as a context manager, or call :meth:`close`.
+
+    Attributes
+    ----------
+    path : what errors call the file
+    line : 1-based number of the line read last, 0 before the first
+    """
+
+    def __init__(self, path: str, stream: io.BufferedReader, resources: ExitStack):
+        self.path = path
+        self.line = 0
+        self._stream = stream
+        self._resources = resources
+
+    def __iter__(self) -> TextLines:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            raw = self._stream.readline()
+        except _ARCHIVE_ERRORS as error:
+            raise _reading_error(error, self.path, self.line + 1) from error
+        if not raw:
+            raise StopIteration
+        self.line += 1
+        if b"\0" in raw:
+            raise _binary_error(self.path, self.line)
+        if self.line == 1:
+            raw = raw.removeprefix(_BYTE_ORDER_MARK)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _encoding_error(error, self.path, self.line) from error
+        return text[:-2] + "\n" if text.endswith("\r\n") else text
+
+    def __enter__(self) -> TextLines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        self._resources.close()
+
+
+def open_text(path: FilePath) -> TextLines:
+    """Open a UTF-8 text file, plain or compressed, without reading more than its first block.
+
+    The extension says how it is compressed (``.gz``, ``.xz``, ``.bz2``, or none) and the first bytes must agree.
+    Standard input has no extension: there the first bytes decide.
+
+    Parameters
+    ----------
+    path : a file, or ``"-"`` for standard input
+
+    Returns
+    -------
+    An iterator over the lines, in constant memory however long the file is.
+
+    Raises
+    ------
+    DataError
+        when the file is missing, a directory, empty, binary, not UTF-8, or a broken archive; what only shows
+        further down is raised by the line that cannot be read
+    """
+    name = display_name(path)
+    resources = ExitStack()
+    try:
+        if is_standard_input(path):
+            packed = _standard_input(resources)
+            compression = _compression_of(_peek(packed, name))
+        else:
+            packed = _open_file(path, resources)
+            compression = split_suffix(path)[1]
+            _check_compression(_peek(packed, name), compression, name)
+        stream = _decompress(packed, compression, resources)
+        _check_text(_peek(stream, name), name)
+    except BaseException:
+        resources.close()
+        raise
+    return TextLines(name, stream, resources)
+
+
+def numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their 1-based numbers, without their line ends.
+
+    Parameters
+    ----------
+    path : a file that :func:`open_text` opens, or ``"-"`` for standard input
+
+    Yields
+    ------
+    The number of a line and its text.
+    """
+    with open_text(path) as lines:
+        for line in lines:
+            yield lines.line, line.removesuffix("\n")
+
+
+def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
+    name = display_name(path)
+    try:
+        return resources.enter_context(open(path, "rb"))
+    except FileNotFoundError as error:
+        raise DataError("there is no such file", path=name, hint="Check the path.") from error
+    except IsADirectoryError as error:
+        raise DataError("is a directory, not a file", path=name, hint="Name a file inside it.") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(
+            f"cannot be opened ({reason})", path=name, hint="Check the path and its permissions."
+        ) from error
+
+
+def _standard_input(resources: ExitStack) -> io.BufferedReader:
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise DataError("is closed", path=display_name("-"), hint="Pipe a text into the command, or name a file.")
+    if not hasattr(stream, "peek"):
+        stream = io.BufferedReader(stream)
+        # Not closing but detaching: a wrapper that dies takes the caller's stream with it.
+        resources.callback(stream.detach)
+    return cast(io.BufferedReader, stream)
+
+
+def _decompress(packed: io.BufferedReader, compression: str, resources: ExitStack) -> io.BufferedReader:
+    if not compression:
+        return packed
+    archive = cast(io.RawIOBase, _ARCHIVES[compression](packed))
+    # The archives' own readline runs in Python; a buffer in front of them is several times faster.
+    return resources.enter_context(io.BufferedReader(archive, 1 << 16))
+
+
+def _peek(stream: io.BufferedReader, name: str) -> bytes:
+    try:
+        return stream.peek(1 << 13)
+    except _ARCHIVE_ERRORS as error:
+        raise _reading_error(error, name, None) from error
+
+
+def _compression_of(head: bytes) -> str:
+    return next((suffix for suffix, first in _FIRST_BYTES.items() if first.match(head)), "")
+
+
+def _check_compression(head: bytes, expected: str, name: str) -> None:
+    found = _compression_of(head)
+    if not head or found == expected:
+        return
+    if not found:
+        raise DataError(
+            f"is not a {expected} archive", path=name, hint=f"Take {expected} off its name, or compress it again."
+        )
+    raise DataError(f"is a {found} archive by its first bytes", path=name, hint=f"Let its name end in {found}.")
+
+
+def _check_text(head: bytes, name: str) -> None:
+    if not head:
+        raise DataError("is empty", path=name, hint="Give a file with at least one line.")
+    if head.startswith(_WIDE_BYTE_ORDER_MARKS):
+        raise DataError("is UTF-16, not UTF-8", path=name, hint="Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")
+    if b"\0" in head:
+        raise _binary_error(name, head[: head.index(b"\0")].count(b"\n") + 1)
+
+
+def _binary_error(name: str, line: int) -> DataError:
+    return DataError(
+        "holds a NUL byte, so it is binary",
+        path=name,
+        line=line,
+        hint="Give UTF-8 text, plain or compressed as .gz, .xz or .bz2.",
+    )
+
+
+def _encoding_error(error: UnicodeDecodeError, name: str, line: int) -> DataError:
+    return DataError(
+        f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8",
+        path=name,
+        line=line,
+        hint="Convert the file, from Latin-1 say: iconv -f LATIN1 -t UTF-8 OLD > NEW.",
+    )
+
+
+def _reading_error(error: BaseException, name: str, line: int | None) -> DataError:
+    if isinstance(error, EOFError):
+        problem = "the archive ends too early"
+    elif isinstance(error, OSError) and error.errno is not None:
+        return DataError(f"cannot be read ({error.strerror})", path=name, line=line, hint="Check the disk.")
+    else:
+        problem = f"the archive is damaged ({error})"
+    return DataError(problem, path=name, line=line, hint="Copy or download the file again.")

@@ -1,0 +1,157 @@
+"""Read a corpus in any of the formats, named or detected."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from graphattn.builders.compression import FilePath, display_name
+from graphattn.builders.readers.conll import read_conll
+from graphattn.builders.readers.conllu import read_conllu
+from graphattn.builders.readers.detection import detect_format, guess_columns, is_stream
+from graphattn.builders.readers.fasttext import read_fasttext
+from graphattn.builders.readers.labelled_lines import read_labelled_lines
+from graphattn.builders.readers.table import read_table
+from graphattn.builders.readers.word_tag import read_word_tag
+from graphattn.builders.sentence import Example, Sentence
+from graphattn.exceptions import ConfigError, DataError
+
+
+@dataclass(frozen=True)
+class CorpusFormat:
+    """A way to read a corpus.
+
+    Parameters
+    ----------
+    read : the reader; its first argument is the path, its keywords are the format's options
+    tasks : what its corpora can train
+    """
+
+    read: Callable[..., Iterator[Example | Sentence]]
+    tasks: frozenset[str]
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the reader's options."""
+        return frozenset(inspect.signature(self.read).parameters) - {"path", "format"}
+
+
+_TEXTS = frozenset({"classify", "pair"})
+_TAGGED = frozenset({"tag"})
+
+FORMATS: dict[str, CorpusFormat] = {
+    "csv": CorpusFormat(partial(read_table, format="csv"), _TEXTS),
+    "tsv": CorpusFormat(partial(read_table, format="tsv"), _TEXTS),
+    "jsonl": CorpusFormat(partial(read_table, format="jsonl"), _TEXTS),
+    "labelled": CorpusFormat(read_labelled_lines, _TEXTS),
+    "fasttext": CorpusFormat(read_fasttext, frozenset({"classify"})),
+    "conll": CorpusFormat(read_conll, _TAGGED),
+    "word/tag": CorpusFormat(read_word_tag, _TAGGED),
+    "conllu": CorpusFormat(read_conllu, _TAGGED),
+}
+
+_TASKS = ("classify", "pair", "tag")
+
+
+def read_corpus(
+    path: FilePath, *, format: str = "auto", task: str | None = None, **options: Any
+) -> Iterator[Example | Sentence]:
+    """Read the examples or sentences of a corpus, one at a time.
+
+    Parameters
+    ----------
+    path : the corpus, plain or compressed, or ``"-"`` for standard input, which needs a ``format``
+    format : a key of ``FORMATS``, or ``"auto"`` to tell it by the extension and the first lines as
+        :func:`~graphattn.builders.readers.detect_format` describes
+    task : ``"classify"``, ``"pair"`` or ``"tag"`` when it is known; only formats that serve it come into question
+    options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled)
+        or ``tag_column`` (conll); only formats that have them come into question, so pass those that matter. For
+        pairs ``second`` is ``"second"`` unless given; the ``columns`` of a labelled file are guessed unless given.
+
+    Returns
+    -------
+    An iterator over :class:`~graphattn.builders.sentence.Example` (csv, tsv, jsonl, labelled, fasttext) or
+    :class:`~graphattn.builders.sentence.Sentence` (conll, word/tag, conllu).
+
+    Raises
+    ------
+    ConfigError
+        when the format, the task or an option is unknown, or they do not go together
+    DataError
+        when the file cannot be read, its format cannot be told, or it holds no example
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("1\\ta fine film\\n0\\tdull\\n")
+    >>> [example.label for example in read_corpus(path)]
+    ['1', '0']
+    """
+    candidates = _formats_with(options) & _formats_for(task)
+    if format == "auto":
+        if not candidates:
+            raise ConfigError(
+                f"no format for task {task!r} has all of the options {_listed(options)}. Set format"
+                " and only its options."
+            )
+        headers = (options.get("text", "text"),)
+        format = detect_format(path, among=candidates, headers=headers, for_tagging=task == "tag")
+    elif format not in FORMATS:
+        raise ConfigError(f"there is no format {format!r}. Set format to one of {_listed(FORMATS)}, or 'auto'.")
+    elif format not in candidates:
+        raise _misfit(format, task, options)
+    return _at_least_one(
+        FORMATS[format].read(path, **_defaults(path, format, task, options), **options), display_name(path)
+    )
+
+
+def _formats_with(options: dict[str, Any]) -> set[str]:
+    return {name for name, entry in FORMATS.items() if entry.options.issuperset(options)}
+
+
+def _formats_for(task: str | None) -> set[str]:
+    if task is not None and task not in _TASKS:
+        raise ConfigError(f"there is no task {task!r}. Set task to one of {_listed(_TASKS)}, or None.")
+    return {name for name, entry in FORMATS.items() if task is None or task in entry.tasks}
+
+
+def _misfit(format: str, task: str | None, options: dict[str, Any]) -> ConfigError:
+    if format not in _formats_for(task):
+        return ConfigError(
+            f"format {format!r} does not serve task {task!r}. Set format to one of {_listed(_formats_for(task))}."
+        )
+    unknown = options.keys() - FORMATS[format].options
+    return ConfigError(
+        f"format {format!r} has no option {_listed(unknown)}. Its options are {_listed(FORMATS[format].options)}."
+    )
+
+
+def _defaults(path: FilePath, format: str, task: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Options that follow from the task or the file."""
+    if format == "labelled" and "columns" not in options:
+        if not is_stream(path):
+            return {"columns": guess_columns(path, pair=None if task is None else task == "pair")}
+        if task == "pair":
+            raise ConfigError(
+                f"the columns of {display_name(path)} cannot be guessed without using it up."
+                " Set columns to the order of 'label', 'text', 'second'."
+            )
+    if task == "pair" and format in ("csv", "tsv", "jsonl") and "second" not in options:
+        return {"second": "second"}
+    return {}
+
+
+def _at_least_one(items: Iterator[Example | Sentence], path: str) -> Iterator[Example | Sentence]:
+    first = next(iter(items), None)
+    if first is None:
+        raise DataError("holds no example", path=path, hint="Give a file with at least one.")
+    yield first
+    yield from items
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in sorted(names)) or "none"

@@ -1,0 +1,242 @@
+"""Tell the format of a corpus by its extension and its first lines."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from graphattn.builders.compression import FilePath, display_name, is_standard_input, numbered_lines, split_suffix
+from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.exceptions import ConfigError, DataError
+
+SAMPLE_LINES = 200
+
+_EXTENSIONS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu", ".conll": "conll"}
+_USUAL_HEADERS = frozenset(
+    "category class gold_label hypothesis label labels premise question review second sentence sentence1 sentence2 "
+    "sentiment target text text1 text2".split()
+)
+_HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
+_CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The first lines of a corpus, without the blank ones at its end.
+
+    Parameters
+    ----------
+    lines : at most ``SAMPLE_LINES`` lines, without their line ends
+    suffix : the extension under that of the compression
+    headers : column names asked for, the text's first
+    for_tagging : whether the corpus is known to hold tagged sentences
+    """
+
+    lines: tuple[str, ...]
+    suffix: str
+    headers: tuple[str, ...]
+    for_tagging: bool
+
+    @property
+    def filled(self) -> list[str]:
+        """The lines that are not blank."""
+        return [line for line in self.lines if line.strip()]
+
+    def tab_rows(self) -> list[list[str]]:
+        """The filled lines cut at tabs."""
+        return [line.split("\t") for line in self.filled]
+
+
+def detect_format(
+    path: FilePath, *, among: Collection[str], headers: Sequence[str] = ("text",), for_tagging: bool = False
+) -> str:
+    """Name the format of a corpus.
+
+    The extension under ``.gz``, ``.xz`` or ``.bz2`` decides for ``.csv``, ``.jsonl``, ``.ndjson``, ``.conllu`` and
+    ``.conll`` (unless a ``.conll`` file holds CoNLL-U). Every other file, ``.tsv`` included, is told by its first 200
+    lines; the first rule that fits decides:
+
+    =========  ======================================================================================
+    format     the first lines
+    =========  ======================================================================================
+    fasttext   each begins with ``__label__``
+    jsonl      the first begins with ``{``
+    conllu     the first that is no comment has ten columns and the id 1
+    tsv, csv   the first is a header: it names the text column (tsv: or has a usual name such as ``label``)
+    word/tag   each word of each line has the form ``word/TAG``
+    conll      equally many columns on each line, none with blanks, and blank lines between
+    labelled   equally many fields between tabs on each line, two or more, and no blank line
+    =========  ======================================================================================
+
+    Parameters
+    ----------
+    path : a file; not standard input, nor a pipe, which can be read only once
+    among : the formats that come into question
+    headers : names that columns of a table should have, the text's first
+    for_tagging : whether the corpus must hold tagged sentences; then CoNLL columns need no blank line in the sample
+
+    Raises
+    ------
+    ConfigError
+        when the file cannot be read twice
+    DataError
+        when no format fits; the message lists them
+    """
+    if len(among) == 1:
+        return next(iter(among))
+    sample = read_sample(path, among=among, headers=headers, for_tagging=for_tagging)
+    found = _by_extension(sample)
+    if found is None:
+        found = next((name for name, fits in _RULES.items() if name in among and fits(sample)), None)
+    if found is None or found not in among:
+        raise DataError(
+            f"is named as {found!r} is, which does not fit" if found else "has no format that the first lines tell",
+            path=path,
+            hint=f"Set format to one of {_listed(among)}.",
+        )
+    return found
+
+
+def is_stream(path: FilePath) -> bool:
+    """Whether this can be read only once: standard input, a pipe, a terminal."""
+    if is_standard_input(path):
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def read_sample(
+    path: FilePath, *, among: Collection[str], headers: Sequence[str] = ("text",), for_tagging: bool = False
+) -> Sample:
+    """The first lines of a file that can be read again.
+
+    Raises
+    ------
+    ConfigError
+        when it cannot, because it is standard input or a pipe
+    """
+    if is_stream(path):
+        raise ConfigError(
+            f"the format of {display_name(path)} cannot be told without using it up. Set format to one of {_listed(among)}."
+        )
+    lines = [line for _, line in islice(numbered_lines(path), SAMPLE_LINES)]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return Sample(tuple(lines), split_suffix(path)[0], tuple(headers), for_tagging)
+
+
+def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
+    """Which field of a table without a header is the label: the first or last, if it is one word that recurs.
+
+    Parameters
+    ----------
+    path : a file of two or three fields between tabs on each line
+    pair : whether it holds pairs of texts; None when that is not known, and three fields are then a pair
+
+    Returns
+    -------
+    What each field holds, as ``columns`` of :func:`~graphattn.builders.readers.read_labelled_lines`. Two fields of
+    one word each are a label and a text.
+
+    Raises
+    ------
+    DataError
+        when there are other numbers of fields, or no field or more than one can be the label
+    """
+    rows = read_sample(path, among=("labelled",)).tab_rows()
+    width = len(rows[0]) if rows else 0
+    texts = ("text", "second") if width == 3 else ("text",)
+    expected = {True: (3,), False: (2,), None: (2, 3)}[pair]
+    if width in expected:
+        first, last = (_may_be_labels([row[at] for row in rows]) for at in (0, -1))
+        if first and (width == 2 or not last):
+            return ("label", *texts)
+        if last and not first:
+            return (*texts, "label")
+    raise DataError(
+        f"its {width} field{'s' * (width != 1)} per line do not show which is the text and which the label",
+        path=path,
+        hint="Set columns to what each holds: 'label', 'text', 'second', or None to skip one.",
+    )
+
+
+def _by_extension(sample: Sample) -> str | None:
+    named = _EXTENSIONS.get(sample.suffix)
+    return "conllu" if named == "conll" and _is_conllu(sample) else named
+
+
+def _is_fasttext(sample: Sample) -> bool:
+    return bool(sample.filled) and all(line.lstrip().startswith("__label__") for line in sample.filled)
+
+
+def _is_json_lines(sample: Sample) -> bool:
+    return bool(sample.filled) and sample.filled[0].startswith("{")
+
+
+def _is_conllu(sample: Sample) -> bool:
+    rows = (row for row in sample.tab_rows() if not row[0].startswith("#"))
+    row = next(rows, [""])
+    return len(row) == 10 and _CONLLU_ID.fullmatch(row[0]) is not None
+
+
+def _has_tsv_header(sample: Sample) -> bool:
+    names = [name.strip() for name in sample.lines[0].split("\t")] if sample.lines else []
+    if len(names) < 2:
+        return sample.suffix == ".tsv" and names == [sample.headers[0]]
+    # A header with other names than those asked for must not pass for an example.
+    usual = any(name.lower() in _USUAL_HEADERS for name in names) and all(map(_HEADER_NAME.fullmatch, names))
+    return sample.headers[0] in names or usual
+
+
+def _has_csv_header(sample: Sample) -> bool:
+    names = [name.strip().strip('"') for name in sample.lines[0].split(",")] if sample.lines else []
+    return len(names) > 1 and sample.headers[0] in names
+
+
+def _is_word_tag(sample: Sample) -> bool:
+    pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
+    return bool(pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in pieces)
+
+
+def _is_conll(sample: Sample) -> bool:
+    rows = sample.tab_rows()
+    if all(len(row) == 1 for row in rows):
+        rows = [split_at_blanks(line) for line in sample.filled]
+    rows = [row for row in rows if row[0] != "-DOCSTART-"]
+    widths = {len(row) for row in rows}
+    separated = sample.for_tagging or len(sample.filled) < len(sample.lines)
+    return (
+        separated
+        and len(widths) == 1
+        and min(widths) > 1
+        and all(" " not in field for row in rows for field in (row[0], row[-1]))
+    )
+
+
+def _is_labelled(sample: Sample) -> bool:
+    widths = {len(row) for row in sample.tab_rows()}
+    return len(sample.filled) == len(sample.lines) and len(widths) == 1 and min(widths) > 1
+
+
+def _may_be_labels(fields: list[str]) -> bool:
+    """Whether each is one word; ten or more that never repeat are rather the numbers of the examples."""
+    repeats = len(set(fields)) < len(fields) or len(fields) < 10
+    return repeats and all(len(field.split()) == 1 for field in fields)
+
+
+def _listed(formats: Collection[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(formats))
+
+
+_RULES: dict[str, Callable[[Sample], bool]] = {
+    "fasttext": _is_fasttext,
+    "jsonl": _is_json_lines,
+    "conllu": _is_conllu,
+    "tsv": _has_tsv_header,
+    "csv": _has_csv_header,
+    "word/tag": _is_word_tag,
+    "conll": _is_conll,
+    "labelled": _is_labelled,
+}

@@ -1,0 +1,82 @@
+"""Read fastText's training format: a text with ``__label__`` words in front."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from graphattn.builders.compression import FilePath, open_text
+from graphattn.builders.readers.labels import distinct_labels
+from graphattn.builders.sentence import Example, Label
+from graphattn.exceptions import ConfigError, DataError
+
+
+def read_fasttext(
+    path: FilePath, *, multilabel: bool = False, prefix: str = "__label__", require_label: bool = True
+) -> Iterator[Example]:
+    """Read examples from lines such as ``__label__joy what a day``, one at a time.
+
+    As in fastText, a word that begins with the prefix is a label wherever it stands.
+
+    Parameters
+    ----------
+    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    multilabel : give each example a tuple of labels, empty when it has none
+    prefix : what a label begins with
+    require_label : refuse a line without a label when ``multilabel`` is False; otherwise its label is None
+
+    Returns
+    -------
+    An iterator over the lines as :class:`~graphattn.builders.sentence.Example`.
+
+    Raises
+    ------
+    ConfigError
+        when the prefix is empty or holds a blank
+    DataError
+        when a line has no label, a label without a name, or several where one is expected; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("__label__joy __label__love what a day\\n")
+    >>> list(read_fasttext(path, multilabel=True))
+    [Example(text='what a day', second=None, label=('joy', 'love'))]
+    """
+    if not prefix or re.search(r"\s", prefix):
+        raise ConfigError(f"prefix is {prefix!r}. Set it to the word that labels begin with, '__label__' say.")
+    return _read_lines(path, prefix, multilabel=multilabel, require_label=require_label)
+
+
+def _read_lines(path: FilePath, prefix: str, *, multilabel: bool, require_label: bool) -> Iterator[Example]:
+    marked = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
+    with open_text(path) as lines:
+        for line in lines:
+            labels = marked.findall(line)
+            if "" in labels:
+                raise DataError(
+                    f"{prefix!r} stands without a name",
+                    path=lines.path,
+                    line=lines.line,
+                    hint="Write the label after it.",
+                )
+            label: Label | None = distinct_labels(labels)
+            if not multilabel:
+                label = _single(labels, prefix, lines.path, lines.line, require_label=require_label)
+            yield Example(marked.sub("", line).strip(), label=label)
+
+
+def _single(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:
+    if len(labels) > 1:
+        raise DataError(
+            f"{len(labels)} labels where one is expected", path=path, line=line, hint="Set multilabel to True."
+        )
+    if not labels and require_label:
+        raise DataError(
+            f"no word begins with {prefix!r}",
+            path=path,
+            line=line,
+            hint="Add the label, or set require_label to False.",
+        )
+    return labels[0] if labels else None

@@ -1,0 +1,215 @@
+"""Read tables whose columns have names: CSV, TSV and JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from graphattn.builders.compression import FilePath, open_text, split_suffix
+from graphattn.builders.readers.labels import distinct_labels, parse_label
+from graphattn.builders.readers.rows import equal_rows, plain_rows, quoted_rows, refuse_blank_rows
+from graphattn.builders.sentence import Example, Label
+from graphattn.exceptions import ConfigError, DataError
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+
+class _Columns(NamedTuple):
+    text: str
+    second: str | None
+    label: str | None
+    label_separator: str | None
+
+    def roles(self) -> dict[str, str]:
+        """The columns that are wanted, by what they are wanted for."""
+        named = {"text": self.text, "second": self.second, "label": self.label}
+        return {role: name for role, name in named.items() if name is not None}
+
+
+def read_table(
+    path: FilePath,
+    *,
+    text: str = "text",
+    second: str | None = None,
+    label: str | None = "label",
+    format: str | None = None,
+    label_separator: str | None = None,
+    delimiter: str | None = None,
+    quoted: bool | None = None,
+) -> Iterator[Example]:
+    """Read examples from a table with named columns, one at a time.
+
+    Parameters
+    ----------
+    path : the table, plain or compressed, or ``"-"`` for standard input
+    text : name of the column that holds the text
+    second : name of the column that holds the other text of a pair
+    label : name of the column that holds the label; None reads texts alone
+    format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension
+    label_separator : what stands between several labels of one example; a JSON list needs none
+    delimiter : what stands between two fields, a comma (csv) or a tab (tsv) when None
+    quoted : whether double quotes may enclose a field; None means yes for csv and no for tsv, where NLP corpora
+        use the quote as an ordinary character
+
+    Returns
+    -------
+    An iterator over the rows as :class:`~graphattn.builders.sentence.Example`; numeric labels become their text.
+
+    Raises
+    ------
+    ConfigError
+        when the format is unknown or the delimiter is not one character
+    DataError
+        when a column is missing (the message lists those present), or a row is broken; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
+    >>> _ = path.write_text('sentence,class\\n"Good, very good",1\\n')
+    >>> list(read_table(path, text="sentence", label="class"))
+    [Example(text='Good, very good', second=None, label='1')]
+    """
+    kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
+    columns = _Columns(text, second, label, label_separator)
+    if kind == "jsonl":
+        return _read_json_lines(path, columns)
+    if kind not in _DELIMITERS:
+        raise ConfigError(
+            f"format is {format!r} and the extension of {path!s} names none. Set format to 'csv', 'tsv' or 'jsonl'."
+        )
+    if delimiter is not None and len(delimiter) != 1:
+        raise ConfigError(f"delimiter is {delimiter!r}. Set it to one character.")
+    return _read_delimited(
+        path, columns, delimiter or _DELIMITERS[kind], quoted=kind == "csv" if quoted is None else quoted
+    )
+
+
+def _read_delimited(path: FilePath, columns: _Columns, delimiter: str, *, quoted: bool) -> Iterator[Example]:
+    with open_text(path) as lines:
+        rows = quoted_rows(lines, delimiter) if quoted else plain_rows(lines, delimiter)
+        _, header = next(rows, (1, []))
+        names = [name.strip() for name in header]
+        place = _positions(names, columns, lines.path)
+        full = equal_rows(
+            rows,
+            len(names),
+            lines.path,
+            expected=f"the header names {len(names)}",
+            hint=f"A text that holds {'a tab' if delimiter == chr(9) else repr(delimiter)} must "
+            + ("stand in double quotes." if quoted else "not stand in this table."),
+        )
+        for line, row in full:
+            yield Example(
+                row[place["text"]],
+                row[place["second"]] if "second" in place else None,
+                parse_label(row[place["label"]], columns.label_separator, path=lines.path, line=line)
+                if "label" in place
+                else None,
+            )
+
+
+def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
+    for role, name in columns.roles().items():
+        if name not in names:
+            raise _missing_column(role, name, names, path, 1)
+        if names.count(name) > 1:
+            raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
+    return {role: names.index(name) for role, name in columns.roles().items()}
+
+
+def _missing_column(role: str, name: str, present: Sequence[str], path: str, line: int) -> DataError:
+    listed = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
+    unlabelled = ", or to None to read texts alone" if role == "label" else ""
+    headless = "; if the first line is no header, read the file as 'labelled'" if line == 1 else ""
+    return DataError(
+        f"there is no column {name!r}; the columns are {listed}",
+        path=path,
+        line=line,
+        hint=f"Set {role} to one of them{unlabelled}{headless}.",
+    )
+
+
+def _read_json_lines(path: FilePath, columns: _Columns) -> Iterator[Example]:
+    with open_text(path) as lines:
+        name = lines.path
+        for line, content in refuse_blank_rows(((lines.line, text.strip()) for text in lines), name):
+            record = _json_object(content, name, line)
+            for role, column in columns.roles().items():
+                if column not in record:
+                    raise _missing_column(role, column, list(record), name, line)
+            yield Example(
+                _json_text(record, columns.text, name, line),
+                None if columns.second is None else _json_text(record, columns.second, name, line),
+                None if columns.label is None else _json_label(record, columns, name, line),
+            )
+
+
+def _json_object(content: str, path: str, line: int) -> dict[str, Any]:
+    hint = "JSON Lines hold one object in braces on each line."
+    try:
+        record = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise DataError(f"broken JSON: {error.msg} at column {error.colno}", path=path, line=line, hint=hint) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"unreadable JSON: {error}", path=path, line=line, hint=hint) from error
+    if not isinstance(record, dict):
+        raise DataError(f"{_json_kind(record)} where an object was expected", path=path, line=line, hint=hint)
+    return record
+
+
+def _json_text(record: dict[str, Any], column: str, path: str, line: int) -> str:
+    value = record[column]
+    if not isinstance(value, str):
+        raise DataError(
+            f"{_json_kind(value)} where a string was expected",
+            path=path,
+            line=line,
+            field=column,
+            hint="Quote the text.",
+        )
+    return _whole_text(value, column, path, line)
+
+
+def _whole_text(value: str, column: str, path: str, line: int) -> str:
+    """Refuse half surrogate pairs, which JSON can spell but which no later step could encode."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"half a surrogate pair at character {error.start + 1}",
+            path=path,
+            line=line,
+            field=column,
+            hint="Write both halves, or the character itself.",
+        ) from error
+    return value
+
+
+def _json_label(record: dict[str, Any], columns: _Columns, path: str, line: int) -> Label:
+    column = columns.label or ""
+    value = record[column]
+    if isinstance(value, list):
+        return distinct_labels(_json_name(item, column, path, line) for item in value)
+    return parse_label(_json_name(value, column, path, line), columns.label_separator, path=path, line=line)
+
+
+def _json_name(value: object, column: str, path: str, line: int) -> str:
+    if isinstance(value, str):
+        return _whole_text(value, column, path, line)
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    raise DataError(
+        f"{_json_kind(value)} where a label was expected",
+        path=path,
+        line=line,
+        field=column,
+        hint="A label is a string, a number, or a list of them; set label to None to read texts alone.",
+    )
+
+
+def _json_kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    return kinds.get(type(value), "a number")
