@@ -104,7 +104,7 @@ def _repeated(words: Counter[str]) -> Iterator[str]:
 def _copy_of(learner: Tokenizer) -> models.BPE:
     model = json.loads(learner.to_str())["model"]
     merges = [tuple(pair) for pair in model["merges"]]
-    return models.BPE(model["vocab"], merges, unk_token=UNKNOWN)
+    return models.BPE(model["vocab"], merges, unk_token=UNKNOWN, fuse_unk=True)
 
 
 def check_options(level: str, min_count: int, size: int | None, has_extra_words: bool) -> None:

@@ -1,0 +1,469 @@
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from graphattn.builders import vocabulary as vocabulary_module
+from graphattn.builders.sentence import Sentence
+from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
+from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError
+
+CORPUS = [
+    "The lower the newest, the better.",
+    "Don't go lower!",
+    ["New", "York", "isn't", "low"],
+    Sentence(["wide", "newest", "wide"], label="x"),
+]
+UNICODE = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@pytest.fixture(scope="module")
+def words():
+    return Vocabulary.train(CORPUS)
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return Vocabulary.train(CORPUS * 3, level="bpe", size=40)
+
+
+@pytest.fixture(scope="module", params=["words", "pieces"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+# training
+
+
+def test_most_frequent_first_ties_by_first_appearance(words):
+    assert words.words[:7] == ["[PAD]", "[UNK]", "[CLS]", "the", "lower", "newest", "wide"]
+    assert words.words[7:] == [",", "better", ".", "do", "n't", "go", "!", "new", "york", "isn't", "low"]
+    assert len(words) == 18
+    assert "the" in words
+    assert "The" not in words
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"min_count": 2}, ["the", "lower", "newest", "wide"]),
+        ({"size": 5}, ["the", "lower"]),
+        ({"size": 5, "extra_words": ["Wide", "the", "sea", "sea"]}, ["the", "lower", "wide", "sea"]),
+        ({"min_count": 2, "lowercase": False}, ["lower", "the", "newest", "wide"]),
+        ({"min_count": 2, "split": "whitespace"}, ["the", "wide"]),
+    ],
+)
+def test_training_options(options, expected):
+    assert Vocabulary.train(CORPUS, **options).words[3:] == expected
+
+
+def test_corpus_may_be_a_generator_of_any_length():
+    assert Vocabulary.train(f"w{number % 7}" for number in range(10_000)).words[3:] == [f"w{n}" for n in range(7)]
+
+
+def test_empty_corpus_leaves_the_special_tokens():
+    for level in ("word", "bpe"):
+        vocabulary = Vocabulary.train([], level=level)
+        assert vocabulary.words == list(SPECIAL_TOKENS)
+        assert vocabulary.encode("anything at all").tolist() == [1, 1, 1]
+
+
+def test_special_tokens_in_the_corpus_are_text():
+    assert Vocabulary.train([["[CLS]", "a", "[PAD]"]], lowercase=False).words == [*SPECIAL_TOKENS, "a"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": "char"}, "level is 'char'. Choose word or bpe."),
+        ({"split": "none"}, "split is 'none'. Choose one of words, whitespace."),
+        ({"min_count": 0}, "min_count is 0. Give 1 to keep every word, or more."),
+        ({"size": 3}, "size is 3. Give more than 3, the number of special tokens."),
+        (
+            {"level": "bpe", "extra_words": ["a"]},
+            "extra_words are given with level 'bpe', which has no whole words. Use level 'word'.",
+        ),
+    ],
+)
+def test_impossible_options(options, message):
+    with pytest.raises(ConfigError) as error:
+        Vocabulary.train(CORPUS, **options)
+    assert str(error.value) == message
+
+
+def test_one_text_is_no_corpus():
+    with pytest.raises(DataError, match=r"^one text is given where a corpus is expected\. Put it into a list\.$"):
+        Vocabulary.train("a text")
+
+
+def test_bpe_size_holds_with_many_characters():
+    han = [chr(0x4E00 + number) for number in range(300)]
+    vocabulary = Vocabulary.train([han, ["xyz"] * 5], level="bpe", size=50)
+    assert len(vocabulary) == 50
+    assert {"x", "y", "z", *han[:44]} <= {*vocabulary.words}
+
+
+def test_training_repeats_in_another_process():
+    code = (
+        "import json, sys; from graphattn.builders.vocabulary import Vocabulary;"
+        "texts = [' '.join(chr(97 + (7 * n * k) % 26) + chr(97 + (n + k) % 26) for k in range(9)) for n in range(99)];"
+        "both = [Vocabulary.train(texts, level=level, size=150).to_json() for level in ('word', 'bpe')];"
+        "sys.stdout.write(json.dumps(both))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert [len(Vocabulary.from_json(text)) for text in json.loads(outputs.pop())] == [150, 150]
+
+
+# sentences and ids
+
+
+def test_word_level_keeps_words_as_they_stand(words):
+    sentence = words.sentence("Don't GO…")
+    assert sentence == Sentence(["Do", "n't", "GO", "…"])
+    ids = words.ids(sentence.tokens)
+    assert ids.dtype == np.int32
+    assert ids.tolist() == [10, 11, 12, 1]
+
+
+def test_word_level_normalises_for_look_up_only():
+    vocabulary = Vocabulary.train(['café isn\'t "so" ...'])
+    assert (
+        vocabulary.encode("CAFE\u0301 isn\u2019t “So” ......").tolist()
+        == vocabulary.encode('café isn\'t "so" ...').tolist()
+    )
+    assert 1 not in vocabulary.encode("CAFE\u0301 isn\u2019t “So” ......")
+    assert vocabulary.split("So......") == ["So", "......"]
+
+
+def test_given_words_stay_words(words, pieces):
+    assert words.sentence(["isn't", "New York", ""]).tokens == ("isn't", "New York", "")
+    assert words.encode(["isn't", "New York", ""]).tolist() == [16, 1, 1]
+    cut = pieces.sentence(["isn't", "New York", ""])
+    assert cut.num_words == 3
+    assert cut.tokens[-1] == "[UNK]"
+
+
+def test_word_level_joins_the_pieces_of_a_sentence(words):
+    assert words.sentence(Sentence(["low", "er"], word_ids=[0, 0])) == Sentence(["lower"])
+
+
+def test_bpe_cuts_words(pieces):
+    sentence = pieces.sentence("Lower newer 漢")
+    assert sentence.words == ("lower", "newer", "[UNK]")
+    assert sentence.tokens[0] == "lower"
+    assert sentence.word_ids is not None
+    assert sentence.word_ids.count(1) > 1
+    assert pieces.ids(sentence.tokens).tolist() == [
+        pieces.words.index(token) if token != "[UNK]" else 1 for token in sentence.tokens
+    ]
+
+
+def test_what_belongs_to_words_is_kept(either):
+    given_sentence = Sentence(
+        ["Newest", "dogs", "bark"], heads=[2, 3, 0], deprels=list("abc"), label="l", tags=list("xyz")
+    )
+    sentence = either.sentence(given_sentence)
+    assert sentence.num_words == 3
+    assert (sentence.heads, sentence.deprels) == ((2, 3, 0), ("a", "b", "c"))
+    assert (sentence.label, sentence.tags) == ("l", ("x", "y", "z"))
+
+
+def test_a_sentence_of_this_vocabulary_stays_as_it_is(either):
+    sentence = either.sentence("Unknown 漢字 x漢x words don't")
+    assert either.sentence(sentence) is sentence
+
+
+def test_text_never_yields_the_ids_of_padding_and_cls():
+    for level in ("word", "bpe"):
+        vocabulary = Vocabulary.train(["a b"], level=level, lowercase=False, split="whitespace")
+        for source in ("[PAD] [CLS] [UNK]", ["[PAD]", "[CLS]", "[UNK]"]):
+            assert set(vocabulary.encode(source).tolist()) == {1}
+        assert vocabulary.ids(SPECIAL_TOKENS).tolist() == [1, 1, 1]
+
+
+def test_empty_texts(either):
+    sentences, ids = either.encode_batch(["", " \n", [], "漢"])
+    assert [len(sentence) for sentence in sentences] == [0, 0, 0, 1]
+    assert [len(own) for own in ids] == [0, 0, 0, 1]
+    assert ids[0].dtype == np.int32
+    assert either.encode_batch([]) == ([], [])
+
+
+def test_what_is_not_text(either):
+    with pytest.raises(DataError) as error:
+        either.sentences(["fine", float("nan")])
+    assert str(error.value) == (
+        "nan (float) is neither a text nor a list of words nor a Sentence. "
+        "Drop missing values or turn them into strings."
+    )
+
+
+def test_half_characters_are_unknown(either):
+    for source in ("low \ud800", ["low", "\ud800"], Sentence(["low", "\ud800"])):
+        ids = either.encode(source)
+        assert ids[-1] == 1
+        json.dumps(either.sentence(source).tokens).encode("utf-8")
+
+
+def test_memory_of_words_is_bounded(monkeypatch, either):
+    texts = [f"low{number} newest 漢{number}" for number in range(50)]
+    expected = [either.encode(text).tolist() for text in texts]
+    monkeypatch.setattr(vocabulary_module, "_REMEMBERED", 10)
+    fresh = copy.deepcopy(either)
+    assert [fresh.encode(text).tolist() for text in texts] == expected
+    assert len(fresh._pieces) + len(fresh._looked_up) < 40
+
+
+@given(st.lists(UNICODE, max_size=4))
+def test_every_route_gives_the_same(words, pieces, texts):
+    for vocabulary in (words, pieces):
+        sentences, ids = vocabulary.encode_batch(texts)
+        assert sentences == [vocabulary.sentence(text) for text in texts]
+        for text, sentence, own in zip(texts, sentences, ids, strict=True):
+            split = vocabulary.split(text)
+            assert sentence == vocabulary.sentence(split) == vocabulary.sentence(Sentence(split))
+            assert sentence.num_words == len(split)
+            assert own.tolist() == vocabulary.encode(split).tolist() == vocabulary.encode(text).tolist()
+            assert not {0, 2} & {*own.tolist()}
+
+
+@given(st.lists(UNICODE, min_size=1, max_size=6))
+def test_every_given_word_has_a_token(words, pieces, given_words):
+    for vocabulary in (words, pieces):
+        assert vocabulary.sentence(given_words).num_words == len(given_words)
+
+
+@given(st.lists(UNICODE, max_size=3))
+def test_reading_back_gives_the_same_ids(words, pieces, texts):
+    for vocabulary in (words, pieces):
+        again = Vocabulary.from_json(vocabulary.to_json())
+        assert again == vocabulary
+        assert [ids.tolist() for ids in again.encode_batch(texts)[1]] == [
+            ids.tolist() for ids in vocabulary.encode_batch(texts)[1]
+        ]
+
+
+@given(st.text("lowernwst dogthi,.'", min_size=1))
+def test_pieces_spell_the_words(pieces, text):
+    assert pieces.sentence(text).words == tuple(pieces.split(text))
+
+
+@given(st.lists(st.text("abcdeé漢-'", min_size=1), min_size=1))
+def test_vocabulary_covers_its_corpus(corpus):
+    vocabulary = Vocabulary.train(corpus)
+    _, ids = vocabulary.encode_batch(corpus)
+    assert all((own > 2).all() for own in ids)
+    counts = Counter(number for own in ids for number in own.tolist())
+    in_order = [counts[number] for number in range(3, len(vocabulary))]
+    assert in_order == sorted(in_order, reverse=True)
+
+
+# files
+
+
+def test_save_and_load(either, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    either.save(path)
+    assert Vocabulary.load(path) == either
+    assert Vocabulary.load(str(path)).words == either.words
+    assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
+
+
+def test_hugging_face_reads_the_file_alike(either, tmp_path):
+    either.save(tmp_path / "tokenizer.json")
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    text = "Don't GO lower than “isn\u2019t” 漢字......"
+    assert tokenizer.encode(text, add_special_tokens=False).ids == either.encode(text).tolist()
+
+
+def test_a_failing_save_keeps_the_old_file(words, pieces, tmp_path, monkeypatch):
+    path = tmp_path / "tokenizer.json"
+    words.save(path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(vocabulary_module.os, "replace", full)
+    with pytest.raises(ModelDirectoryError) as error:
+        pieces.save(path)
+    assert str(error.value) == (
+        f"{path}: cannot be written (No space left on device). Check the folder and the space on the disk."
+    )
+    assert Vocabulary.load(path) == words
+    assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
+
+
+def test_saving_into_a_missing_folder(words, tmp_path):
+    path = tmp_path / "no" / "tokenizer.json"
+    with pytest.raises(ModelDirectoryError) as error:
+        words.save(path)
+    assert str(error.value) == (
+        f"{path}: cannot be written (No such file or directory). Check the folder and the space on the disk."
+    )
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(ModelDirectoryError) as error:
+        Vocabulary.load(tmp_path / "t.json")
+    assert str(error.value) == f"{tmp_path}/t.json: no such file. Give the tokenizer.json of a model directory."
+
+
+def test_folder_instead_of_file(tmp_path):
+    with pytest.raises(ModelDirectoryError, match=r": cannot be read as a tokenizer \(.*Is a directory"):
+        Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": "1.0"', b"[1, 2]"])
+def test_damaged_file(tmp_path, content):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(ModelDirectoryError) as error:
+        Vocabulary.load(path)
+    assert str(error.value).startswith(f"{path}: not a Hugging Face tokenizer (")
+    assert str(error.value).endswith("). Save the vocabulary again or copy the file anew.")
+
+
+def test_file_that_is_not_utf8(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ModelDirectoryError, match="cannot be read as a tokenizer"):
+        Vocabulary.load(path)
+
+
+def test_tokenizer_without_special_tokens():
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
+    with pytest.raises(ModelDirectoryError) as error:
+        Vocabulary.from_json(tokenizer.to_str())
+    assert str(error.value) == (
+        "the tokenizer has no token [PAD] and no [CLS]. Add [PAD], [UNK], [CLS] to it, or train a vocabulary."
+    )
+
+
+def test_copies(either):
+    assert copy.deepcopy(either) == either
+    assert pickle.loads(pickle.dumps(either)).encode("low newest").tolist() == either.encode("low newest").tolist()
+
+
+def test_equality_and_repr(words, pieces):
+    assert words != pieces
+    assert words != "words"
+    assert repr(words) == "Vocabulary(18 words)"
+    assert repr(pieces) == "Vocabulary(40 sub-words)"
+    assert (words.level, pieces.level) == ("word", "bpe")
+
+
+def test_words_cannot_be_changed_from_outside(words):
+    words.words.append("x")
+    assert len(words) == len(words.words) == 18
+
+
+# tokenizers made elsewhere
+
+
+def word_piece():
+    unused = [f"[unused{number}]" for number in range(5)]
+    entries = [*unused, "[SEP]", *SPECIAL_TOKENS, "the", "qui", "##ck", "don", "'", "t", "漢"]
+    tokenizer = Tokenizer(models.WordPiece({word: index for index, word in enumerate(entries)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 8)])
+    tokenizer.add_special_tokens(["[SEP]", *SPECIAL_TOKENS])
+    tokenizer.add_tokens(["<url>"])
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=7)
+    return tokenizer
+
+
+def byte_level():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=280, special_tokens=list(SPECIAL_TOKENS), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(["the quick quick fox don't"], trainer)
+    return tokenizer
+
+
+def unigram():
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=40, special_tokens=list(SPECIAL_TOKENS), unk_token="[UNK]", show_progress=False
+    )
+    tokenizer.train_from_iterator(["the quick quick fox don't"] * 3, trainer)
+    return tokenizer
+
+
+def bare():
+    return Tokenizer(models.WordLevel({"[CLS]": 0, "the": 1, "[PAD]": 2, "<unk>": 3, "[UNK]": 4}, unk_token="<unk>"))
+
+
+@pytest.mark.parametrize("make", [word_piece, byte_level, unigram, bare])
+@given(text=st.one_of(UNICODE, st.just("The  quick fox\tdon't 漢字 <url> [CLS] ½ \x01")))
+def test_foreign_tokenizers_agree_along_every_route(make, text):
+    vocabulary = Vocabulary(make())
+    assert vocabulary.words[:3] == list(SPECIAL_TOKENS)
+    split = vocabulary.split(text)
+    sentence = vocabulary.sentence(text)
+    assert sentence == vocabulary.sentence(split)
+    assert sentence.num_words == len(split)
+    ids = vocabulary.ids(sentence.tokens)
+    assert not {0, 2} & {*ids.tolist()}
+    assert ids.max(initial=0) < len(vocabulary)
+
+
+def test_word_piece_from_elsewhere():
+    vocabulary = Vocabulary.from_json(word_piece().to_str())
+    sentence = vocabulary.sentence("The quick don't 漢字 <url>")
+    assert sentence.tokens == ("the", "qui", "##ck", "don", "'", "t", "漢", "[UNK]", "<url>")
+    assert sentence.word_ids == (0, 1, 1, 2, 3, 4, 5, 6, 7)
+    assert vocabulary.ids(sentence.tokens).tolist() == [9, 10, 11, 12, 13, 14, 15, 1, 16]
+
+
+def test_unknown_token_of_another_name():
+    vocabulary = Vocabulary.from_json(bare().to_str())
+    assert vocabulary.words == ["[PAD]", "[UNK]", "[CLS]", "the", "<unk>"]
+    assert vocabulary.encode("the dog's").tolist() == [3, 1, 1]
+    assert vocabulary.encode(["<unk>"]).tolist() == [1]
+
+
+# real corpora
+
+
+@pytest.mark.parametrize("name", ["sst2/train.tsv", "mtl16/books.task.train"])
+def test_corpora_split_before_come_out_nearly_unchanged(corpora, name):
+    lines = (corpora / name).read_text(encoding="utf-8", errors="replace").splitlines()
+    texts = [line.partition("\t")[2] for line in lines]
+    vocabulary = Vocabulary.train(texts)
+    changed = Counter[str]()
+    for text, split in zip(texts, vocabulary._splitter.split_batch(texts), strict=True):
+        changed += Counter(text.split()) - Counter(split)
+    assert sum(changed.values()) / sum(len(text.split()) for text in texts) < 0.005
+    assert all((ids > 2).all() for ids in vocabulary.encode_batch(texts)[1])
+
+
+def test_bpe_on_a_corpus(corpora):
+    lines = (corpora / "sst2" / "train.tsv").read_text(encoding="utf-8").splitlines()
+    texts = [line.partition("\t")[2] for line in lines]
+    vocabulary = Vocabulary.train(texts, level="bpe")
+    assert len(vocabulary) == 8000
+    sentences, ids = vocabulary.encode_batch(texts)
+    assert [sentence.words for sentence in sentences[:500]] == [tuple(vocabulary.split(text)) for text in texts[:500]]
+    assert not any((own <= 2).any() for own in ids)

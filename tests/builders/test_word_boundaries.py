@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders.sentence import Sentence
+from graphattn.builders.word_boundaries import WordSplitter, clean, pre_tokenizer
+from graphattn.exceptions import ConfigError, DataError
+
+WORDS = WordSplitter.by_rule("words")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I can't, won't.", "I ca n't , wo n't ."),
+        ("DON'T it\u2019s don\u2019t", "DO N'T it \u2019s do n\u2019t"),
+        ("he'd they'll we're I've I'm O'Brien's", "he 'd they 'll we 're I 've I 'm O'Brien 's"),
+        ("rock'n'roll the dogs' 'quoted'", "rock'n'roll the dogs ' ' quoted '"),
+        ("'sad n'tx", "' sad n'tx"),
+        ("re-imagining mother-in-law's non\u2011breaking", "re-imagining mother-in-law 's non\u2011breaking"),
+        ("self- -made --", "self - - made --"),
+        ("$3,000.50 1930s 10:30 50% 3, 4.", "$ 3,000.50 1930s 10 : 30 50 % 3 , 4 ."),
+        ("the end.Now x,y", "the end . Now x , y"),
+        ("the U.S. and e.g. Mr. Li vs. Dr.No", "the U.S. and e.g. Mr. Li vs. Dr . No"),
+        ("wait... what?!! -----", "wait ... what ? !! -----"),
+        ("-LRB- x -rrb- -lsb-", "-LRB- x -rrb- -lsb-"),
+        ("a_b @user #tag http://x.y", "a _ b @ user # tag http : // x . y"),
+        ("它是漢字 カード", "它 是 漢 字 カ ー ド"),
+        ("한국어 ภาษาไทย नमस्ते", "한국어 ภาษาไทย नमस्ते"),
+        ("ok😀😀👨‍👩‍👧❤️🇩🇪🇫🇷", "ok 😀 😀 👨‍👩‍👧 ❤️ 🇩🇪 🇫🇷"),
+        ("e\u0301te\u0301 co\u00adop می\u200cخو\u0627\u0647م", "e\u0301te\u0301 co\u00adop می\u200cخو\u0627\u0647م"),
+        ("one<br />two<BR/>three", "one two three"),
+        ("a\u00a0b\u3000c", "a b c"),
+        ("", ""),
+        (" \n\t", ""),
+    ],
+)
+def test_splits_words(text, words):
+    assert WORDS.split(text) == words.split(" ") if words else WORDS.split(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it 's so laddish that only teenage boys could n't find it funny ...",
+        "`` you 'll -lrb- maybe -rrb- have 'd it , '' mr. larkin wo n't say -- ever !",
+        "the u.s. sold 3,000.50 re-imagined rock'n'roll records ; o'brien 's",
+    ],
+)
+def test_text_split_before_comes_out_unchanged(text):
+    assert WORDS.split(text) == text.split()
+
+
+def test_white_space_rule_cuts_nothing_else():
+    assert WordSplitter.by_rule("whitespace").split(" don't  stop!\n[CLS] ") == ["don't", "stop!", "[CLS]"]
+
+
+def test_unknown_rule():
+    with pytest.raises(ConfigError, match=r"^split is 'bytes'\. Choose one of words, whitespace\.$"):
+        pre_tokenizer("bytes")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"])))
+def test_no_character_is_lost(text):
+    assert "".join(WORDS.split(text)) == text
+
+
+@given(st.text("ab'\u2019nNtTsS-.,13 é漢[😀\u0301\u200d\u00ad\u00a0_"))
+def test_words_survive_alone(text):
+    """Cutting at spaces first makes no difference, so neither does cutting twice at the same places."""
+    spaced = [word for chunk in text.replace("\u00a0", " ").split(" ") for word in WORDS.split(chunk)]
+    assert WORDS.split(text) == spaced
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_batch_equals_one_by_one(texts):
+    assert list(WORDS.split_batch(texts)) == [WORDS.split(text) for text in texts]
+
+
+def test_more_texts_than_one_chunk():
+    texts = [f"text {number}" for number in range(3000)]
+    assert list(WORDS.split_batch(texts)) == [text.split() for text in texts]
+
+
+@pytest.mark.parametrize("text", ["a" * 300_000, "." * 300_000, "1," * 100_000, "n't" * 100_000, "漢" * 100_000])
+def test_very_long_words_work(text):
+    assert "".join(WORDS.split(text)) == text
+
+
+def test_half_characters_are_replaced():
+    assert WORDS.split("bad \ud800x") == ["bad", "\ufffd", "x"]
+    assert clean("\udfff") == "\ufffd"
+
+
+def test_words_of_keeps_what_was_split():
+    sentence = Sentence(["un", "do", "it"], word_ids=[0, 0, 1])
+    words = WORDS.words_of(["don't", ["don't", ""], ("a b",), sentence, np.array(["x", "y"])])
+    assert words == [["do", "n't"], ["don't", ""], ["a b"], ["undo", "it"], ["x", "y"]]
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ("text", "one text is given where many are expected. Put it into a list."),
+        (
+            [None],
+            "None (NoneType) is neither a text nor a list of words nor a Sentence. "
+            "Drop missing values or turn them into strings.",
+        ),
+        (
+            [b"x"],
+            "b'x' (bytes) is neither a text nor a list of words nor a Sentence. "
+            "Drop missing values or turn them into strings.",
+        ),
+        (
+            [["a", 1.5]],
+            "1.5 (float) stands where a text or a word must be. Drop missing values or turn them into strings.",
+        ),
+    ],
+)
+def test_what_is_not_text(sources, message):
+    with pytest.raises(DataError) as error:
+        WORDS.words_of(sources)
+    assert str(error.value) == message
