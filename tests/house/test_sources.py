@@ -60,12 +60,12 @@ def _public_inside(parent, prefix):
 def starts_with_a_sentence(docstring):
     """Whether the first paragraph starts like a sentence and ends like one.
 
-    A name or a formula may open it: ``attend``, l-th, d_v.
+    A name may open it: ``attend`` or :meth:`build`.
     """
     if not docstring:
         return False
     opening = re.split(r"\n\s*\n", docstring.strip())[0].strip()
-    return bool(re.match(r"[A-Z0-9`\"'(\[]", opening)) and opening.rstrip("`)\"'").endswith((".", ":", "?", "!"))
+    return bool(re.match(r"[A-Z0-9`\"'(\[]|:\w+:`", opening)) and opening.rstrip("`)\"'").endswith((".", ":", "?", "!"))
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +157,7 @@ def test_other_slashes_are_not(text):
     [
         ("Spread the heads over the scales.\n\nParameters\n----------\n", True),
         ("``attend`` on one relation: the reference.", True),
+        (":meth:`build` for each sentence.", True),
         ("Two lines that\nmake one sentence.", True),
         ("spread the heads.", False),
         ("Spread the heads", False),
