@@ -80,7 +80,8 @@ class WordSplitter:
         config = json.loads(tokenizer.to_str())
         if config["pre_tokenizer"] is None:
             config["pre_tokenizer"] = _as_json(pre_tokenizer("words"))
-        if config["pre_tokenizer"] in [_as_json(pre_tokenizer(split)) for split in SPLITS]:
+        self._is_ours = config["pre_tokenizer"] in [_as_json(pre_tokenizer(split)) for split in SPLITS]
+        if self._is_ours:
             # our rules read text as it stands; so offsets are exact where a normalizer would merge characters
             config["normalizer"] = None
         config.update(post_processor=None, decoder=None, truncation=None, padding=None)
@@ -107,9 +108,9 @@ class WordSplitter:
                 chunk = [clean(text) for text in chunk]
                 encodings = self._tokenizer.encode_batch(chunk, add_special_tokens=False)
             for text, encoding in zip(chunk, encodings, strict=True):
+                words = [text[begin:end] for begin, end in encoding.offsets]
                 # a byte-level pre-tokenizer keeps white space with the word
-                words = [text[begin:end].strip() for begin, end in encoding.offsets]
-                yield words if all(words) else [word for word in words if word]
+                yield words if self._is_ours else [word.strip() for word in words if word.strip()]
 
     def words_of(self, sources: Sequence[Source]) -> list[Sequence[str]]:
         """The words of each source; lists and sentences keep theirs, raw texts are cut together.

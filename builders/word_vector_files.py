@@ -58,7 +58,7 @@ class VectorFile:
         try:
             return self._read()
         except DataError as error:
-            if "binary" not in error.message:
+            if "binary" not in error.message and not (error.line and os.fspath(self._path).lower().endswith(".bin")):
                 raise
             raise DataError(error.message, path=error.path, line=error.line, hint=_BINARY_HINT) from error
 

@@ -61,9 +61,10 @@ def test_unknown_rule():
         pre_tokenizer("bytes")
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"])))
+@given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_no_character_is_lost(text):
-    assert "".join(WORDS.split(text)) == text
+    white = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+    assert "".join(WORDS.split(text)) == "".join(character for character in text if character not in white)
 
 
 @given(st.text("ab'\u2019nNtTsS-.,13 é漢[😀\u0301\u200d\u00ad\u00a0_"))

@@ -1,0 +1,336 @@
+import gzip
+import lzma
+import os
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders import word_vector_files
+from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.word_vectors import WordVectors
+from graphattn.exceptions import ConfigError, DataError
+
+HINT = "Each line is a word and its numbers, separated by spaces; a first line with two counts is allowed."
+GLOVE = "the 0.5 -1.25 2e-1\ncat 1 2 3\nÉté -.5 +1. 0\n"
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch):
+    monkeypatch.delenv("GRAPHATTN_CACHE", raising=False)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="vectors.txt"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+        return path
+
+    return write
+
+
+def error_of(path, **options):
+    with pytest.raises(DataError) as error:
+        WordVectors.read(path, **options)
+    assert str(error.value).startswith(str(path))
+    return str(error.value).removeprefix(str(path))
+
+
+# reading
+
+
+def check_glove(vectors):
+    assert vectors.words == ["the", "cat", "Été"]
+    assert vectors.matrix.dtype == np.float32
+    np.testing.assert_array_equal(
+        vectors.matrix, np.array([[0.5, -1.25, 0.2], [1, 2, 3], [-0.5, 1, 0]], dtype=np.float32)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GLOVE,
+        "3 3\n" + GLOVE,
+        "3 3 \r\n" + GLOVE.replace("\n", " \r\n"),
+        GLOVE.replace(" ", "\t"),
+        GLOVE.replace(" ", "  "),
+        GLOVE.rstrip("\n"),
+        "\ufeff" + GLOVE,
+    ],
+    ids=["glove", "header", "windows, trailing spaces", "tabs", "two spaces", "no last newline", "byte order mark"],
+)
+def test_formats(write, text):
+    check_glove(WordVectors.read(write(text)))
+
+
+def test_compressed(write):
+    check_glove(WordVectors.read(write(lzma.compress(GLOVE.encode()), "v.txt.xz")))
+    check_glove(WordVectors.read(write(gzip.compress(GLOVE.encode()), "v.txt.gz")))
+
+
+def test_words_with_spaces_and_odd_words(write):
+    vectors = WordVectors.read(write("a 1 2\n. . . 3 4\nnan 5 6\n\u00a0 7 8\n\u2028x 9 10\n1 11 12\n"))
+    assert vectors.words == ["a", ". . .", "nan", "\u00a0", "\u2028x", "1"]
+    assert vectors.matrix[:, 0].tolist() == [1, 3, 5, 7, 9, 11]
+
+
+def test_of_a_repeated_word_the_first_counts(write):
+    vectors = WordVectors.read(write("a 1 2\nb 3 4\na 5 6\n"))
+    assert vectors.words == ["a", "b"]
+    assert vectors.matrix.tolist() == [[1, 2], [3, 4]]
+
+
+def test_only_keeps_the_words_and_their_lower_case(write):
+    vectors = WordVectors.read(write("3 1\nparis 1\nParis 2\nrome 3\n"), only=["Paris", "Oslo"])
+    assert vectors.words == ["paris", "Paris"]
+    assert WordVectors.read(write("3 1\nparis 1\nParis 2\nrome 3\n"), only={"paris"}).words == ["paris"]
+
+
+def test_limit(write):
+    path = write("3 1\na 1\nb 2\nc not-read\n")
+    assert WordVectors.read(path, limit=2).words == ["a", "b"]
+    assert WordVectors.read(write(GLOVE), limit=99).words == ["the", "cat", "Été"]
+    with pytest.raises(ConfigError, match=r"^limit is 0\. Read at least 1 vector, or leave it out to read all\.$"):
+        WordVectors.read(path, limit=0)
+
+
+@given(
+    matrix=st.integers(1, 4).flatmap(
+        lambda dim: st.lists(
+            st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=dim, max_size=dim), min_size=1
+        )
+    ),
+    header=st.booleans(),
+)
+def test_numbers_come_back(tmp_path_factory, matrix, header):
+    path = tmp_path_factory.mktemp("vectors") / "v.txt"
+    lines = [f"word{row} " + " ".join(map(repr, values)) for row, values in enumerate(matrix)]
+    first = [f"{len(matrix)} {len(matrix[0])}"] if header else []
+    path.write_text("\n".join([*first, *lines]), encoding="utf-8")
+    np.testing.assert_array_equal(WordVectors.read(path).matrix, np.array(matrix, dtype=np.float32))
+
+
+def test_more_vectors_than_one_block(write):
+    rows = word_vector_files._BLOCK * 2 + 5
+    path = write("".join(f"w{row} {row} {-row}\n" for row in range(rows)))
+    vectors = WordVectors.read(path)
+    np.testing.assert_array_equal(vectors.matrix[:, 0], np.arange(rows))
+    assert vectors.words[-1] == f"w{rows - 1}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 1 2\nb 3\n", f", line 2: 1 numbers behind 'b', expected 2. {HINT}"),
+        ("a 1 2\n\nb 3 4\n", f", line 2: 0 numbers behind '', expected 2. {HINT}"),
+        ("a 1 2\nb 0.5 0.5 0.5\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
+        ("2 3\na 1 2\nb 1 2 3\n", f", line 2: 2 numbers behind 'a', expected 3. {HINT}"),
+        ("a 1 2\nb 3 x4\n", f", line 2: 'x4' is not a number. {HINT}"),
+        ("a 1,5 2\nb 3 4\n", f", line 1: '1,5' is not a number. {HINT}"),
+        ("label text\n0 hello there\n", f", line 1: 'text' is not a number. {HINT}"),
+        ("hello\n", f", line 1: no numbers behind the first word. {HINT}"),
+        ("a 1 2\nb nan 4\n", ", line 2: 'nan' is not a finite float32. Remove the line."),
+        ("a 1 2\nb 3 1e60\n", ", line 2: '1e60' is not a finite float32. Remove the line."),
+        ("3 2\na 1 2\nb 3 4\n", ": ends after 2 of 3 vectors. Copy or download the file again."),
+        ("2 0\na\nb\n", f", line 1: 0 numbers a word. {HINT}"),
+        ("0 2\n", ": holds no vectors. Check that language and spelling of corpus and vectors agree."),
+    ],
+)
+def test_broken_lines(write, text, message):
+    assert error_of(write(text)) == message
+
+
+def test_broken_line_in_the_middle_of_many(write):
+    lines = [f"w{row} 1 2 3" for row in range(10_000)]
+    lines[6_789] = "w6789 1 2 three"
+    assert error_of(write("\n".join(lines))) == f", line 6790: 'three' is not a number. {HINT}"
+
+
+def test_broken_lines_beside_each_other(write):
+    """One number too few and one too many leave the total right; the lines are told apart all the same."""
+    assert error_of(write("a 1 2\nb 3\nc 4 5.0 6\n")) == f", line 2: 1 numbers behind 'b', expected 2. {HINT}"
+
+
+def test_binary_vectors(write):
+    content = b"2 3\na " + np.zeros(3, dtype=np.float32).tobytes() + b"\nb " + bytes(12)
+    assert error_of(write(content, "vectors.bin")) == (
+        ", line 2: holds a NUL byte, so it is binary. If these are binary word2vec vectors, convert them with gensim: "
+        'KeyedVectors.load_word2vec_format(OLD, binary=True).save_word2vec_format("vectors.txt").'
+    )
+
+
+def test_binary_vectors_without_a_zero_byte(write):
+    assert error_of(write(b"2 1\na \xc3\x28\xa0\xa1\n", "vectors.BIN")).endswith('save_word2vec_format("vectors.txt").')
+
+
+def test_missing_and_empty_files(tmp_path, write):
+    assert error_of(tmp_path / "none.txt") == ": there is no such file. Check the path."
+    assert error_of(write("")) == ": is empty. Give a file with at least one line."
+    assert "is not UTF-8" in error_of(write("café 1 2\n".encode("latin-1")))
+
+
+def test_no_word_in_common(write):
+    assert error_of(write(GLOVE), only=["dog"]) == (
+        ": none of the vectors is for a word that is asked for. "
+        "Check that language and spelling of corpus and vectors agree."
+    )
+
+
+# the parsed copy
+
+
+def test_copy_is_read_instead_of_the_file(write, tmp_path, monkeypatch):
+    path, folder = write(GLOVE), tmp_path / "new" / "cache"
+    monkeypatch.setenv("GRAPHATTN_CACHE", str(folder))
+    check_glove(WordVectors.read(path))
+    (copy,) = folder.iterdir()
+    assert copy.suffix == ".safetensors"
+    monkeypatch.setattr(word_vector_files, "numbered_lines", None)
+    check_glove(WordVectors.read(path))
+    assert WordVectors.read(path, only=["cat"]).words == ["cat"]
+    assert WordVectors.read(path, only=["cat"]).matrix.tolist() == [[1, 2, 3]]
+
+
+def test_copy_of_a_changed_file_is_not_used(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHATTN_CACHE", str(tmp_path / "cache"))
+    path = write("a 1\n")
+    os.utime(path, (1, 1))
+    assert WordVectors.read(path).matrix.tolist() == [[1]]
+    path = write("a 2\n")
+    assert WordVectors.read(path).matrix.tolist() == [[2]]
+
+
+def test_damaged_copy_and_useless_folder(write, tmp_path, monkeypatch):
+    path, folder = write(GLOVE), tmp_path / "cache"
+    monkeypatch.setenv("GRAPHATTN_CACHE", str(folder))
+    WordVectors.read(path)
+    (copy,) = folder.iterdir()
+    copy.write_bytes(b"damaged")
+    check_glove(WordVectors.read(path))
+    monkeypatch.setenv("GRAPHATTN_CACHE", str(path))  # a file
+    check_glove(WordVectors.read(path))
+
+
+def test_limit_leaves_no_copy(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHATTN_CACHE", str(tmp_path / "cache"))
+    WordVectors.read(write(GLOVE), limit=1)
+    assert not (tmp_path / "cache").exists()
+
+
+# use
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    spread = np.random.default_rng(0).normal([0.0, 5.0, -1.0], [1.0, 0.1, 0.0], size=(500, 3))
+    return WordVectors([f"w{row}" for row in range(500)], spread)
+
+
+def test_look_up(vectors):
+    assert (len(vectors), vectors.dim) == (500, 3)
+    assert "w1" in vectors
+    assert "W1" in vectors
+    assert "x" not in vectors
+    assert 1 not in vectors
+    assert repr(vectors) == "WordVectors(500 words, 3 dimensions)"
+
+
+def test_coverage(vectors):
+    assert vectors.coverage({"w1": 6, "W2": 2, "x": 1, "y": 1}) == (0.5, 0.8)
+    assert vectors.coverage({}) == (0.0, 0.0)
+
+
+def test_table_has_the_vectors_of_known_words(vectors):
+    vocabulary = Vocabulary.train(["w3 W3 x w1"], lowercase=False)
+    table = vectors.table(vocabulary, seed=1)
+    assert table.shape == (7, 3)
+    assert table.dtype == np.float32
+    assert table[0].tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(table[[3, 4, 6]], vectors.matrix[[3, 3, 1]])
+    assert not np.array_equal(table[1], table[2])
+
+
+def test_exact_case_goes_first():
+    vectors = WordVectors(["us", "US"], np.array([[1.0], [2.0]]))
+    vocabulary = Vocabulary.train(["US us Us"], lowercase=False)
+    assert vectors.table(vocabulary, seed=0)[3:].tolist() == [[2], [1], [1]]
+
+
+def test_unknown_words_have_the_spread_of_the_vectors(vectors):
+    vocabulary = Vocabulary.train([f"unknown{number}" for number in range(4000)])
+    drawn = vectors.table(vocabulary, seed=3)[3:]
+    np.testing.assert_allclose(drawn.mean(axis=0), vectors.matrix.mean(axis=0), atol=0.06)
+    np.testing.assert_allclose(drawn.std(axis=0), vectors.matrix.std(axis=0), rtol=0.05, atol=1e-6)
+    assert len(np.unique(drawn, axis=0)) == 4000
+    assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 0.06
+
+
+def test_what_is_drawn_depends_on_seed_and_word_alone(vectors):
+    one = Vocabulary.train(["alpha beta gamma w1"])
+    other = Vocabulary.train(["w9 gamma gamma alpha"])
+    first, second = vectors.table(one, seed=7), vectors.table(other, seed=7)
+    for word in ("alpha", "gamma", "[UNK]", "[CLS]"):
+        np.testing.assert_array_equal(first[one.words.index(word)], second[other.words.index(word)])
+    np.testing.assert_array_equal(first, vectors.table(one, seed=7))
+    assert not np.array_equal(first[3], vectors.table(one, seed=8)[3])
+
+
+@pytest.mark.parametrize(
+    ("words", "matrix", "message"),
+    [
+        (["a"], np.zeros((2, 3)), "1 words and a matrix of shape (2, 3). Give one row for each word."),
+        (["a"], np.zeros(3), "1 words and a matrix of shape (3,). Give one row for each word."),
+        ([], np.zeros((0, 3)), "there is not a single word vector. Give at least one."),
+        (["a", "a"], np.zeros((2, 3)), "a word has several vectors. Keep one of them."),
+    ],
+)
+def test_words_and_matrix_must_fit(words, matrix, message):
+    with pytest.raises(DataError) as error:
+        WordVectors(words, matrix)
+    assert str(error.value) == message
+
+
+# real files
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "some"),
+    [
+        ("embeddings_trained/w2v_sg_300d.txt.xz", 300, "the"),
+        ("embeddings_trained/fasttext_sg_300d.txt.xz", 300, "n't"),
+        ("embeddings_trained/w2v_cbow_50d.txt.xz", 50, "..."),
+        ("embeddings_glove_twitter_25d/glove.twitter.27B.25d.subset.txt.xz", 25, "the"),
+        ("embeddings_word2vec_googlenews_300d/GoogleNews.300d.subset.txt.xz", 300, "Good"),
+    ],
+)
+def test_real_vectors(corpora, name, dim, some):
+    vectors = WordVectors.read(corpora / name, limit=5000)
+    assert vectors.matrix.shape == (5000, dim)
+    assert some in vectors
+    with lzma.open(corpora / name, "rt", encoding="utf-8") as lines:
+        last = [line for line, _ in zip(lines, range(5000 + ("trained" in name)), strict=False)][-1].split()
+    assert vectors.words[-1] == last[0]
+    np.testing.assert_array_equal(vectors.matrix[-1], np.array(last[1:], dtype=np.float32))
+
+
+def test_whole_file_is_read_fast(corpora):
+    start = time.process_time()
+    vectors = WordVectors.read(corpora / "embeddings_trained" / "w2v_sg_300d.txt.xz")
+    assert time.process_time() - start < 30  # takes about 3; the rest is for slow machines
+    assert vectors.matrix.shape == (53_888, 300)
+
+
+@pytest.mark.parametrize("name", ["sst2/train.tsv", "mtl16/books.task.train", "mtl16/apparel.task.test"])
+def test_splitting_agrees_with_the_vectors(corpora, name):
+    lines = (corpora / name).read_text(encoding="utf-8", errors="replace").splitlines()
+    vocabulary = Vocabulary.train([])
+    counts: dict[str, int] = {}
+    for line in lines:
+        for word in vocabulary.split(line.partition("\t")[2]):
+            counts[word] = counts.get(word, 0) + 1
+    vectors = WordVectors.read(corpora / "embeddings_trained" / "w2v_cbow_50d.txt.xz")
+    assert vectors.coverage(counts)[1] >= 0.97
