@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class Head(nn.Module):
     """Base of all heads; an item is what gets one decision: a sentence, a pair, or a word."""
 
+    per_word: bool = False
+    """Whether items are words."""
+
     @abstractmethod
     def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
         """(N, F) token vectors -> (items, classes) scores."""
@@ -30,6 +33,6 @@ class Head(nn.Module):
     def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
         """(items,) class ids, or (items, classes) zeros and ones where there may be several."""
 
+    @abstractmethod
     def items(self, graph: DGLGraph) -> Tensor:
         """(B,) items of each sentence or pair."""
-        raise NotImplementedError  # pragma: no cover

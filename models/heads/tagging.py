@@ -31,6 +31,8 @@ class TaggingHead(Head):
     label_smoothing : share of probability spread over all tags; not together with a CRF
     """
 
+    per_word = True
+
     def __init__(
         self,
         width: int,

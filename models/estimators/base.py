@@ -1,0 +1,389 @@
+"""What all estimators share: from texts to a corpus, from a corpus to a trained model, and back to labels."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_class_weight
+
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
+from graphattn.builders.word_boundaries import Source
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models.batches import Corpus
+from graphattn.models.characters import CharacterVocabulary
+from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
+from graphattn.models.heads import Head
+from graphattn.models.labels import LabelSet
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.prediction import Predictions, predict_corpus
+from graphattn.models.saving import ModelFiles, write_model
+from graphattn.models.text_model import TextModel
+from graphattn.models.token_embedding import TokenEmbedding
+from graphattn.models.training import train
+
+Columns = list[list[Source]]
+EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
+
+
+class TextEstimator(BaseEstimator):
+    """Base of the estimators; sub-classes say what their inputs, labels and head are.
+
+    Parameters
+    ----------
+    encoder : name of an encoder, or its options
+    inputs, head, training : options; None for the defaults
+    class_weight : weights of classes in the loss: None, ``"balanced"``, or class -> weight
+    """
+
+    task: ClassVar[str]
+    main_metric: str = "accuracy"
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions = "ms-trans",
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+    ):
+        self.encoder = encoder
+        self.inputs = InputOptions() if inputs is None else inputs
+        self.head = HeadOptions() if head is None else head
+        self.training = TrainingOptions() if training is None else training
+        self.class_weight = class_weight
+
+    # -- what a task is ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _columns(self, X: Iterable[Any]) -> Columns:
+        """Inputs as one column of sources, or two for pairs."""
+
+    @abstractmethod
+    def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
+        """One label (or list of tags) for each input; taken from the inputs when ``y`` is None."""
+
+    @abstractmethod
+    def _fit_labels(self, labels: list[Any]) -> LabelSet:
+        """The classes of the training set."""
+
+    @abstractmethod
+    def _targets(self, labels: list[Any], columns: Columns, where: str) -> Any:
+        """Labels as :class:`~graphattn.models.batches.Corpus` wants them."""
+
+    @abstractmethod
+    def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
+        """The head with fresh weights."""
+
+    @abstractmethod
+    def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+        """Metrics in percent of decided ids against labels."""
+
+    @abstractmethod
+    def _decided(self, decisions: list[Any]) -> Any:
+        """Ids as labels."""
+
+    def _encoder_options(self) -> EncoderOptions:
+        return encoder_options(self.encoder)
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self: EstimatorT,
+        X: Iterable[Any],
+        y: Iterable[Any] | None = None,
+        *,
+        dev: tuple[Sequence[Any], Sequence[Any]] | Sequence[Any] | None = None,
+    ) -> EstimatorT:
+        """Train on texts and labels.
+
+        Parameters
+        ----------
+        X : the inputs
+        y : their labels; may be left out when the inputs carry them (``Example``, ``Sentence``)
+        dev : (inputs, labels), or inputs that carry labels, by which the best epoch is chosen; when None, a share
+            of the training set (``training.dev_fraction``) is held out
+
+        Raises
+        ------
+        DataError
+            when inputs or labels are not as they must be
+        ConfigError
+            when options are impossible
+        TrainingError
+            when the loss is no longer finite
+        """
+        for options in (self.inputs, self.head, self.training):
+            options.check()
+        self.encoder_ = self._encoder_options()
+        self.encoder_.check()
+        X = list(X)
+        if not X:
+            raise DataError("there are no training examples")
+        columns, labels = self._columns(X), self._labels(X, y)
+        if len(labels) != len(X):
+            raise DataError(f"{len(X)} inputs but {len(labels)} labels", hint="Give one for each.")
+        with torch.random.fork_rng():
+            torch.manual_seed(self.training.seed)
+            self._fit_inputs_and_labels(columns, labels)
+            held_out = self._dev_set(columns, labels, dev)
+            self.model_ = self._make_model(self._class_weights(labels))
+        self._train(columns, labels, held_out)
+        return self
+
+    def _fit_inputs_and_labels(self, columns: Columns, labels: list[Any]) -> None:
+        self.labels_ = self._fit_labels(labels)
+        self.classes_ = np.asarray(self.labels_.classes)
+        texts = [source for column in columns for source in column]
+        options = self.inputs
+        vectors = WordVectors.read(options.vectors) if options.vectors else None
+        extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
+        self.vocabulary_ = Vocabulary.train(
+            texts,
+            level=options.level,  # type: ignore[arg-type]
+            split=options.split,  # type: ignore[arg-type]
+            lowercase=options.lowercase,
+            min_count=options.min_count,
+            size=options.vocabulary_size,
+            extra_words=extra,
+        )
+        self._vectors = None if vectors is None else vectors.table(self.vocabulary_, seed=self.training.seed)
+        self.characters_ = None
+        if options.characters:
+            sentences = self.vocabulary_.sentences(texts)
+            self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
+
+    def _make_model(self, class_weights: torch.Tensor | None = None) -> TextModel:
+        encoder = make_encoder(self.encoder_)
+        self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_)
+        embedding = TokenEmbedding(
+            self.inputs,
+            len(self.vocabulary_),
+            self.encoder_.hidden,
+            vectors=self._vectors,
+            num_characters=None if self.characters_ is None else len(self.characters_),
+        )
+        del self._vectors
+        return TextModel(embedding, encoder, self._make_head(encoder.width, class_weights))
+
+    def _class_weights(self, labels: list[Any]) -> torch.Tensor | None:
+        if self.class_weight is None:
+            return None
+        flat = self._flat_labels(labels)
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise ConfigError(f"class_weight is {self.class_weight!r}; choose balanced, or give class -> weight")
+        weights = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
+        values = compute_class_weight(weights, classes=self.classes_, y=np.asarray(flat))
+        return torch.tensor(values, dtype=torch.float32)
+
+    def _flat_labels(self, labels: list[Any]) -> list[Any]:
+        return labels
+
+    def _dev_set(self, columns: Columns, labels: list[Any], dev: Any) -> tuple[Columns, list[Any]] | None:
+        """The given dev set, or one taken out of the training set (whose columns and labels then shrink)."""
+        if dev is not None:
+            X, y = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
+            X = list(X)
+            return self._columns(X), self._labels(X, y)
+        count = round(self.training.dev_fraction * len(labels))
+        if count < 1 or len(labels) - count < 2:
+            return None
+        rest, held = _split(len(labels), count, self._strata(labels), self.training.seed)
+        taken = [[column[i] for i in held] for column in columns], [labels[i] for i in held]
+        columns[:] = [[column[i] for i in rest] for column in columns]
+        labels[:] = [labels[i] for i in rest]
+        return taken
+
+    def _strata(self, labels: list[Any]) -> npt.NDArray | None:
+        return self.labels_.ids(labels)
+
+    def _train(self, columns: Columns, labels: list[Any], held_out: tuple[Columns, list[Any]] | None) -> None:
+        corpus = self._corpus(columns, self._targets(labels, columns, "training set"))
+        dev = evaluate = None
+        if held_out is not None:
+            dev_columns, dev_labels = held_out
+            dev = self._corpus(dev_columns, self._targets(dev_labels, dev_columns, "dev set"))
+
+            def evaluate(decisions: list[Any]) -> dict[str, float]:
+                return self._metrics(dev_labels, decisions)
+
+        self.history_ = train(
+            self.model_, corpus, self.training, dev=dev, evaluate=evaluate, metric=self.training.metric or self.main_metric
+        )
+        self.model_.eval()
+
+    def _corpus(self, columns: Columns, targets: Any = None) -> Corpus:
+        return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
+
+    # -- using ---------------------------------------------------------------------------------------------------------
+
+    def _run(self, X: Iterable[Any], *, probabilities: bool = False) -> Predictions:
+        self._check_fitted()
+        return predict_corpus(self.model_, self._corpus(self._columns(list(X))), probabilities=probabilities)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one")
+
+    def predict(self, X: Iterable[Any]) -> Any:
+        """Labels of the inputs, in their order."""
+        return self._decided(self._run(X).decisions)
+
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> dict[str, float]:
+        """Metrics in percent.
+
+        Raises
+        ------
+        DataError
+            when labels occur that the training set lacks
+        """
+        X = list(X)
+        labels = self._labels(X, y)
+        columns = self._columns(X)
+        self._check_fitted()
+        self._targets(labels, columns, "evaluation set")
+        return self._metrics(labels, self._run(X).decisions)
+
+    def score(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
+        """The main metric as a share of one, as scikit-learn expects."""
+        return self.evaluate(X, y)[self.main_metric] / 100
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write a self-contained model directory; one that is there already is replaced in a single step.
+
+        Raises
+        ------
+        NotFittedError
+            when there is nothing to save
+        ModelDirectoryError
+            when ``path`` is something else than a model directory, or cannot be written
+        """
+        self._check_fitted()
+        weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
+        if self.model_.embedding.frozen:
+            weights["embedding.table"] = self.model_.embedding.table
+        config = {
+            "task": self.task,
+            "encoder": self.encoder_.to_dict(),
+            "inputs": self.inputs.to_dict(),
+            "head": self.head.to_dict(),
+            "training": self.training.to_dict(),
+            "characters": None if self.characters_ is None else list(self.characters_.characters),
+            "history": self.history_,
+            **self._extra_config(),
+        }
+        return write_model(Path(path), ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights))
+
+    def _extra_config(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def _from_files(cls: type[EstimatorT], files: ModelFiles) -> EstimatorT:
+        config = files.config
+        estimator = cls(
+            encoder_options(config["encoder"]),
+            inputs=InputOptions.from_dict(config["inputs"]),
+            head=HeadOptions.from_dict(config["head"]),
+            training=TrainingOptions.from_dict(config["training"]),
+            **cls._extra_arguments(config),
+        )
+        estimator.encoder_ = estimator._encoder_options()
+        estimator.labels_ = LabelSet(files.labels)
+        estimator.classes_ = np.asarray(files.labels)
+        estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
+        characters = config["characters"]
+        estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
+        estimator.history_ = config["history"]
+        table = files.weights["embedding.table"]
+        estimator._vectors = table.numpy() if estimator.inputs.vectors else None
+        with torch.random.fork_rng():
+            estimator.model_ = estimator._make_model()
+        embedding = estimator.model_.embedding
+        if embedding.frozen:
+            embedding.table = files.weights.pop("embedding.table")
+        estimator.model_.load_state_dict(files.weights)
+        estimator.model_.eval()
+        return estimator
+
+    @classmethod
+    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+def single_column(X: Iterable[Any], estimator: str) -> Columns:
+    """Inputs of an estimator that takes one text each.
+
+    Raises
+    ------
+    DataError
+        for an input that is no text, list of words, ``Sentence`` or ``Example``
+    """
+    return [[_source(item, index, estimator) for index, item in enumerate(X)]]
+
+
+def _source(item: Any, index: int, estimator: str) -> Source:
+    if isinstance(item, Example):
+        return item.text
+    if isinstance(item, (str, Sentence)):
+        return item
+    if isinstance(item, (list, tuple, np.ndarray)) and all(isinstance(word, str) for word in item):
+        return list(item)
+    raise DataError(
+        f"input {index} of {estimator} is a {type(item).__name__}",
+        hint="Give a text, a list of words, a Sentence or an Example.",
+    )
+
+
+def pair_columns(X: Iterable[Any]) -> Columns:
+    """Inputs of an estimator that takes two texts each.
+
+    Raises
+    ------
+    DataError
+        for an input that is no pair
+    """
+    first, second = [], []
+    for index, item in enumerate(X):
+        if isinstance(item, Example):
+            item = (item.text, item.second)
+        if not isinstance(item, (list, tuple, np.ndarray)) or len(item) != 2 or item[1] is None:
+            raise DataError(f"input {index} of PairClassifier is no pair of texts", hint="Give (first, second).")
+        first.append(_source(item[0], index, "PairClassifier"))
+        second.append(_source(item[1], index, "PairClassifier"))
+    return [first, second]
+
+
+def carried_labels(X: Sequence[Any], y: Iterable[Any] | None, field: str) -> list[Any]:
+    """Labels as given, or as the inputs carry them.
+
+    Raises
+    ------
+    DataError
+        when there are none
+    """
+    if y is not None:
+        return list(y)
+    labels = [getattr(item, field, None) for item in X]
+    missing = next((index for index, label in enumerate(labels) if label is None), None)
+    if missing is not None:
+        raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs that carry their {field}.")
+    return labels
+
+
+def _split(count: int, held: int, strata: npt.NDArray | None, seed: int) -> tuple[list[int], list[int]]:
+    """Numbers to keep and numbers to hold out, in order; the same share of each class where that is possible."""
+    from sklearn.model_selection import train_test_split
+
+    if strata is not None and (np.bincount(strata).min() < 2 or held < len(np.unique(strata))):
+        strata = None
+    rest, taken = train_test_split(np.arange(count), test_size=held, random_state=seed, stratify=strata)
+    return sorted(rest.tolist()), sorted(taken.tolist())

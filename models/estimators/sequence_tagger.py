@@ -1,0 +1,137 @@
+"""The sequence tagger: words in, one tag for each out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from graphattn.builders.tag_schemes import convert, detect_scheme
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.encoders import EncoderOptions, MSTransOptions, encoder_options
+from graphattn.models.estimators.base import Columns, TextEstimator, carried_labels, single_column
+from graphattn.models.heads import Head, TaggingHead
+from graphattn.models.labels import LabelSet
+from graphattn.models.metrics import tagging_metrics
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+
+
+class SequenceTagger(TextEstimator):
+    """Tag each word of a text (MS-Trans, section 4.2).
+
+    Inputs are lists of words, :class:`Sentence`, or texts (cut into words by the vocabulary). Entity tags are
+    learnt as BIOES and given back in the scheme of the training set. The name ``"ms-trans"`` stands for the paper's
+    settings for tagging: windows of 1, 3, 5, 7 and 9 words and alpha 1.
+
+    Parameters
+    ----------
+    encoder, inputs, head, training, class_weight : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
+    scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
+
+    Examples
+    --------
+    >>> from graphattn.models import TrainingOptions
+    >>> tagger = SequenceTagger(training=TrainingOptions(epochs=10, learning_rate=1e-3))
+    >>> words, tags = [["a", "dog"], ["the", "cat"]] * 10, [["DET", "NOUN"]] * 20
+    >>> tagger.fit(words, tags).predict([["the", "dog"]])
+    [['DET', 'NOUN']]
+    """
+
+    task = "tag"
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions = "ms-trans",
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        scheme: str = "auto",
+    ):
+        super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
+        self.scheme = scheme
+
+    @property
+    def main_metric(self) -> str:  # type: ignore[override]
+        """F1 of entities, or accuracy for tags that mark none."""
+        return "accuracy" if getattr(self, "scheme_", "none") == "none" else "f1"
+
+    def predict_proba(self, X: Iterable[Any]) -> list[npt.NDArray[np.float32]]:
+        """For each input (words, C) probabilities (marginals with a CRF), columns as in ``classes_``."""
+        return self._run(X, probabilities=True).probabilities or []
+
+    def _encoder_options(self) -> EncoderOptions:
+        if self.encoder == "ms-trans":
+            return MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+        return encoder_options(self.encoder)
+
+    def _columns(self, X: Iterable[Any]) -> Columns:
+        return single_column(X, type(self).__name__)
+
+    def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
+        return [[str(tag) for tag in tags] for tags in carried_labels(X, y, "tags")]
+
+    def _flat_labels(self, labels: list[Any]) -> list[Any]:
+        return list(chain.from_iterable(self._inner(tags) for tags in labels))
+
+    def _strata(self, labels: list[Any]) -> npt.NDArray | None:
+        return None
+
+    def _fit_labels(self, labels: list[Any]) -> LabelSet:
+        if self.head.crf and (self.class_weight is not None or self.training.label_smoothing):
+            raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
+        self.scheme_ = detect_scheme(labels) if self.scheme == "auto" else self.scheme
+        return LabelSet.of(self._flat_labels(labels), what="tag")
+
+    def _inner(self, tags: Sequence[str]) -> list[str]:
+        """Tags as they are learnt."""
+        return list(tags) if self.scheme_ == "none" else convert(tags, self.scheme_, "BIOES")
+
+    def _outer(self, tags: Sequence[str]) -> list[str]:
+        """Tags as the user knows them."""
+        return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
+
+    def _targets(self, labels: list[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
+        counts = np.array([len(tags) for tags in labels], dtype=np.int64)
+        words = [sentence.num_words for sentence in self.vocabulary_.sentences(columns[0])]
+        for index, (word_count, tag_count) in enumerate(zip(words, counts.tolist(), strict=True)):
+            if word_count != tag_count:
+                raise DataError(
+                    f"sentence {index} of the {where} has {word_count} words but {tag_count} tags",
+                    field="tags",
+                    hint="Give one tag for each word.",
+                )
+        return self.labels_.ids(self._flat_labels(labels), where=where, what="tag"), counts
+
+    def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
+        return TaggingHead(
+            width,
+            len(self.labels_),
+            self.head,
+            class_weights=weights,
+            label_smoothing=self.training.label_smoothing,
+        )
+
+    def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+        return tagging_metrics(labels, self._decided(decisions), self.scheme_)
+
+    def _decided(self, decisions: list[Any]) -> list[list[str]]:
+        return [self._outer(self.classes_[ids].tolist()) for ids in decisions]
+
+    def _extra_config(self) -> dict[str, Any]:
+        return {"scheme": self.scheme_}
+
+    @classmethod
+    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        return {"scheme": config["scheme"]}
+
+    @classmethod
+    def _from_files(cls, files: Any) -> SequenceTagger:
+        tagger = super()._from_files(files)
+        tagger.scheme_ = tagger.scheme
+        return tagger

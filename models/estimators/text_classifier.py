@@ -1,0 +1,130 @@
+"""The text classifier: a text in, a class (or several) out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import ClassifierMixin
+
+from graphattn.exceptions import DataError
+from graphattn.models.encoders import EncoderOptions
+from graphattn.models.estimators.base import Columns, TextEstimator, carried_labels, single_column
+from graphattn.models.heads import ClassificationHead, Head
+from graphattn.models.labels import LabelSet
+from graphattn.models.metrics import classification_metrics, multilabel_metrics
+from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+
+
+class TextClassifier(ClassifierMixin, TextEstimator):
+    """Classify texts (MS-Trans, section 3.4).
+
+    Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers, or
+    with ``multilabel`` a collection of them for each text.
+
+    Parameters
+    ----------
+    encoder : ``"ms-trans"``, ``"transformer"``, ``"bilstm"``, or an encoder's options
+    inputs, head, training : options; None for the defaults
+    class_weight : None, ``"balanced"``, or class -> weight
+    multilabel : a text may have several classes, or none
+
+    Examples
+    --------
+    >>> from graphattn.models import TrainingOptions
+    >>> classifier = TextClassifier(training=TrainingOptions(epochs=5, learning_rate=1e-3))
+    >>> texts = ["good film", "bad film", "good plot", "bad plot"] * 8
+    >>> classifier.fit(texts, ["pos", "neg"] * 16).predict(["a good one", "a bad one"]).tolist()
+    ['pos', 'neg']
+    """
+
+    task = "classify"
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions = "ms-trans",
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        multilabel: bool = False,
+    ):
+        super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
+        self.multilabel = multilabel
+
+    @property
+    def main_metric(self) -> str:  # type: ignore[override]
+        """What :meth:`score` gives and what chooses the best epoch unless told otherwise."""
+        return "micro_f1" if self.multilabel else "accuracy"
+
+    def predict_proba(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` each for itself."""
+        rows = self._run(X, probabilities=True).probabilities
+        return np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
+
+    def _columns(self, X: Iterable[Any]) -> Columns:
+        return single_column(X, type(self).__name__)
+
+    def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
+        labels = carried_labels(X, y, "label")
+        return [_several(label) for label in labels] if self.multilabel else [_single(label) for label in labels]
+
+    def _flat_labels(self, labels: list[Any]) -> list[Any]:
+        return [label for several in labels for label in several] if self.multilabel else labels
+
+    def _fit_labels(self, labels: list[Any]) -> LabelSet:
+        return LabelSet.of(self._flat_labels(labels))
+
+    def _strata(self, labels: list[Any]) -> npt.NDArray | None:
+        return None if self.multilabel else self.labels_.ids(labels)
+
+    def _targets(self, labels: list[Any], columns: Columns, where: str) -> npt.NDArray:
+        if not self.multilabel:
+            return self.labels_.ids(labels, where=where)
+        targets = np.zeros((len(labels), len(self.labels_)), dtype=np.float32)
+        rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
+        targets[rows, self.labels_.ids(self._flat_labels(labels), where=where)] = 1
+        return targets
+
+    def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
+        return ClassificationHead(
+            width,
+            len(self.labels_),
+            self.head,
+            multilabel=self.multilabel,
+            class_weights=weights,
+            label_smoothing=self.training.label_smoothing,
+        )
+
+    def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+        if self.multilabel:
+            return multilabel_metrics(self._targets(labels, [], "data"), np.stack(decisions))
+        return classification_metrics(labels, self._decided(decisions).tolist())
+
+    def _decided(self, decisions: list[Any]) -> Any:
+        if self.multilabel:
+            return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]
+        return self.classes_[np.array(decisions, dtype=np.int64)]
+
+    def _extra_config(self) -> dict[str, Any]:
+        return {"multilabel": self.multilabel}
+
+    @classmethod
+    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        return {"multilabel": config["multilabel"]}
+
+
+def _single(label: Any) -> Any:
+    if isinstance(label, (tuple, list, set, np.ndarray)):
+        raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _several(label: Any) -> tuple[Any, ...]:
+    if isinstance(label, str) or not isinstance(label, Iterable):
+        raise DataError(f"label {label!r} is no collection", hint="Give a tuple of class names for each text.")
+    return tuple(dict.fromkeys(_single(one) for one in label))

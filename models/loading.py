@@ -1,0 +1,28 @@
+"""From a model directory to the estimator that wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphattn.exceptions import ModelDirectoryError
+from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator
+from graphattn.models.saving import read_model
+
+TASKS: dict[str, type[TextEstimator]] = {
+    estimator.task: estimator for estimator in (TextClassifier, PairClassifier, SequenceTagger)
+}
+
+
+def load(path: str | Path) -> TextEstimator:
+    """Read a model directory that ``save`` or ``graphattn train`` wrote; its predictions are the same, bit for bit.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory is missing, incomplete, corrupted, or of another version
+    """
+    files = read_model(Path(path))
+    task = files.config.get("task")
+    if task not in TASKS:
+        raise ModelDirectoryError(f"{path} is a model for the task {task!r}; this GraphAttn knows {', '.join(TASKS)}")
+    return TASKS[task]._from_files(files)

@@ -1,0 +1,143 @@
+"""Model directories: written beside and renamed, checked when read, and free of anything that executes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from graphattn.exceptions import ModelDirectoryError
+
+FORMAT = 1
+"""Version of the directory's layout; raised when an older GraphAttn could not read it."""
+
+CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
+
+
+@dataclass
+class ModelFiles:
+    """The contents of a model directory.
+
+    Parameters
+    ----------
+    config : options and facts, plain values
+    labels : class names in the order of their ids
+    tokenizer : text of ``tokenizer.json``
+    weights : name -> tensor
+    """
+
+    config: dict[str, Any]
+    labels: list[Any]
+    tokenizer: str
+    weights: dict[str, Tensor]
+
+
+def write_model(path: Path, files: ModelFiles) -> Path:
+    """Write a model directory; until it is complete the one that was there stays as it was.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when ``path`` is a file or another folder, or the disk is full
+    """
+    if path.exists() and not (path.is_dir() and ((path / CONFIG).exists() or not any(path.iterdir()))):
+        raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        _write_files(beside, files)
+        _replace(beside, path)
+    except OSError as error:
+        raise ModelDirectoryError(
+            f"{path} could not be written ({error.strerror or error}); what was there before is unchanged"
+        ) from error
+    except safetensors.SafetensorError as error:
+        raise ModelDirectoryError(f"{path} could not be written ({error}); what was there before is unchanged") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return path
+
+
+def _write_files(folder: Path, files: ModelFiles) -> None:
+    save_file({name: tensor.contiguous() for name, tensor in files.weights.items()}, folder / WEIGHTS)
+    (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
+    (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
+    sums = {name: _checksum(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
+    config = {"format": FORMAT, **files.config, "sha256": sums}
+    (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
+    for name in (WEIGHTS, TOKENIZER, LABELS, CONFIG):
+        with open(folder / name, "rb") as file:
+            os.fsync(file.fileno())
+
+
+def _replace(new: Path, path: Path) -> None:
+    """Put the new directory in place; between the two renames :func:`read_model` finds the old one under its other name."""
+    old = _set_aside(path)
+    if path.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(path, old)
+    os.rename(new, path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _set_aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def read_model(path: Path) -> ModelFiles:
+    """Read and check a model directory.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is missing, incomplete, corrupted, or of another version
+    """
+    if not path.exists() and _set_aside(path).exists():
+        path = _set_aside(path)  # a save was killed between its two renames
+    if not (path / CONFIG).is_file():
+        raise ModelDirectoryError(f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote")
+    try:
+        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        version = config["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
+    if version != FORMAT:
+        raise ModelDirectoryError(
+            f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "
+            f"Install the GraphAttn that wrote it, or train again"
+        )
+    for name, expected in config["sha256"].items():
+        if not (path / name).is_file():
+            raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
+        if _checksum(path / name) != expected:
+            raise ModelDirectoryError(
+                f"{path / name} is damaged: its checksum is not the one in {CONFIG}. Copy the directory again"
+            )
+    return ModelFiles(
+        config,
+        json.loads((path / LABELS).read_text(encoding="utf-8")),
+        (path / TOKENIZER).read_text(encoding="utf-8"),
+        load_file(path / WEIGHTS),
+    )
+
+
+def _checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+
+
+def _digest(file: Any) -> str:
+    """Python 3.10 has no ``hashlib.file_digest``."""
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
