@@ -85,6 +85,26 @@ class Edges:
             return False
         return _counts_up(self.indptr) and _counts_up(self.indices)
 
+    @cached_property
+    def blocks(self) -> Tensor | None:
+        """(B,) sizes when the nodes fall into runs that are complete graphs (whole sentences); None otherwise."""
+        count = self.num_destinations
+        if self.num_sources != count or self.num_edges < count or self.edge_ids is not None:
+            return None
+        degrees = (self.indptr[1:] - self.indptr[:-1]).long()
+        if not bool((degrees > 0).all()):
+            return None
+        first = self.sources[self.indptr[:-1].long()]  # of each destination
+        begins = first.new_ones(count, dtype=torch.bool)
+        begins[1:] = first[1:] != first[:-1]
+        starts = begins.nonzero().squeeze(1)
+        sizes = torch.diff(starts, append=starts.new_tensor([count]))
+        block = begins.long().cumsum(0) - 1
+        if not (torch.equal(first, starts[block]) and torch.equal(degrees, sizes[block])):
+            return None
+        places = torch.arange(self.num_edges, device=first.device) - self.indptr[:-1].long()[self.destinations]
+        return sizes if torch.equal(self.sources, first[self.destinations] + places) else None
+
     def to(self, device: torch.device | str) -> Edges:
         """The same edges on another device."""
         if self.indptr.device == torch.device(device):

@@ -100,16 +100,16 @@ class MultiScaleAttention(nn.Module):
         projected = self.project(inputs).view(-1, 3, self.num_heads, self.head_feats)
         if projected.dtype == torch.bfloat16:
             projected = projected.float()  # scores and sums in float32 also under autocast
-        query, key, value = projected.unbind(1)  # (N, H, D)
-        outputs, first = [], 0
-        for relation, count in self.heads.items():
-            part = slice(first, first + count)
-            first += count
+        counts = list(self.heads.values())
+        # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
+        parts = zip(*(tensor.split(counts, dim=1) for tensor in projected.unbind(1)), strict=True)
+        outputs = []
+        for relation, (query, key, value) in zip(self.heads, parts, strict=True):  # (N, heads of the relation, D)
             result = attend(
                 edges[relation],
-                query[:, part],
-                key[:, part],
-                value[:, part],
+                query,
+                key,
+                value,
                 scale=self.scale,
                 dropout=self.attn_drop if self.training else 0.0,
                 backend=self.backend,

@@ -38,9 +38,12 @@ class Attend(Protocol):
 def choose_backend(edges: Edges, query: Tensor) -> str:
     """The backend that ``auto`` takes: ``dgl`` for float32 and float64 on a CPU, ``torch`` for all else.
 
-    DGL's wheels run on CPUs only; its operators are faster there than index and segment operations, but keep
-    whole (E, H) arrays, so that relations above a hundred million edges go to ``torch``, which works in chunks.
+    DGL's wheels run on CPUs only; its operators are faster there than index and segment operations. ``torch``
+    takes complete graphs, which it computes densely, and relations of more than a hundred million scores, for
+    which it works in chunks while DGL would hold them all.
     """
+    if edges.blocks is not None:
+        return "torch"
     on_cpu = query.device.type == "cpu"
     small = edges.num_edges * query.shape[1] <= 100_000_000
     return "dgl" if on_cpu and small and query.element_size() >= 4 else "torch"

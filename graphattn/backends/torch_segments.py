@@ -1,4 +1,6 @@
-"""Backend ``torch``: index and segment operations only, for any device and for relations too large to hold.
+"""Backend ``torch``: PyTorch's own operations only, for any device and for relations too large to hold.
+
+Complete graphs go through PyTorch's dense attention; everything else through gathers and segment sums.
 
 Letters: E edges of a chunk, H heads, D features of a head.
 """
@@ -29,12 +31,34 @@ def attend(
     dropout: float,
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention by gathers and segment sums, a bounded number of edges at a time."""
+    """Attention by gathers and segment sums, a bounded number of edges at a time; dense for complete graphs."""
+    sizes = None if return_weights or bias is not None else edges.blocks
+    if sizes is not None:
+        return _attend_in_blocks(sizes, query, key, value, scale, dropout), None
     keep = None
     if dropout:
         keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), dropout)
     out, weights = _SegmentAttention.apply(query, key, value, bias, edges, scale, keep, return_weights)
     return out, weights if return_weights else None
+
+
+def _attend_in_blocks(
+    sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float
+) -> Tensor:
+    """Dense attention within each block; blocks are padded to the longest one, and padding is masked."""
+    longest = int(sizes.max())
+    mask = torch.arange(longest, device=query.device) < sizes.unsqueeze(1)  # (B, T)
+    place = mask.flatten().nonzero().squeeze(1)
+
+    def rows(flat: Tensor) -> Tensor:
+        padded = flat.new_zeros(mask.numel(), *flat.shape[1:]).index_copy(0, place, flat)
+        return padded.view(*mask.shape, *flat.shape[1:]).transpose(1, 2)  # (B, H, T, D)
+
+    visible = None if bool((sizes == longest).all()) else mask[:, None, None, :]
+    out = F.scaled_dot_product_attention(
+        rows(query), rows(key), rows(value), attn_mask=visible, dropout_p=dropout, scale=scale
+    )
+    return out.transpose(1, 2).flatten(0, 1).index_select(0, place)
 
 
 def _chunks(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tensor, slice]]:
