@@ -217,8 +217,10 @@ def _compression_of(head: bytes) -> str:
 
 
 def _check_compression(head: bytes, expected: str, name: str) -> None:
+    if not head:
+        raise _empty_error(name)
     found = _compression_of(head)
-    if not head or found == expected:
+    if found == expected:
         return
     if not found:
         raise DataError(
@@ -229,11 +231,15 @@ def _check_compression(head: bytes, expected: str, name: str) -> None:
 
 def _check_text(head: bytes, name: str) -> None:
     if not head:
-        raise DataError("is empty", path=name, hint="Give a file with at least one line.")
+        raise _empty_error(name)
     if head.startswith(_WIDE_BYTE_ORDER_MARKS):
         raise DataError("is UTF-16, not UTF-8", path=name, hint="Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")
     if b"\0" in head:
         raise _binary_error(name, head[: head.index(b"\0")].count(b"\n") + 1)
+
+
+def _empty_error(name: str) -> DataError:
+    return DataError("is empty", path=name, hint="Give a file with at least one line.")
 
 
 def _binary_error(name: str, line: int) -> DataError:

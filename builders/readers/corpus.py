@@ -132,14 +132,9 @@ def _misfit(format: str, task: str | None, options: dict[str, Any]) -> ConfigErr
 
 def _defaults(path: FilePath, format: str, task: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from the task or the file."""
-    if format == "labelled" and "columns" not in options:
-        if not is_stream(path):
-            return {"columns": guess_columns(path, pair=None if task is None else task == "pair")}
-        if task == "pair":
-            raise ConfigError(
-                f"the columns of {display_name(path)} cannot be guessed without using it up."
-                " Set columns to the order of 'label', 'text', 'second'."
-            )
+    # Of a stream nothing can be guessed: label<TAB>text is all but universal, but a pair's label comes first or last.
+    if format == "labelled" and "columns" not in options and (task == "pair" or not is_stream(path)):
+        return {"columns": guess_columns(path, pair=None if task is None else task == "pair")}
     if task == "pair" and format in ("csv", "tsv", "jsonl") and "second" not in options:
         return {"second": "second"}
     return {}

@@ -87,7 +87,9 @@ def detect_format(
     """
     if len(among) == 1:
         return next(iter(among))
-    sample = read_sample(path, among=among, headers=headers, for_tagging=for_tagging)
+    if is_stream(path):
+        raise _unseen(path, "format", f"one of {_listed(among)}")
+    sample = _read_sample(path, headers, for_tagging=for_tagging)
     found = _by_extension(sample)
     if found is None:
         found = next((name for name, fits in _RULES.items() if name in among and fits(sample)), None)
@@ -107,26 +109,6 @@ def is_stream(path: FilePath) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def read_sample(
-    path: FilePath, *, among: Collection[str], headers: Sequence[str] = ("text",), for_tagging: bool = False
-) -> Sample:
-    """The first lines of a file that can be read again.
-
-    Raises
-    ------
-    ConfigError
-        when it cannot, because it is standard input or a pipe
-    """
-    if is_stream(path):
-        raise ConfigError(
-            f"the format of {display_name(path)} cannot be told without using it up. Set format to one of {_listed(among)}."
-        )
-    lines = [line for _, line in islice(numbered_lines(path), SAMPLE_LINES)]
-    while lines and not lines[-1].strip():
-        lines.pop()
-    return Sample(tuple(lines), split_suffix(path)[0], tuple(headers), for_tagging)
-
-
 def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
     """Which field of a table without a header is the label: the first or last, if it is one word that recurs.
 
@@ -142,10 +124,15 @@ def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
 
     Raises
     ------
+    ConfigError
+        when the file cannot be read twice
     DataError
         when there are other numbers of fields, or no field or more than one can be the label
     """
-    rows = read_sample(path, among=("labelled",)).tab_rows()
+    roles = "what each holds: 'label', 'text', 'second', or None to skip one"
+    if is_stream(path):
+        raise _unseen(path, "columns", roles)
+    rows = _read_sample(path).tab_rows()
     width = len(rows[0]) if rows else 0
     texts = ("text", "second") if width == 3 else ("text",)
     expected = {True: (3,), False: (2,), None: (2, 3)}[pair]
@@ -158,8 +145,22 @@ def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
     raise DataError(
         f"its {width} field{'s' * (width != 1)} per line do not show which is the text and which the label",
         path=path,
-        hint="Set columns to what each holds: 'label', 'text', 'second', or None to skip one.",
+        hint=f"Set columns to {roles}.",
     )
+
+
+def _unseen(path: FilePath, option: str, values: str) -> ConfigError:
+    return ConfigError(
+        f"{display_name(path)} can be read only once, so its {option} cannot be told by looking."
+        f" Set {option} to {values}."
+    )
+
+
+def _read_sample(path: FilePath, headers: Sequence[str] = (), *, for_tagging: bool = False) -> Sample:
+    lines = [line for _, line in islice(numbered_lines(path), SAMPLE_LINES)]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return Sample(tuple(lines), split_suffix(path)[0], tuple(headers), for_tagging)
 
 
 def _by_extension(sample: Sample) -> str | None:

@@ -60,7 +60,7 @@ def read_table(
     Raises
     ------
     ConfigError
-        when the format is unknown or the delimiter is not one character
+        when the format is unknown or the delimiter cannot be one
     DataError
         when a column is missing (the message lists those present), or a row is broken; it names the line
 
@@ -75,13 +75,15 @@ def read_table(
     kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
     columns = _Columns(text, second, label, label_separator)
     if kind == "jsonl":
+        if delimiter is not None or quoted is not None:
+            raise ConfigError("JSON Lines have no delimiter and no quoting. Leave delimiter and quoted out.")
         return _read_json_lines(path, columns)
     if kind not in _DELIMITERS:
         raise ConfigError(
             f"format is {format!r} and the extension of {path!s} names none. Set format to 'csv', 'tsv' or 'jsonl'."
         )
-    if delimiter is not None and len(delimiter) != 1:
-        raise ConfigError(f"delimiter is {delimiter!r}. Set it to one character.")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ConfigError(f"delimiter is {delimiter!r}. Set it to one character, neither a quote nor a line end.")
     return _read_delimited(
         path, columns, delimiter or _DELIMITERS[kind], quoted=kind == "csv" if quoted is None else quoted
     )
@@ -114,16 +116,16 @@ def _read_delimited(path: FilePath, columns: _Columns, delimiter: str, *, quoted
 def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
     for role, name in columns.roles().items():
         if name not in names:
-            raise _missing_column(role, name, names, path, 1)
+            raise _missing_column(role, name, names, path, 1, header=True)
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
     return {role: names.index(name) for role, name in columns.roles().items()}
 
 
-def _missing_column(role: str, name: str, present: Sequence[str], path: str, line: int) -> DataError:
+def _missing_column(role: str, name: str, present: Sequence[str], path: str, line: int, *, header: bool) -> DataError:
     listed = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
     unlabelled = ", or to None to read texts alone" if role == "label" else ""
-    headless = "; if the first line is no header, read the file as 'labelled'" if line == 1 else ""
+    headless = "; if the first line is no header, read the file as 'labelled'" if header else ""
     return DataError(
         f"there is no column {name!r}; the columns are {listed}",
         path=path,
@@ -139,7 +141,7 @@ def _read_json_lines(path: FilePath, columns: _Columns) -> Iterator[Example]:
             record = _json_object(content, name, line)
             for role, column in columns.roles().items():
                 if column not in record:
-                    raise _missing_column(role, column, list(record), name, line)
+                    raise _missing_column(role, column, list(record), name, line, header=False)
             yield Example(
                 _json_text(record, columns.text, name, line),
                 None if columns.second is None else _json_text(record, columns.second, name, line),

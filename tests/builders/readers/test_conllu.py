@@ -1,0 +1,121 @@
+from itertools import islice
+
+import pytest
+
+from graphattn.builders.readers import read_conllu
+from graphattn.builders.sentence import Sentence
+from graphattn.exceptions import ConfigError, DataError
+
+SENTENCE = """\
+# sent_id = 1
+# text = They don't sleep
+1	They	they	PRON	PRP	Case=Nom	4	nsubj	4:nsubj	_
+2-3	don't	_	_	_	_	_	_	_	_
+2	do	do	AUX	VBP	_	4	aux	4:aux	_
+3	n't	not	PART	RB	_	4	advmod	4:advmod	_
+3.1	ever	ever	ADV	RB	_	_	_	4:advmod	CopyOf=-1
+4	sleep	sleep	VERB	VB	_	0	root	0:root	SpaceAfter=No
+"""
+
+
+def row(number="1", form="word", upos="NOUN", xpos="NN", head="0", deprel="root"):
+    return "\t".join([number, form, "_", upos, xpos, "_", head, deprel, "_", "_"])
+
+
+def problem(path, **options):
+    with pytest.raises(DataError) as caught:
+        list(read_conllu(path, **options))
+    return str(caught.value).replace(str(path), "FILE")
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [("upos", ("PRON", "AUX", "PART", "VERB")), ("xpos", ("PRP", "VBP", "RB", "VB")), (None, None)],
+)
+def test_words_heads_relations_and_tags(corpus, tags, expected):
+    path = corpus("a.conllu", *SENTENCE.splitlines(), "", *SENTENCE.splitlines())
+    sentence = Sentence(
+        ("They", "do", "n't", "sleep"),
+        heads=(4, 4, 4, 0),
+        deprels=("nsubj", "aux", "advmod", "root"),
+        tags=expected,
+    )
+    assert list(read_conllu(path, tags=tags)) == [sentence, sentence]
+
+
+def test_an_empty_node_may_come_first(corpus):
+    path = corpus("a.conllu", "0.1\tgone" + "\t_" * 8, row())
+    assert [sentence.tokens for sentence in read_conllu(path)] == [("word",)]
+
+
+def test_forms_may_hold_blanks_hashes_and_underscores(corpus):
+    path = corpus("a.conllu", row(form="20  000"), row("2", form="#", head="1"), row("3", form="_", head="1"))
+    assert next(read_conllu(path)).tokens == ("20  000", "#", "_")
+
+
+def test_what_is_nowhere_specified_is_none(corpus):
+    bare = row(upos="_", xpos="_", head="_", deprel="_")
+    assert list(read_conllu(corpus("a.conllu", bare))) == [Sentence(("word",))]
+    path = corpus("a.conllu", row(upos="_", deprel="_"), row("2", head="1", upos="X", deprel="_"))
+    assert list(read_conllu(path)) == [Sentence(("word", "word"), heads=(0, 1), tags=("_", "X"))]
+
+
+def test_comments_and_blank_lines_make_no_sentence(corpus):
+    path = corpus("a.conllu", "# newdoc", "", "", row(), "", "# end")
+    assert len(list(read_conllu(path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 word _", "1 column where CoNLL-U has 10. Put one tab between columns and '_' where nothing is known."),
+        (
+            "1\tword\t_",
+            "3 columns where CoNLL-U has 10. Put one tab between columns and '_' where nothing is known.",
+        ),
+        (row("x"), "field 'id': 'x' is not a valid id. An id is 1, 2, ..., a range 1-2 or an empty node 1.1."),
+        (row("_"), "field 'id': '_' is not a valid id. An id is 1, 2, ..., a range 1-2 or an empty node 1.1."),
+        (
+            row("2"),
+            "field 'id': word 2 where word 1 was expected. Words count up from 1; a blank line ends a sentence.",
+        ),
+        (row(head="1.1"), "field 'head': '1.1' is not a valid head. A head is the id of a word, or 0 for a root."),
+        (row(head=""), "field 'head': '' is not a valid head. A head is the id of a word, or 0 for a root."),
+        (row(form=""), "field 'form': the field is empty. Write '_'."),
+        (row(upos=""), "field 'upos': the field is empty. Write '_'."),
+    ],
+)
+def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, line, message):
+    path = corpus("a.conllu", *[row(), ""] * 2_500, line, *[row(), ""] * 2_500)
+    sentences = read_conllu(path)
+    assert len(list(islice(sentences, 2_500))) == 2_500
+    with pytest.raises(DataError) as caught:
+        next(sentences)
+    place = ", " if message.startswith("field") else ": "
+    assert str(caught.value) == f"{path}, line 5001{place}{message}"
+
+
+def test_an_incomplete_tree_is_reported_at_its_word(corpus):
+    path = corpus("a.conllu", "# a comment", row(), row("2", form="lost", head="_"))
+    assert problem(path) == (
+        "FILE, line 3, field 'head': word 2 ('lost') has no head, though others in the sentence have."
+        " A head is the id of a word, or 0 for a root."
+    )
+
+
+def test_an_impossible_tree_is_reported_at_its_sentence(corpus):
+    path = corpus("a.conllu", row(), "", "# a comment", row(head="1"))
+    assert problem(path) == (
+        "FILE, line 4, field 'heads': heads form a cycle through word 1 ('word'). Each word must lead to a root."
+    )
+    path = corpus("a.conllu", row(head="7"))
+    assert problem(path) == (
+        "FILE, line 1, field 'heads': word 1 ('word') has head 7, the sentence has 1 words."
+        " Heads are 1-based word numbers, 0 for a root."
+    )
+
+
+def test_unknown_tags():
+    with pytest.raises(ConfigError) as caught:
+        read_conllu("missing", tags="feats")
+    assert str(caught.value) == "tags is 'feats'. Set it to 'upos', 'xpos' or None."

@@ -1,0 +1,58 @@
+import pytest
+
+from graphattn.builders.readers import read_fasttext
+from graphattn.builders.sentence import Example
+from graphattn.exceptions import ConfigError, DataError
+
+
+def test_one_label(corpus):
+    path = corpus("a.txt", "__label__pos a  fine film", "\t__label__neg dull", "__label__neg")
+    assert list(read_fasttext(path)) == [
+        Example("a  fine film", label="pos"),
+        Example("dull", label="neg"),
+        Example("", label="neg"),
+    ]
+
+
+def test_several_labels_wherever_they_stand(corpus):
+    path = corpus("a.txt", "__label__a __label__b what __label__a", "no label", "x__label__a")
+    assert [(example.text, example.label) for example in read_fasttext(path, multilabel=True)] == [
+        ("what", ("a", "b")),
+        ("no label", ()),
+        ("x__label__a", ()),
+    ]
+
+
+def test_prefix_is_taken_literally(corpus):
+    assert list(read_fasttext(corpus("a.txt", "l.b:x text", "lab:x l.b:y"), prefix="l.b:")) == [
+        Example("text", label="x"),
+        Example("lab:x", label="y"),
+    ]
+
+
+def test_labels_may_be_left_out_for_prediction(corpus):
+    path = corpus("a.txt", "one", "", "__label__a two")
+    assert list(read_fasttext(path, require_label=False)) == [Example("one"), Example(""), Example("two", label="a")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("no label", "no word begins with '__label__'. Add the label, or set require_label to False."),
+        ("", "no word begins with '__label__'. Add the label, or set require_label to False."),
+        ("__label__a __label__b text", "2 labels where one is expected. Set multilabel to True."),
+        ("__label__ text", "'__label__' stands without a name. Write the label after it."),
+    ],
+)
+def test_broken_lines(corpus, line, message):
+    path = corpus("a.txt", "__label__a fine", line)
+    with pytest.raises(DataError) as caught:
+        list(read_fasttext(path))
+    assert str(caught.value) == f"{path}, line 2: {message}"
+
+
+@pytest.mark.parametrize("prefix", ["", "a b"])
+def test_impossible_prefix(prefix):
+    with pytest.raises(ConfigError) as caught:
+        read_fasttext("missing", prefix=prefix)
+    assert str(caught.value) == f"prefix is {prefix!r}. Set it to the word that labels begin with, '__label__' say."

@@ -1,0 +1,132 @@
+"""Each corpus is read with its format detected, and has as many examples as the README beside it says."""
+
+from collections import Counter
+
+import pytest
+
+from graphattn.builders.readers import read_conll, read_corpus
+from graphattn.builders.tag_schemes import convert, detect_scheme, spans
+from graphattn.exceptions import DataError
+
+TEXTS = [
+    ("sst2/train.tsv", 6920, 2),
+    ("sst2/dev.tsv", 872, 2),
+    ("sst2/test.tsv", 1821, 2),
+    ("sst5/train.tsv", 8544, 5),
+    ("mr/all.tsv", 10662, 2),
+    ("cr/all.tsv", 3775, 2),
+    ("mpqa/all.tsv", 10606, 2),
+    ("mtl16/apparel.task.train", 1600, 2),
+    ("mtl16/baby.task.train", 1500, 2),
+    ("mtl16/camera_photo.task.train", 1597, 2),
+    ("mtl16/electronics.task.train", 1598, 2),
+    ("mtl16/magazines.task.train", 1570, 2),
+    ("mtl16/software.task.train", 1515, 2),
+    ("mtl16/imdb.task.train.xz", 1600, 2),
+    ("mtl16/MR.task.test", 400, 2),
+    ("text_gcn/R8/train.tsv.xz", 5485, 8),
+    ("text_gcn/R8/test.tsv", 2189, 8),
+    ("text_gcn/R52/train.tsv.xz", 6532, 52),
+    ("text_gcn/R52/test.clean.tsv", 2568, 52),
+    ("text_gcn/ohsumed/train.tsv.xz", 3357, 23),
+    ("text_gcn/ohsumed/test.tsv.xz", 4043, 23),
+    ("text_gcn/20ng/train.tsv.xz", 11314, 20),
+    ("text_gcn/20ng/test.tsv.xz", 7532, 20),
+    ("text_gcn/MR/train.tsv", 7108, 2),
+    ("text_gcn/MR/test.tsv", 3554, 2),
+]
+PAIRS = [
+    ("sick/train.tsv", 4439, 3),
+    ("sick/dev.tsv", 495, 3),
+    ("sick/test.tsv", 4906, 3),
+    ("mrpc/train.tsv", 3668, 2),
+    ("mrpc/test.tsv", 408, 2),
+    ("rte/train.tsv", 2490, 2),
+    ("rte/test.tsv", 277, 2),
+    ("snli_dev_test/dev.tsv", 9842, 3),
+    ("snli_dev_test/test.tsv", 9824, 3),
+]
+TAGGED = [
+    ("conll2003_ner/eng.train.xz", 14041, "IOB1"),
+    ("conll2003_ner/eng.testa", 3250, "IOB1"),
+    ("conll2003_ner/eng.testb", 3453, "IOB1"),
+    ("wnut17_ner/train.conll", 3394, "IOB2"),
+    ("wnut17_ner/test.conll", 1287, "IOB2"),
+    ("ptb_sample_pos/train.tsv", 3396, "none"),
+    ("ptb_sample_pos/dev.tsv", 273, "none"),
+    ("ptb_sample_pos/test.tsv", 245, "none"),
+    ("ud_english_ewt/en_ewt-ud-train.conllu.xz", 12544, "none"),
+    ("ud_english_ewt/en_ewt-ud-dev.conllu", 2001, "none"),
+    ("ud_english_ewt/en_ewt-ud-test.conllu", 2077, "none"),
+]
+
+
+@pytest.mark.parametrize("task", [None, "classify"])
+@pytest.mark.parametrize(("name", "count", "classes"), TEXTS)
+def test_texts(corpora, name, count, classes, task):
+    examples = list(read_corpus(corpora / name, task=task))
+    assert len(examples) == count
+    assert len({example.label for example in examples}) == classes
+    assert all(example.second is None for example in examples)
+
+
+@pytest.mark.parametrize("task", [None, "pair"])
+@pytest.mark.parametrize(("name", "count", "classes"), PAIRS)
+def test_pairs(corpora, name, count, classes, task):
+    examples = list(read_corpus(corpora / name, task=task))
+    assert len(examples) == count
+    assert len({example.label for example in examples}) == classes
+    assert all(example.second for example in examples)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_imdb(corpora, part):
+    examples = read_corpus(corpora / f"imdb/{part}.tsv.xz", columns=("label", None, None, "text"))
+    assert Counter(example.label for example in examples) == {"pos": 12500, "neg": 12500}
+
+
+@pytest.mark.parametrize("task", [None, "tag"])
+@pytest.mark.parametrize(("name", "count", "scheme"), TAGGED)
+def test_tagged_sentences(corpora, name, count, scheme, task):
+    sentences = list(read_corpus(corpora / name, task=task))
+    assert len(sentences) == count
+    assert detect_scheme(sentence.tags for sentence in sentences) == scheme
+
+
+def test_number_of_tokens_in_the_treebank_sample(corpora):
+    counts = [
+        sum(len(sentence) for sentence in read_corpus(corpora / f"ptb_sample_pos/{part}.tsv"))
+        for part in ("train", "dev", "test")
+    ]
+    assert counts == [81793, 6327, 5964]
+
+
+def test_entities_of_conll_2003(corpora):
+    found = Counter(
+        name
+        for sentence in read_conll(corpora / "conll2003_ner/eng.testb")
+        for name, _, _ in spans(sentence.tags, "IOB1")
+    )
+    assert found == {"LOC": 1668, "ORG": 1661, "PER": 1617, "MISC": 702}
+
+
+def test_chunks_of_conll_2003_survive_every_scheme(corpora):
+    for sentence in read_conll(corpora / "conll2003_ner/eng.testb", tag_column=2):
+        bioes = convert(sentence.tags, "IOB1", "BIOES")
+        assert convert(convert(bioes, "BIOES", "IOB2"), "IOB2", "IOB1") == list(sentence.tags)
+
+
+def test_wnut_dev_has_one_entity_that_begins_with_i(corpora):
+    tags = [sentence.tags for sentence in read_corpus(corpora / "wnut17_ner/dev.conll")]
+    assert len(tags) == 1009
+    with pytest.raises(DataError, match=r"tag 3 \('I-creative-work'\) of sequence 97 breaks IOB2"):
+        detect_scheme(tags)
+    assert sum(len(spans(sequence, "IOB2", repair=True)) for sequence in tags) == 836
+
+
+def test_trees_of_ewt(corpora):
+    sentences = list(read_corpus(corpora / "ud_english_ewt/en_ewt-ud-test.conllu", tags="xpos"))
+    assert sum(len(sentence) for sentence in sentences) == 25094
+    assert all(sentence.heads.count(0) == 1 for sentence in sentences)
+    assert all(sentence.deprels[sentence.heads.index(0)] == "root" for sentence in sentences)
+    assert all("_" not in sentence.tags for sentence in sentences)
