@@ -1,0 +1,232 @@
+"""A picture of one sentence's graph: every relation as arcs above the tokens or as a matrix below them.
+
+Irregular relations (dependencies, the sub-words of a word) become arcs. Regular ones, in which each token has one
+unbroken run of sources (windows, order, complete), would be a thicket of arcs; as a matrix their shape shows at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphattn.builders.sentence import Sentence
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.sheet import PALETTE, Relation, Sheet, own_settings, visible
+from graphattn.schema import DEPENDENCY, MEMBERSHIP, TOKEN, WORD
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+FORMATS = (".png", ".svg", ".pdf")
+MOST_TOKENS = 100
+_LONGEST_TITLE = 100
+
+Edges = Mapping[str, Sequence[tuple[int, int]]]
+_Nodes = tuple[list[str], list[float]]
+
+
+def draw_graph(
+    graph: DGLGraph,
+    sentence: Sentence,
+    path: str | os.PathLike[str],
+    *,
+    weights: Mapping[str, Sequence[float]] | None = None,
+    title: str | None = None,
+) -> Path:
+    """Draw the graph that a :class:`~graphattn.builders.TextGraphBuilder` built of one sentence.
+
+    Parameters
+    ----------
+    graph : graph of this one sentence, with or without ``[CLS]``
+    sentence : its tokens; when it is parsed, dependency arcs bear their names
+    path, weights, title : as in :func:`draw_sentence`; weights are in the order of edge ids
+
+    Raises
+    ------
+    DataError
+        when graph and sentence have different numbers of tokens
+    ConfigError
+        as :func:`draw_sentence`
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder, Window
+    >>> sentence = Sentence(("time", "flies"))
+    >>> folder = getfixture("tmp_path")
+    >>> draw_graph(TextGraphBuilder([Window(3)]).build(sentence), sentence, folder / "graph.svg").name
+    'graph.svg'
+    """
+    count = graph.num_nodes(TOKEN)
+    extra = count - len(sentence)
+    if extra not in (0, 1):
+        raise DataError(
+            f"the graph has {count} tokens, the sentence {len(sentence)}",
+            hint="Draw one sentence with the graph that was built of it.",
+        )
+    edges: dict[str, list[tuple[int, int]]] = {}
+    word_relations = []
+    for relation in sorted(graph.canonical_etypes, key=graph.num_edges):  # from narrow to wide
+        if relation[1] == MEMBERSHIP:  # the brackets under the tokens show it
+            continue
+        sources, destinations = graph.edges(etype=relation, order="eid")
+        edges[relation[1]] = list(zip(sources.tolist(), destinations.tolist(), strict=True))
+        if relation[0] == WORD:
+            word_relations.append(relation[1])
+    word_ids = graph.nodes[TOKEN].data["word"].tolist()
+    names = {}
+    if sentence.heads is not None and sentence.deprels is not None and DEPENDENCY in edges:
+        ends = range(count) if DEPENDENCY in word_relations else word_ids
+        names[DEPENDENCY] = _arc_names(sentence, extra, [(ends[a], ends[b]) for a, b in edges[DEPENDENCY]])
+    return draw_sentence(
+        ("[CLS]",) * extra + sentence.tokens,
+        edges,
+        path,
+        word_ids=word_ids,
+        word_relations=word_relations,
+        edge_labels=names,
+        weights=weights,
+        title=title,
+    )
+
+
+def draw_sentence(
+    tokens: Sequence[str],
+    edges: Edges,
+    path: str | os.PathLike[str],
+    *,
+    word_ids: Sequence[int] | None = None,
+    word_relations: Collection[str] = (),
+    edge_labels: Mapping[str, Sequence[str]] | None = None,
+    weights: Mapping[str, Sequence[float]] | None = None,
+    title: str | None = None,
+) -> Path:
+    """Draw tokens and the edges between them.
+
+    Parameters
+    ----------
+    tokens : up to 100 of them; any text, drawn as it is
+    edges : relation -> its (source, destination) pairs, 0-based token positions
+    path : file to write; its suffix says how: ``.png``, ``.svg`` or ``.pdf``
+    word_ids : word of each token, from 0 and without gaps; brackets join the tokens of a word
+    word_relations : relations whose edges count words, not tokens
+    edge_labels : relation -> one text for each edge; shown on arcs, not in matrices
+    weights : relation -> one weight >= 0 for each edge; edges are as dark as they are strong
+    title : first line of the picture
+
+    Returns
+    -------
+    The path. The file appears there when it is complete, never half written.
+
+    Raises
+    ------
+    ConfigError
+        for another suffix, or for more tokens than a picture can show
+    DataError
+        when an edge leaves the sentence, when something is not one for each edge or token, when a weight is negative,
+        or when the file cannot be written
+
+    Examples
+    --------
+    >>> folder = getfixture("tmp_path")
+    >>> draw_sentence(["time", "flies"], {"dependency": [(0, 1), (1, 0)]}, folder / "two.png").name
+    'two.png'
+    """
+    path = Path(path)
+    _check_request(tokens, path, word_ids)
+    words = list(range(len(tokens))) if word_ids is None else list(word_ids)
+    texts = [visible(token) for token in tokens]
+    with own_settings():
+        sheet = Sheet()
+        nodes = (texts, sheet.centres_of(texts, words))
+        word_nodes = _word_nodes(words, nodes)
+        relations = [
+            _relation(
+                name,
+                PALETTE[number % len(PALETTE)],
+                word_nodes if name in word_relations else nodes,
+                pairs,
+                (weights or {}).get(name),
+                (edge_labels or {}).get(name),
+            )
+            for number, (name, pairs) in enumerate(edges.items())
+        ]
+        sheet.draw(relations, *nodes, words, visible(title, _LONGEST_TITLE) if title else None)
+        try:
+            sheet.save(path)
+        except OSError as error:
+            raise DataError(
+                f"cannot write the picture: {error.strerror or error}",
+                path=path,
+                hint="Name a file in a folder that can be written to.",
+            ) from error
+    return path
+
+
+def _check_request(tokens: Sequence[str], path: Path, word_ids: Sequence[int] | None) -> None:
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(
+            f"cannot draw to {path.name!r}; the name must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        )
+    if len(tokens) > MOST_TOKENS:
+        raise ConfigError(f"{len(tokens)} tokens do not fit into a picture; draw a part of up to {MOST_TOKENS} tokens")
+    if word_ids is not None:
+        Sentence(tuple(tokens), word_ids=tuple(word_ids))  # raises what is wrong with them
+
+
+def _arc_names(sentence: Sentence, extra: int, arcs: Sequence[tuple[int, int]]) -> list[str]:
+    """The dependency's name for each pair of words; nothing for a word and itself."""
+    names: dict[tuple[int, int], str] = {}
+    for word, (head, name) in enumerate(zip(sentence.heads or (), sentence.deprels or (), strict=True), start=extra):
+        if head:
+            names[word, head - 1 + extra] = names[head - 1 + extra, word] = name
+    return [names.get(arc, "") for arc in arcs]
+
+
+def _word_nodes(words: Sequence[int], nodes: _Nodes) -> _Nodes:
+    """Texts and centres of the words that the tokens make up."""
+    spans: dict[int, list[int]] = {}
+    for token, word in enumerate(words):
+        spans.setdefault(word, []).append(token)
+    texts, centres = nodes
+    return (
+        ["".join(texts[token] for token in span) for span in spans.values()],
+        [(centres[span[0]] + centres[span[-1]]) / 2 for span in spans.values()],
+    )
+
+
+def _relation(
+    name: str,
+    colour: str,
+    nodes: _Nodes,
+    pairs: Sequence[tuple[int, int]],
+    weights: Sequence[float] | None,
+    labels: Sequence[str] | None,
+) -> Relation:
+    for field, values in (("weights", weights), ("edge_labels", labels)):
+        if values is not None and len(values) != len(pairs):
+            raise DataError(
+                f"{len(values)} {field} for {len(pairs)} edges of {name!r}", field=field, hint="Give one for each edge."
+            )
+    texts, centres = nodes
+    edges = [(int(source), int(destination)) for source, destination in pairs]
+    for edge in edges:
+        if min(edge) < 0 or max(edge) >= len(texts):
+            raise DataError(
+                f"relation {name!r} has the edge {edge}, but only {len(texts)} nodes",
+                field="edges",
+                hint="Both ends are 0-based positions.",
+            )
+    strengths = None if weights is None else _strengths(name, weights)
+    return Relation(visible(name), colour, texts, centres, edges, strengths, labels)
+
+
+def _strengths(name: str, weights: Sequence[float]) -> list[float]:
+    values = [float(weight) for weight in weights]
+    if not all(0 <= value < float("inf") for value in values):
+        raise DataError(
+            f"relation {name!r} has a negative or infinite weight", field="weights", hint="Give attention weights."
+        )
+    largest = max(values, default=0.0) or 1.0
+    return [value / largest for value in values]
