@@ -230,7 +230,7 @@ def _check_compression(head: bytes, expected: str, name: str) -> None:
 
 
 def _check_text(head: bytes, name: str) -> None:
-    if not head:
+    if head in (b"", _BYTE_ORDER_MARK):
         raise _empty_error(name)
     if head.startswith(_WIDE_BYTE_ORDER_MARKS):
         raise DataError("is UTF-16, not UTF-8", path=name, hint="Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")

@@ -98,8 +98,8 @@ def read_corpus(
                 f"no format for task {task!r} has all of the options {_listed(options)}. Set format"
                 " and only its options."
             )
-        headers = (options.get("text", "text"),)
-        format = detect_format(path, among=candidates, headers=headers, for_tagging=task == "tag")
+        text_column = options.get("text", "text")
+        format = detect_format(path, among=candidates, text_column=text_column, for_tagging=task == "tag")
     elif format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}. Set format to one of {_listed(FORMATS)}, or 'auto'.")
     elif format not in candidates:

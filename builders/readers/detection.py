@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,20 +24,20 @@ _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
 @dataclass(frozen=True)
-class Sample:
+class _Sample:
     """The first lines of a corpus, without the blank ones at its end.
 
     Parameters
     ----------
     lines : at most ``SAMPLE_LINES`` lines, without their line ends
     suffix : the extension under that of the compression
-    headers : column names asked for, the text's first
+    text_column : name that the column of the text has if there is a header
     for_tagging : whether the corpus is known to hold tagged sentences
     """
 
     lines: tuple[str, ...]
     suffix: str
-    headers: tuple[str, ...]
+    text_column: str
     for_tagging: bool
 
     @property
@@ -51,7 +51,7 @@ class Sample:
 
 
 def detect_format(
-    path: FilePath, *, among: Collection[str], headers: Sequence[str] = ("text",), for_tagging: bool = False
+    path: FilePath, *, among: Collection[str], text_column: str = "text", for_tagging: bool = False
 ) -> str:
     """Name the format of a corpus.
 
@@ -75,7 +75,7 @@ def detect_format(
     ----------
     path : a file; not standard input, nor a pipe, which can be read only once
     among : the formats that come into question
-    headers : names that columns of a table should have, the text's first
+    text_column : name that the column of the text has if there is a header
     for_tagging : whether the corpus must hold tagged sentences; then CoNLL columns need no blank line in the sample
 
     Raises
@@ -89,7 +89,7 @@ def detect_format(
         return next(iter(among))
     if is_stream(path):
         raise _unseen(path, "format", f"one of {_listed(among)}")
-    sample = _read_sample(path, headers, for_tagging=for_tagging)
+    sample = _read_sample(path, text_column, for_tagging=for_tagging)
     found = _by_extension(sample)
     if found is None:
         found = next((name for name, fits in _RULES.items() if name in among and fits(sample)), None)
@@ -156,52 +156,52 @@ def _unseen(path: FilePath, option: str, values: str) -> ConfigError:
     )
 
 
-def _read_sample(path: FilePath, headers: Sequence[str] = (), *, for_tagging: bool = False) -> Sample:
+def _read_sample(path: FilePath, text_column: str = "text", *, for_tagging: bool = False) -> _Sample:
     lines = [line for _, line in islice(numbered_lines(path), SAMPLE_LINES)]
     while lines and not lines[-1].strip():
         lines.pop()
-    return Sample(tuple(lines), split_suffix(path)[0], tuple(headers), for_tagging)
+    return _Sample(tuple(lines), split_suffix(path)[0], text_column, for_tagging)
 
 
-def _by_extension(sample: Sample) -> str | None:
+def _by_extension(sample: _Sample) -> str | None:
     named = _EXTENSIONS.get(sample.suffix)
     return "conllu" if named == "conll" and _is_conllu(sample) else named
 
 
-def _is_fasttext(sample: Sample) -> bool:
+def _is_fasttext(sample: _Sample) -> bool:
     return bool(sample.filled) and all(line.lstrip().startswith("__label__") for line in sample.filled)
 
 
-def _is_json_lines(sample: Sample) -> bool:
+def _is_json_lines(sample: _Sample) -> bool:
     return bool(sample.filled) and sample.filled[0].startswith("{")
 
 
-def _is_conllu(sample: Sample) -> bool:
+def _is_conllu(sample: _Sample) -> bool:
     rows = (row for row in sample.tab_rows() if not row[0].startswith("#"))
     row = next(rows, [""])
     return len(row) == 10 and _CONLLU_ID.fullmatch(row[0]) is not None
 
 
-def _has_tsv_header(sample: Sample) -> bool:
+def _has_tsv_header(sample: _Sample) -> bool:
     names = [name.strip() for name in sample.lines[0].split("\t")] if sample.lines else []
     if len(names) < 2:
-        return sample.suffix == ".tsv" and names == [sample.headers[0]]
+        return sample.suffix == ".tsv" and names == [sample.text_column]
     # A header with other names than those asked for must not pass for an example.
     usual = any(name.lower() in _USUAL_HEADERS for name in names) and all(map(_HEADER_NAME.fullmatch, names))
-    return sample.headers[0] in names or usual
+    return sample.text_column in names or usual
 
 
-def _has_csv_header(sample: Sample) -> bool:
+def _has_csv_header(sample: _Sample) -> bool:
     names = [name.strip().strip('"') for name in sample.lines[0].split(",")] if sample.lines else []
-    return len(names) > 1 and sample.headers[0] in names
+    return len(names) > 1 and sample.text_column in names
 
 
-def _is_word_tag(sample: Sample) -> bool:
+def _is_word_tag(sample: _Sample) -> bool:
     pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
     return bool(pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in pieces)
 
 
-def _is_conll(sample: Sample) -> bool:
+def _is_conll(sample: _Sample) -> bool:
     rows = sample.tab_rows()
     if all(len(row) == 1 for row in rows):
         rows = [split_at_blanks(line) for line in sample.filled]
@@ -216,7 +216,7 @@ def _is_conll(sample: Sample) -> bool:
     )
 
 
-def _is_labelled(sample: Sample) -> bool:
+def _is_labelled(sample: _Sample) -> bool:
     widths = {len(row) for row in sample.tab_rows()}
     return len(sample.filled) == len(sample.lines) and len(widths) == 1 and min(widths) > 1
 
@@ -231,7 +231,7 @@ def _listed(formats: Collection[str]) -> str:
     return ", ".join(repr(name) for name in sorted(formats))
 
 
-_RULES: dict[str, Callable[[Sample], bool]] = {
+_RULES: dict[str, Callable[[_Sample], bool]] = {
     "fasttext": _is_fasttext,
     "jsonl": _is_json_lines,
     "conllu": _is_conllu,

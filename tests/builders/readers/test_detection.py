@@ -48,7 +48,7 @@ def test_formats(corpus, name, lines, expected):
 def test_the_text_column_makes_a_header_whatever_its_name(corpus):
     path = corpus("a.tsv", "Satz\tKlasse", "ein Satz\t1")
     assert detect_format(path, among=ALL) == "labelled"
-    assert detect_format(path, among=ALL, headers=("Satz",)) == "tsv"
+    assert detect_format(path, among=ALL, text_column="Satz") == "tsv"
 
 
 def test_one_long_sentence_is_conll_only_when_it_must_be_tagged(corpus):
