@@ -129,9 +129,7 @@ class MultiScaleAttention(nn.Module):
         return f"{type(self).__name__}({self.extra_repr()})"
 
 
-def edges_of(
-    graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu"
-) -> dict[str, Edges]:
+def edges_of(graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
     """Take several relations out of a graph at once, to hand them to many layers.
 
     Parameters

@@ -45,9 +45,7 @@ def multilabel_metrics(gold: npt.NDArray, predicted: npt.NDArray) -> dict[str, f
     }
 
 
-def tagging_metrics(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str
-) -> dict[str, float]:
+def tagging_metrics(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str) -> dict[str, float]:
     """Accuracy of tags; for entity tags also strict precision, recall and F1 of whole entities; in percent.
 
     Parameters

@@ -85,9 +85,7 @@ class InputOptions(Options):
     min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector")
     vocabulary_size: int | None = option(None, "largest number of vocabulary entries")
     vectors: str | None = option(None, "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2)")
-    vectors_words: str = option(
-        "all", "which words with a vector enter the vocabulary", choices=("all", "corpus")
-    )
+    vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
     tune_vectors: bool = option(False, "train the word vectors too")
     normalize_vectors: bool = option(True, "scale the vectors to unit variance per number")
     embedding: int = option(300, "width of token embeddings when no vectors are given")

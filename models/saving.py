@@ -61,7 +61,9 @@ def write_model(path: Path, files: ModelFiles) -> Path:
             f"{path} could not be written ({error.strerror or error}); what was there before is unchanged"
         ) from error
     except safetensors.SafetensorError as error:
-        raise ModelDirectoryError(f"{path} could not be written ({error}); what was there before is unchanged") from error
+        raise ModelDirectoryError(
+            f"{path} could not be written ({error}); what was there before is unchanged"
+        ) from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return path
@@ -104,7 +106,9 @@ def read_model(path: Path) -> ModelFiles:
     if not path.exists() and _set_aside(path).exists():
         path = _set_aside(path)  # a save was killed between its two renames
     if not (path / CONFIG).is_file():
-        raise ModelDirectoryError(f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote")
+        raise ModelDirectoryError(
+            f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote"
+        )
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
         version = config["format"]

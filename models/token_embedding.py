@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
 from graphattn.exceptions import ConfigError
 from graphattn.models.characters import CharacterFeatures, FormBatch
+from graphattn.models.dropout import dropout
 from graphattn.models.options import InputOptions
 
 UNKNOWN_ID = 1
@@ -58,9 +59,7 @@ class TokenEmbedding(nn.Module):
             self.table = nn.Parameter(table)
         self.characters = None
         if num_characters is not None:
-            self.characters = CharacterFeatures(
-                num_characters, options.character_embedding, options.character_filters
-            )
+            self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
             width += self.characters.width
         self.project = nn.Linear(width, hidden)
 
@@ -85,4 +84,4 @@ class TokenEmbedding(nn.Module):
         if self.characters is not None:
             assert forms is not None
             embedded = torch.cat([embedded, self.characters(forms)], dim=1)
-        return self.project(F.dropout(embedded, self.options.embedding_dropout, self.training))
+        return self.project(dropout(embedded, self.options.embedding_dropout, self.training))

@@ -239,7 +239,9 @@ def train(
 
 def _trainer(options: TrainingOptions, folder: Path, callbacks: list[Callback], metric: str | None) -> pl.Trainer:
     if options.patience is not None and metric is not None:
-        callbacks.append(EarlyStopping(f"dev_{metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True))
+        callbacks.append(
+            EarlyStopping(f"dev_{metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
+        )
     show = options.progress and sys.stderr.isatty()
     if show:
         callbacks.append(RichProgressBar())

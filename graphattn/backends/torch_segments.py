@@ -42,9 +42,7 @@ def attend(
     return out, weights if return_weights else None
 
 
-def _attend_in_blocks(
-    sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float
-) -> Tensor:
+def _attend_in_blocks(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
     """Dense attention within each block; blocks are padded to the longest one, and padding is masked."""
     longest = int(sizes.max())
     mask = torch.arange(longest, device=query.device) < sizes.unsqueeze(1)  # (B, T)

@@ -12,8 +12,8 @@ from graphattn.builders.relations import Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.padding import pad, unpad
 from graphattn.models.options import option
+from graphattn.models.padding import pad, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

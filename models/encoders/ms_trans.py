@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from graphattn.builders.relations import Complete, Dependency, Order, Relation, Window, WordGroup
 from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
+from graphattn.models.dropout import dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option, share
 from graphattn.scales import Scale, allocate_heads
@@ -32,12 +33,12 @@ class MSTransOptions(EncoderOptions):
     head_feats: int | None = option(None, "features of a head (default: hidden / heads)")
     scales: tuple[str, ...] = option(("1", "3", "N/16", "N/8", "N/4"), "window widths, smallest first")
     alpha: float = option(0.5, "> 0 gives shallow layers more small scales, < 0 more large ones")
-    relations: tuple[str, ...] = option(
-        (), "heads on other relations in every layer, such as dependency:2 or group:1"
-    )
+    relations: tuple[str, ...] = option((), "heads on other relations in every layer, such as dependency:2 or group:1")
     literal_radius: bool = option(False, "read a scale as the reach to each side, as Eq. 7 does literally")
     score_scale: str = option(
-        "head", "divide scores by the root of a head's features, or of the hidden width (Eq. 6)", choices=("head", "hidden")
+        "head",
+        "divide scores by the root of a head's features, or of the hidden width (Eq. 6)",
+        choices=("head", "hidden"),
     )
     attn_drop: float = option(0.0, "dropout on attention weights")
 
@@ -116,7 +117,7 @@ class MSTransLayer(nn.Module):
     def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         added = F.relu(self.attention(edges, tokens, weights=weights))
-        return self.norm(tokens + F.dropout(added, self.dropout, self.training))
+        return self.norm(tokens + dropout(added, self.dropout, self.training))
 
 
 class MSTransEncoder(Encoder):

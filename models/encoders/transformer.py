@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from graphattn.builders.relations import Complete, Relation
 from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
+from graphattn.models.dropout import Dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option, share
 from graphattn.schema import ALL, TOKEN
@@ -52,7 +53,7 @@ class TransformerLayer(nn.Module):
         )
         self.widen, self.narrow = nn.Linear(hidden, options.ffn), nn.Linear(options.ffn, hidden)
         self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
-        self.dropout = nn.Dropout(options.dropout)
+        self.dropout = Dropout(options.dropout)
 
     def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""

@@ -215,7 +215,12 @@ class TextEstimator(BaseEstimator):
                 return self._metrics(dev_labels, decisions)
 
         self.history_ = train(
-            self.model_, corpus, self.training, dev=dev, evaluate=evaluate, metric=self.training.metric or self.main_metric
+            self.model_,
+            corpus,
+            self.training,
+            dev=dev,
+            evaluate=evaluate,
+            metric=self.training.metric or self.main_metric,
         )
         self.model_.eval()
 
@@ -230,7 +235,9 @@ class TextEstimator(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError(f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one")
+            raise NotFittedError(
+                f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one"
+            )
 
     def predict(self, X: Iterable[Any]) -> Any:
         """Labels of the inputs, in their order."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.graphs import lengths_of
+from graphattn.models.dropout import Dropout
 from graphattn.models.heads.base import Head
 from graphattn.models.options import HeadOptions
 from graphattn.models.pooling import pool, pooled_width
@@ -47,10 +48,10 @@ class ClassificationHead(Head):
         features = self.features(pooled_width(options.pooling, width))
         hidden = options.head_hidden or width
         self.perceptron = nn.Sequential(
-            nn.Dropout(options.head_dropout),
+            Dropout(options.head_dropout),
             nn.Linear(features, hidden),
             nn.ReLU(),
-            nn.Dropout(options.head_dropout),
+            Dropout(options.head_dropout),
             nn.Linear(hidden, classes),
         )
 
@@ -73,9 +74,7 @@ class ClassificationHead(Head):
             smooth = targets * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
             losses = F.binary_cross_entropy_with_logits(scores, smooth, pos_weight=weights, reduction="none")
             return losses.mean(1).sum()
-        return F.cross_entropy(
-            scores, targets, weight=weights, reduction="sum", label_smoothing=self.label_smoothing
-        )
+        return F.cross_entropy(scores, targets, weight=weights, reduction="sum", label_smoothing=self.label_smoothing)
 
     def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
         """Softmax, or a sigmoid per class."""

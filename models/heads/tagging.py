@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torchcrf import CRF
 
 from graphattn.graphs import lengths_of
+from graphattn.models.dropout import Dropout
 from graphattn.models.heads.base import Head
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, prefix_mask
@@ -45,7 +46,7 @@ class TaggingHead(Head):
         super().__init__()
         self.options, self.label_smoothing = options, label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
-        self.classify = nn.Sequential(nn.Dropout(options.head_dropout), nn.Linear(width, classes))
+        self.classify = nn.Sequential(Dropout(options.head_dropout), nn.Linear(width, classes))
         self.crf = CRF(classes, batch_first=True) if options.crf else None
 
     def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
@@ -106,5 +107,3 @@ def first_tokens(graph: DGLGraph) -> Tensor:
     begins = torch.ones_like(word, dtype=torch.bool)
     begins[1:] = word[1:] != word[:-1]
     return (begins & (position > 0)).nonzero().squeeze(1)
-
-
