@@ -1,4 +1,4 @@
-"""Options as dataclasses: one definition serves constructors, scikit-learn's parameters, flags, YAML and model files."""
+"""Options as dataclasses: one definition serves constructors, scikit-learn, flags, YAML and model files."""
 
 from __future__ import annotations
 

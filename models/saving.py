@@ -82,7 +82,7 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
 
 
 def _replace(new: Path, path: Path) -> None:
-    """Put the new directory in place; between the two renames :func:`read_model` finds the old one under its other name."""
+    """Put the new directory in place; between the two renames :func:`read_model` finds the old one."""
     old = _set_aside(path)
     if path.exists():
         shutil.rmtree(old, ignore_errors=True)

@@ -303,7 +303,8 @@ def _checkpoint_to_resume(folder: Path, options: TrainingOptions) -> str | None:
         changed = sorted(name for name in own if earlier.get(name) != own[name])
         if changed:
             raise ConfigError(
-                f"{folder} holds a run with another {changed[0]} ({earlier.get(changed[0])!r}, now {own[changed[0]]!r}). "
+                f"{folder} holds a run with another {changed[0]}: "
+                f"{earlier.get(changed[0])!r}, now {own[changed[0]]!r}. "
                 "Give another run_dir, the same options to resume, or resume=False to start anew"
             )
     write_text(described, json.dumps(own, indent=1))
