@@ -10,24 +10,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphattn.attention import attend
-from graphattn.edges import Edges
 from graphattn.exceptions import GraphAttnError
-from graphattn.layers import MultiScaleAttention
-from graphattn.scales import Scale, allocate_heads
 
 if TYPE_CHECKING:
+    from graphattn.attention import attend
     from graphattn.builders import Sentence, TextGraphBuilder
+    from graphattn.edges import Edges
+    from graphattn.layers import MultiScaleAttention
     from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
+    from graphattn.scales import Scale, allocate_heads
 
 __version__ = "0.1.0"
 
-_UPSTAIRS = {
+_HOMES = {
+    "Edges": "graphattn.edges",
+    "MultiScaleAttention": "graphattn.layers",
     "PairClassifier": "graphattn.models",
+    "Scale": "graphattn.scales",
     "Sentence": "graphattn.builders",
     "SequenceTagger": "graphattn.models",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
+    "allocate_heads": "graphattn.scales",
+    "attend": "graphattn.attention",
     "load": "graphattn.models",
 }
 
@@ -48,9 +53,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name of an upper floor when it is first used, so that ``import graphattn`` stays quick."""
-    if name in _UPSTAIRS:
-        return getattr(import_module(_UPSTAIRS[name]), name)
+    """Load a name when it is first used, so that ``import graphattn`` and ``graphattn --help`` are quick."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
