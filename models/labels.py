@@ -66,10 +66,6 @@ class LabelSet:
             )
         return np.fromiter((self._ids[label] for label in labels), np.int64, len(labels))
 
-    def names(self, ids: npt.NDArray[np.integer]) -> npt.NDArray:
-        """The labels of some ids."""
-        return np.asarray(self.classes)[ids]
-
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label

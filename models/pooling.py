@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-POOLINGS = ("cls+max", "concat", "max", "mean", "cls")
-
 
 def pooled_width(pooling: str, width: int) -> int:
     """Features of a sentence vector."""

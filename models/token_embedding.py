@@ -34,6 +34,8 @@ class TokenEmbedding(nn.Module):
     and a saved model holds them once.
     """
 
+    table: Tensor
+
     def __init__(
         self,
         options: InputOptions,

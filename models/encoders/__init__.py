@@ -38,7 +38,7 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
 
 def make_encoder(options: EncoderOptions) -> Encoder:
     """The encoder that the options describe, with fresh weights."""
-    return ENCODERS[options.name][1](options)  # type: ignore[call-arg]
+    return ENCODERS[options.name][1](options)
 
 
 __all__ = [

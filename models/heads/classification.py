@@ -32,6 +32,8 @@ class ClassificationHead(Head):
     label_smoothing : share of probability spread over all classes
     """
 
+    class_weights: Tensor | None
+
     def __init__(
         self,
         width: int,

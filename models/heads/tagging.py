@@ -33,6 +33,7 @@ class TaggingHead(Head):
     """
 
     per_word = True
+    class_weights: Tensor | None
 
     def __init__(
         self,
