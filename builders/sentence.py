@@ -53,8 +53,8 @@ class Sentence:
     2
     >>> Sentence(["a", "b"], heads=[2, 1])
     Traceback (most recent call last):
-    ...
-    graphattn.exceptions.DataError: field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root.
+        ...
+    graphattn.exceptions.DataError: field 'heads': heads form a cycle through word 1 ('a'). Each word must ...
     """
 
     tokens: tuple[str, ...]
@@ -127,7 +127,7 @@ def check_heads(heads: Sequence[int], words: Sequence[str]) -> None:
     Raises
     ------
     DataError
-        naming the first word that is wrong
+        naming the first word that is out of range, or the first one of a cycle
     """
     count = len(heads)
     for word, head in enumerate(heads, start=1):
@@ -137,19 +137,23 @@ def check_heads(heads: Sequence[int], words: Sequence[str]) -> None:
                 field="heads",
                 hint="Heads are 1-based word numbers, 0 for a root.",
             )
-    reaches_root = [False] * (count + 1)
-    reaches_root[0] = True
+    seen_from = [0] * (count + 1)  # the word whose walk to the root first came by
     for word in range(1, count + 1):
-        path = []
         node = word
-        while not reaches_root[node]:
-            if len(path) > count:
-                raise DataError(
-                    f"heads form a cycle through word {node} ({words[node - 1]!r})",
-                    field="heads",
-                    hint="Each word must lead to a root.",
-                )
-            path.append(node)
+        while node and not seen_from[node]:
+            seen_from[node] = word
             node = heads[node - 1]
-        for seen in path:
-            reaches_root[seen] = True
+        if node and seen_from[node] == word:
+            first = _first_of_cycle(heads, node)
+            raise DataError(
+                f"heads form a cycle through word {first} ({words[first - 1]!r})",
+                field="heads",
+                hint="Each word must lead to a root.",
+            )
+
+
+def _first_of_cycle(heads: Sequence[int], member: int) -> int:
+    first, node = member, heads[member - 1]
+    while node != member:
+        first, node = min(first, node), heads[node - 1]
+    return first
