@@ -85,6 +85,26 @@ def make_graph(
     return graph
 
 
+def make_graph_in_edge_order(
+    relations: Mapping[CanonicalRelation, tuple[Sequence[int], Sequence[int]]],
+    num_nodes: Mapping[str, int],
+    idtype: torch.dtype,
+) -> DGLGraph:
+    """One graph whose edge ids count in the order in which the edges are given, wherever they lead.
+
+    Parameters
+    ----------
+    relations : canonical edge type -> sources and destinations
+    num_nodes : node type -> how many
+    idtype : ``torch.int32`` or ``torch.int64``
+    """
+    ends = {
+        relation: (torch.tensor(sources, dtype=idtype), torch.tensor(destinations, dtype=idtype))
+        for relation, (sources, destinations) in relations.items()
+    }
+    return dgl.heterograph(ends, num_nodes_dict=dict(num_nodes), idtype=idtype)
+
+
 def lengths_of(graph: DGLGraph, node_type: str) -> torch.Tensor:
     """(B,) number of nodes of a type in each sentence of a batched graph, int64."""
     return graph.batch_num_nodes(node_type).long()
