@@ -69,7 +69,7 @@ def to_networkx(
     *,
     tokens: Texts | None = None,
     words: Texts | None = None,
-    weights: Mapping[str | CanonicalRelation, Any] | None = None,
+    weights: Mapping[str, Any] | Mapping[CanonicalRelation, Any] | None = None,
     relations: Sequence[str | CanonicalRelation] | None = None,
 ) -> nx.MultiDiGraph:
     """Write a graph out as a networkx graph, edge for edge.

@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models.attention_weights import Attention, attention_of
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
@@ -27,6 +28,7 @@ from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.models.training import train
+from graphattn.networkx_export import CLS
 
 Columns = list[list[Source]]
 EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
@@ -90,7 +92,8 @@ class TextEstimator(BaseEstimator):
     def _decided(self, decisions: list[Any]) -> Any:
         """Ids as labels."""
 
-    def _encoder_options(self) -> EncoderOptions:
+    def chosen_encoder(self) -> EncoderOptions:
+        """Options of the encoder; a name stands for its defaults for this task."""
         return encoder_options(self.encoder)
 
     # -- fitting -------------------------------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ class TextEstimator(BaseEstimator):
         """
         for options in (self.inputs, self.head, self.training):
             options.check()
-        self.encoder_ = self._encoder_options()
+        self.encoder_ = self.chosen_encoder()
         self.encoder_.check()
         X = list(X)
         if not X:
@@ -243,24 +246,59 @@ class TextEstimator(BaseEstimator):
         """Labels of the inputs, in their order."""
         return self._decided(self._run(X).decisions)
 
-    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> dict[str, float]:
+    def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Any, list[npt.NDArray[np.float32]]]:
+        """What :meth:`predict` and ``predict_proba`` give, in one pass: labels and one array for each input."""
+        run = self._run(X, probabilities=True)
+        return self._decided(run.decisions), run.probabilities or []
+
+    def evaluate(
+        self, X: Iterable[Any], y: Iterable[Any] | None = None, *, unknown: str = "error"
+    ) -> dict[str, float]:
         """Metrics in percent.
+
+        Parameters
+        ----------
+        X, y : as for :meth:`fit`
+        unknown : what to do about labels that the training set lacks: ``"error"``, or ``"wrong"`` to count them so
 
         Raises
         ------
         DataError
-            when labels occur that the training set lacks
+            when there are such labels and ``unknown`` is ``"error"``
         """
+        if unknown not in ("error", "wrong"):
+            raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
         X = list(X)
         labels = self._labels(X, y)
         columns = self._columns(X)
         self._check_fitted()
-        self._targets(labels, columns, "evaluation set")
+        if unknown == "error":
+            self._targets(labels, columns, "evaluation set")
         return self._metrics(labels, self._run(X).decisions)
 
     def score(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
         """The main metric as a share of one, as scikit-learn expects."""
         return self.evaluate(X, y)[self.main_metric] / 100
+
+    def attention(self, x: Any) -> Attention:
+        """Predict one input and show the attention weights that made the prediction.
+
+        Parameters
+        ----------
+        x : one input, as ``predict`` takes a sequence of them
+
+        Raises
+        ------
+        ConfigError
+            when the encoder has no attention
+        """
+        self._check_fitted()
+        columns = self._columns([x])
+        tokens = [(CLS, *self.vocabulary_.sentence(source).tokens) for (source,) in columns]
+        attention = attention_of(self.model_, self._corpus(columns), tokens, self._decided)
+        if not attention.layers:
+            raise ConfigError(f"encoder {self.encoder_.name!r} has no attention")
+        return attention
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -303,7 +341,7 @@ class TextEstimator(BaseEstimator):
             training=TrainingOptions.from_dict(config["training"]),
             **cls._extra_arguments(config),
         )
-        estimator.encoder_ = estimator._encoder_options()
+        estimator.encoder_ = estimator.chosen_encoder()
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
         estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
