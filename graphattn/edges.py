@@ -29,6 +29,11 @@ class Edges:
     num_sources : N_src
     edge_ids : (E,) id of the edge in each slot, for a graph whose ids do not count in CSC order; None when they do
 
+    Raises
+    ------
+    GraphError
+        when the types of ``indptr`` and ``indices`` differ or are others
+
     Examples
     --------
     >>> edges = Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2)
@@ -41,6 +46,11 @@ class Edges:
     num_sources: int
     edge_ids: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        types = self.indptr.dtype, self.indices.dtype
+        if types not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
+            raise GraphError(f"indptr is {types[0]} and indices {types[1]}; both must be int32, or both int64")
+
     @classmethod
     def of(cls, graph: DGLGraph, etype: str | CanonicalRelation | None = None) -> Edges:
         """Take one relation out of a DGL graph.
@@ -51,6 +61,9 @@ class Edges:
             when the graph lacks the relation
         """
         relation = find_relation(graph.canonical_etypes, etype)
+        formats = graph.formats()
+        if "csc" not in (*formats["created"], *formats["not created"]):
+            graph = graph.formats("csc")
         indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
         in_order = _counts_up(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
         return cls(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long())
@@ -87,23 +100,28 @@ class Edges:
 
     @cached_property
     def blocks(self) -> Tensor | None:
-        """(B,) sizes when the nodes fall into runs that are complete graphs (whole sentences); None otherwise."""
+        """(B,) sizes when the nodes fall into runs that are complete graphs (whole sentences); None otherwise.
+
+        Edges must count in CSC order, ascending by source within each destination; else it is None too.
+        """
         count = self.num_destinations
         if self.num_sources != count or self.num_edges < count or self.edge_ids is not None:
             return None
-        degrees = (self.indptr[1:] - self.indptr[:-1]).long()
+        degrees = self.indptr[1:] - self.indptr[:-1]
         if not bool((degrees > 0).all()):
             return None
-        first = self.sources[self.indptr[:-1].long()]  # of each destination
+        first = self.indices[self.indptr[:-1].long()]  # of each destination
         begins = first.new_ones(count, dtype=torch.bool)
         begins[1:] = first[1:] != first[:-1]
         starts = begins.nonzero().squeeze(1)
         sizes = torch.diff(starts, append=starts.new_tensor([count]))
         block = begins.long().cumsum(0) - 1
-        if not (torch.equal(first, starts[block]) and torch.equal(degrees, sizes[block])):
+        if not (torch.equal(first.long(), starts[block]) and torch.equal(degrees.long(), sizes[block])):
             return None
-        places = torch.arange(self.num_edges, device=first.device) - self.indptr[:-1].long()[self.destinations]
-        return sizes if torch.equal(self.sources, first[self.destinations] + places) else None
+        # in the type of the indices: complete graphs of long texts have hundreds of millions of edges
+        slots = torch.arange(self.num_edges, dtype=first.dtype, device=first.device)
+        shifts = torch.repeat_interleave(first - self.indptr[:-1], degrees, output_size=self.num_edges)
+        return sizes if torch.equal(self.indices, slots.add_(shifts)) else None
 
     def to(self, device: torch.device | str) -> Edges:
         """The same edges on another device."""
@@ -113,25 +131,34 @@ class Edges:
         return Edges(self.indptr.to(device), self.indices.to(device), self.num_sources, edge_ids)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
-        """Refuse tensors whose shapes do not fit the edges.
+        """Refuse tensors whose shapes, types or device do not fit the edges.
 
         Raises
         ------
         GraphError
-            with the shapes that were expected and that came
+            with what was expected and what came
         """
         for name, tensor, nodes in (
             ("query", query, self.num_destinations),
             ("key", key, self.num_sources),
             ("value", value, self.num_sources),
         ):
-            if tensor.dim() != 3 or tensor.shape[0] != nodes:
+            if tensor.dim() != 3 or tensor.shape[0] != nodes or 0 in tensor.shape[1:]:
                 raise GraphError(f"{name} has shape {tuple(tensor.shape)}; expected ({nodes}, heads, features)")
+            self._check_kind(name, tensor, query.dtype)
         if query.shape[1:] != key.shape[1:] or value.shape[1] != key.shape[1]:
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (query, key, value))
             raise GraphError(f"query, key and value have shapes {shapes}; heads and query/key features must agree")
-        if bias is not None and bias.shape != (self.num_edges, query.shape[1]):
-            raise GraphError(f"bias has shape {tuple(bias.shape)}; expected ({self.num_edges}, {query.shape[1]})")
+        if bias is not None:
+            if bias.shape != (self.num_edges, query.shape[1]):
+                raise GraphError(f"bias has shape {tuple(bias.shape)}; expected ({self.num_edges}, {query.shape[1]})")
+            self._check_kind("bias", bias, query.dtype)
+
+    def _check_kind(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+        if tensor.dtype != dtype or not dtype.is_floating_point:
+            raise GraphError(f"{name} is {tensor.dtype}; query, key, value and bias must be of one floating-point type")
+        if tensor.device != self.indptr.device:
+            raise GraphError(f"{name} is on {tensor.device} and the edges on {self.indptr.device}; use edges.to(...)")
 
 
 def _counts_up(ids: Tensor) -> bool:
