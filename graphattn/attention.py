@@ -85,22 +85,25 @@ def attend(
     value : (N_src, H, D_v)
     etype : the relation, by name or as a canonical triple; may be left out when the graph has only one
     scale : factor on the dot products, 1/sqrt(D) when None
-    bias : (E, H), added to the scores, in edge-id order
+    bias : (E, H), added to the scores, in edge-id order; -inf hides an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
-    backend : ``"dgl"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.choose_backend`)
+    backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.choose_backend`)
     return_weights : also return the softmax weights, before dropout
 
     Returns
     -------
-    (N_dst, H, D_v); zeros for a node without incoming edges. With ``return_weights`` a pair of that and the
-    weights (E, H) in edge-id order; they sum to one over each node's incoming edges.
+    (N_dst, H, D_v); zeros for a node without incoming edges, or whose edges are all hidden. It may be ``value``
+    itself: do not change it in place. With ``return_weights`` a pair of that and the weights (E, H) in edge-id
+    order; they sum to one over each node's incoming edges.
 
     Raises
     ------
     GraphError
-        when the relation is missing or shapes do not fit it
+        when the relation is missing, or tensors do not fit it in shape, type or device
+    ConfigError
+        when dropout is out of range
     BackendError
-        when the backend is unknown or cannot run on the tensors' device
+        when the backend is unknown or cannot run on the tensors' device or type
     DoubleBackwardError
         when a second derivative is taken
 
@@ -111,19 +114,21 @@ def attend(
     >>> attend(edges, q, k, torch.tensor([[[1.0]], [[3.0]]])).flatten()
     tensor([1., 2.])
     """
-    edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype)
+    edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
     edges.check(query, key, value, bias)
     if not 0.0 <= dropout < 1.0:
         raise ConfigError(f"dropout is {dropout}; it must be at least 0 and below 1")
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias)):
-        query, key, value = (_first_order(tensor) for tensor in (query, key, value))
+        query, key, value = _first_order(query), _first_order(key), _first_order(value)
         bias = None if bias is None else _first_order(bias)
-    if backend == "auto" and edges.is_identity:
-        out, weights = _attend_to_oneself(query, key, value, bias, dropout)
+    weights: Tensor | None
+    if backend == "auto" and bias is None and edges.is_identity:
+        out, weights = _attend_to_oneself(query, key, value, dropout)
     else:
-        name = choose_backend(edges, query) if backend == "auto" else backend
+        plain = bias is None and not dropout and not return_weights
+        name = choose_backend(edges, query, plain=plain) if backend == "auto" else backend
         slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
         out, weights = load_backend(name)(
             edges, query, key, value, scale=scale, bias=slots, dropout=dropout, return_weights=return_weights
@@ -136,14 +141,14 @@ def attend(
     return out, weights
 
 
-def _attend_to_oneself(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float
-) -> tuple[Tensor, Tensor]:
+def _attend_to_oneself(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
     """A softmax over one edge is one, whatever the score: the value passes through."""
     weights = value.new_ones(value.shape[:2])
     out = value * F.dropout(weights, dropout).unsqueeze(-1) if dropout else value
-    unused = [tensor for tensor in (query, key, bias) if tensor is not None and tensor.requires_grad]
-    return _WithUnused.apply(out, *unused) if unused else out, weights
+    unused = [tensor for tensor in (query, key) if tensor.requires_grad]
+    if unused:
+        out, weights = _WithUnused.apply(out, *unused), _WithUnused.apply(weights, *unused)
+    return out, weights
 
 
 class _WithUnused(torch.autograd.Function):

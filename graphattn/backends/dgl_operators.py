@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -9,6 +11,9 @@ from torch.nn import functional as F
 from graphattn.dgl_import import dgl
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
 
 
 def attend(
@@ -25,20 +30,22 @@ def attend(
     """Attention by three DGL operators over a block built from the edges."""
     if query.device.type != "cpu":
         raise BackendError("backend 'dgl' runs on CPUs only: DGL 1.1.3 has no CUDA wheel. Use backend='torch'")
-    if edges.num_edges == 0:
-        nothing = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=value.dtype)
-        # keeps the inputs in the autograd graph, with zero gradients
-        out = nothing + 0 * (query.sum() + key.sum() + value.sum())
-        return out, value.new_zeros(0, query.shape[1]) if return_weights else None
+    if query.dtype == torch.float16:
+        raise BackendError("backend 'dgl' lacks float16: use bfloat16, or backend='torch'")
     no_ids = edges.indptr.new_empty(0)
     graph = dgl.heterograph(
         {("source", "edge", "destination"): ("csc", (edges.indptr, edges.indices, no_ids))},
         num_nodes_dict={"source": edges.num_sources, "destination": edges.num_destinations},
     )
     scores = dgl.ops.u_dot_v(graph, key, query * scale).squeeze(-1)  # (E, H)
-    if bias is not None:
-        scores = scores + bias
-    weights = dgl.ops.edge_softmax(graph, scores)  # (E, H)
+    weights = dgl.ops.edge_softmax(graph, scores) if bias is None else _masked_softmax(edges, graph, scores + bias)
     dropped = F.dropout(weights, dropout) if dropout else weights
     out = dgl.ops.u_mul_e_sum(graph, value.contiguous(), dropped.unsqueeze(-1))
     return out, weights if return_weights else None
+
+
+def _masked_softmax(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:
+    """Softmax of (E, H) scores; where all scores of a destination are -inf its weights are 0, not DGL's NaN."""
+    top = dgl.ops.copy_e_max(graph, scores.detach())  # (N_dst, H)
+    masked = (top == float("-inf"))[edges.destinations]
+    return dgl.ops.edge_softmax(graph, scores.masked_fill(masked, 0.0)).masked_fill(masked, 0.0)
