@@ -33,7 +33,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """Attention by gathers and segment sums, a bounded number of edges at a time; dense for complete graphs."""
     sizes = None if return_weights or bias is not None else edges.blocks
-    if sizes is not None:
+    if sizes is not None and sizes.numel():
         return _attend_in_blocks(sizes, query, key, value, scale, dropout), None
     keep = None
     if dropout:
