@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from graphattn.attention import attend
 from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, GraphError
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -36,7 +36,7 @@ class MultiScaleAttention(nn.Module):
     Raises
     ------
     ConfigError
-        when there is no head at all
+        when there is no head at all, or a width or the dropout is out of range
 
     Examples
     --------
@@ -61,6 +61,11 @@ class MultiScaleAttention(nn.Module):
         self.num_heads = sum(self.heads.values())
         if self.num_heads < 1 or min(self.heads.values()) < 0:
             raise ConfigError(f"heads are {dict(heads)}; give at least one relation a positive number of heads")
+        for name, width in (("in_feats", in_feats), ("head_feats", head_feats), ("out_feats", out_feats)):
+            if width is not None and width < 1:
+                raise ConfigError(f"{name} is {width}; it must be at least 1")
+        if not 0.0 <= attn_drop < 1.0:
+            raise ConfigError(f"attn_drop is {attn_drop}; it must be at least 0 and below 1")
         self.in_feats, self.head_feats = in_feats, head_feats
         self.scale = 1.0 / math.sqrt(head_feats) if scale is None else scale
         self.attn_drop, self.backend = attn_drop, backend
@@ -95,10 +100,17 @@ class MultiScaleAttention(nn.Module):
         Returns
         -------
         (N, out_feats)
+
+        Raises
+        ------
+        GraphError
+            when the graph lacks a relation that has heads
         """
         edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
+        for relation in self.heads.keys() - edges.keys():
+            raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
         projected = self.project(inputs).view(-1, 3, self.num_heads, self.head_feats)
-        if projected.dtype == torch.bfloat16:
+        if projected.element_size() < 4:
             projected = projected.float()  # scores and sums in float32 also under autocast
         counts = list(self.heads.values())
         # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
@@ -118,7 +130,7 @@ class MultiScaleAttention(nn.Module):
             if weights is not None:
                 result, weights[relation] = result
             outputs.append(result)
-        return self.output(torch.cat(outputs, dim=1).flatten(1))
+        return self.output(torch.cat(outputs, dim=1).flatten(1).to(self.output.weight.dtype))
 
     def extra_repr(self) -> str:
         """Widths and the heads of each relation."""
