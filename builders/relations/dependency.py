@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
@@ -75,7 +76,7 @@ class Dependency(Relation):
         if self.target == TOKEN:
             indptr, sources, arcs = _spread_over_tokens(layout, indptr, sources)
             label, direction = label[arcs], direction[arcs]
-        data = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
+        data: dict[str, npt.NDArray] = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
 
     def __repr__(self) -> str:
