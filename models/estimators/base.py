@@ -80,6 +80,9 @@ class TextEstimator(BaseEstimator):
     def _targets(self, labels: list[Any], columns: Columns, where: str) -> Any:
         """Labels as :class:`~graphattn.models.batches.Corpus` wants them."""
 
+    def _check_sizes(self, labels: list[Any], columns: Columns, where: str) -> None:
+        """Refuse labels that do not fit the size of their inputs."""
+
     @abstractmethod
     def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
         """The head with fresh weights."""
@@ -251,9 +254,7 @@ class TextEstimator(BaseEstimator):
         run = self._run(X, probabilities=True)
         return self._decided(run.decisions), run.probabilities or []
 
-    def evaluate(
-        self, X: Iterable[Any], y: Iterable[Any] | None = None, *, unknown: str = "error"
-    ) -> dict[str, float]:
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None, *, unknown: str = "error") -> dict[str, float]:
         """Metrics in percent.
 
         Parameters
@@ -272,8 +273,8 @@ class TextEstimator(BaseEstimator):
         labels = self._labels(X, y)
         columns = self._columns(X)
         self._check_fitted()
-        if unknown == "error":
-            self._targets(labels, columns, "evaluation set")
+        check = self._targets if unknown == "error" else self._check_sizes
+        check(labels, columns, "evaluation set")
         return self._metrics(labels, self._run(X).decisions)
 
     def score(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:

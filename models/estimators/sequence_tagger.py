@@ -65,7 +65,8 @@ class SequenceTagger(TextEstimator):
         """For each input (words, C) probabilities (marginals with a CRF), columns as in ``classes_``."""
         return self._run(X, probabilities=True).probabilities or []
 
-    def _encoder_options(self) -> EncoderOptions:
+    def chosen_encoder(self) -> EncoderOptions:
+        """Options of the encoder; ``"ms-trans"`` stands for the paper's settings for tagging."""
         if self.encoder == "ms-trans":
             return MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
         return encoder_options(self.encoder)
@@ -97,16 +98,19 @@ class SequenceTagger(TextEstimator):
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
     def _targets(self, labels: list[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
+        self._check_sizes(labels, columns, where)
         counts = np.array([len(tags) for tags in labels], dtype=np.int64)
+        return self.labels_.ids(self._flat_labels(labels), where=where, what="tag"), counts
+
+    def _check_sizes(self, labels: list[Any], columns: Columns, where: str) -> None:
         words = [sentence.num_words for sentence in self.vocabulary_.sentences(columns[0])]
-        for index, (word_count, tag_count) in enumerate(zip(words, counts.tolist(), strict=True)):
-            if word_count != tag_count:
+        for index, (word_count, tags) in enumerate(zip(words, labels, strict=True)):
+            if word_count != len(tags):
                 raise DataError(
-                    f"sentence {index} of the {where} has {word_count} words but {tag_count} tags",
+                    f"sentence {index} of the {where} has {word_count} words but {len(tags)} tags",
                     field="tags",
                     hint="Give one tag for each word.",
                 )
-        return self.labels_.ids(self._flat_labels(labels), where=where, what="tag"), counts
 
     def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
         return TaggingHead(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
@@ -102,7 +103,9 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
     def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
         if self.multilabel:
-            return multilabel_metrics(self._targets(labels, [], "data"), np.stack(decisions))
+            extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # known to be wrong
+            binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
+            return multilabel_metrics(binary.transform(labels), binary.transform(self._decided(decisions)))
         return classification_metrics(labels, self._decided(decisions).tolist())
 
     def _decided(self, decisions: list[Any]) -> Any:
