@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ class ModelFiles:
     labels : class names in the order of their ids
     tokenizer : text of ``tokenizer.json``
     weights : name -> tensor
+    notes : other text files for people and tools, name -> content; not looked at when a model is read
     """
 
     config: dict[str, Any]
     labels: list[Any]
     tokenizer: str
     weights: dict[str, Tensor]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
@@ -76,7 +79,9 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     sums = {name: _checksum(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
     config = {"format": FORMAT, **files.config, "sha256": sums}
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
-    for name in (WEIGHTS, TOKENIZER, LABELS, CONFIG):
+    for name, text in files.notes.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for name in (WEIGHTS, TOKENIZER, LABELS, *files.notes, CONFIG):
         with open(folder / name, "rb") as file:
             os.fsync(file.fileno())
 

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import signal
 import sys
 import tempfile
 import warnings
@@ -226,14 +227,21 @@ def train(
         keep = KeepBest(f"dev_{metric}", folder / "history.json")
         checkpoint = _checkpoint_to_resume(folder, options)
         trainer = _trainer(options, folder, [keep, ShareBatches(sampler)], metric if dev is not None else None)
+        on_interrupt = signal.getsignal(signal.SIGINT)
         try:
             trainer.fit(module, loader, ckpt_path=checkpoint, weights_only=True)
         except TrainingError:
             if keep.weights:
                 model.load_state_dict(keep.weights)
             raise
-        if trainer.interrupted:
-            raise KeyboardInterrupt
+        except OSError as error:
+            raise TrainingError(
+                f"{folder} cannot be written to ({error.strerror or error}); make room and train again, "
+                "which goes on from the last checkpoint there"
+            ) from error
+        except SystemExit:  # Lightning's answer to Ctrl-C, and it leaves the signal ignored
+            signal.signal(signal.SIGINT, on_interrupt)
+            raise KeyboardInterrupt from None
         return json.loads((folder / "history.json").read_text())["epochs"]
 
 

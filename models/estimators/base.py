@@ -303,8 +303,13 @@ class TextEstimator(BaseEstimator):
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
         """Write a self-contained model directory; one that is there already is replaced in a single step.
+
+        Parameters
+        ----------
+        path : the directory
+        notes : text files to put beside the model's own, name -> content
 
         Raises
         ------
@@ -327,7 +332,8 @@ class TextEstimator(BaseEstimator):
             "history": self.history_,
             **self._extra_config(),
         }
-        return write_model(Path(path), ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights))
+        files = ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes or {})
+        return write_model(Path(path), files)
 
     def _extra_config(self) -> dict[str, Any]:
         return {}
