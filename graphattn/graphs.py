@@ -58,31 +58,65 @@ def make_graph(
     Raises
     ------
     GraphError
-        when a relation has more edges than 32 bits can count
+        when a relation has more edges than 32 bits can count, or arrays that do not describe edges between the nodes
     """
-    for (_, name, _), arrays in relations.items():
-        if arrays.indices.shape[0] > np.iinfo(np.int32).max:
-            raise GraphError(
-                f"relation {name!r} has {arrays.indices.shape[0]:,} edges; one graph holds up to "
-                f"{np.iinfo(np.int32).max:,}. Use smaller batches or narrower relations"
-            )
+    num_nodes = {kind: int(counts.sum()) for kind, counts in nodes_per_sentence.items()}
+    for (source, name, target), arrays in relations.items():
+        check_edge_count(name, arrays.indices.shape[0])
+        _check_arrays(name, arrays, num_nodes[source], num_nodes[target])
     graph = dgl.heterograph(
         {
             relation: ("csc", (_int32(arrays.indptr), _int32(arrays.indices), torch.empty(0, dtype=torch.int32)))
             for relation, arrays in relations.items()
         },
-        num_nodes_dict={kind: int(counts.sum()) for kind, counts in nodes_per_sentence.items()},
+        num_nodes_dict=num_nodes,
         idtype=torch.int32,
     )
     for kind, features in node_data.items():
         for name, values in features.items():
-            graph.nodes[kind].data[name] = torch.from_numpy(values)
+            graph.nodes[kind].data[name] = torch.tensor(values)  # a copy: many graphs may be made from the same columns
     for relation, arrays in relations.items():
         for name, values in arrays.data.items():
             graph.edges[relation].data[name] = torch.from_numpy(values)
     graph.set_batch_num_nodes({kind: _int32(counts) for kind, counts in nodes_per_sentence.items()})
     graph.set_batch_num_edges({relation: _int32(arrays.per_sentence) for relation, arrays in relations.items()})
     return graph
+
+
+def check_edge_count(name: str, count: int) -> None:
+    """Refuse more edges than one graph can number; relations ask before they write their edges out.
+
+    Raises
+    ------
+    GraphError
+        when 32 bits are too few
+    """
+    if count > np.iinfo(np.int32).max:
+        raise GraphError(
+            f"relation {name!r} has {count:,} edges; one graph holds up to {np.iinfo(np.int32).max:,}. "
+            "Use smaller batches or narrower relations"
+        )
+
+
+def _check_arrays(name: str, arrays: RelationArrays, num_sources: int, num_destinations: int) -> None:
+    """Refuse arrays on which DGL would read beyond their ends or stop without naming the relation."""
+    indptr, indices = arrays.indptr, arrays.indices
+    count = indices.shape[0]
+    if indptr.shape != (num_destinations + 1,):
+        raise GraphError(f"relation {name!r}: indptr has shape {indptr.shape}; expected ({num_destinations + 1},)")
+    if indptr[0] != 0 or indptr[-1] != count or (indptr[1:] < indptr[:-1]).any():
+        raise GraphError(f"relation {name!r}: indptr must rise from 0 to the number of edges, {count}")
+    if count and not (indices.min() >= 0 and indices.max() < num_sources):
+        raise GraphError(f"relation {name!r}: indices must be from 0 to {num_sources - 1}, the source nodes")
+    if arrays.per_sentence.sum() != count:
+        raise GraphError(
+            f"relation {name!r}: per_sentence adds up to {arrays.per_sentence.sum()}, not to {count} edges"
+        )
+    for feature, values in arrays.data.items():
+        if values.shape[:1] != (count,):
+            raise GraphError(
+                f"relation {name!r}: {feature!r} has shape {values.shape}; expected one row per edge, {count}"
+            )
 
 
 def make_graph_in_edge_order(

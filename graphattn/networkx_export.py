@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -192,7 +193,8 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-class _Element(NamedTuple):
+@dataclass(frozen=True)
+class _Element:
     """A node, or an edge, which belongs to the sentence of the node it leads to; they sort by sentence and index."""
 
     sentence: int
@@ -201,7 +203,8 @@ class _Element(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-class _Place(NamedTuple):
+@dataclass(frozen=True)
+class _Place:
     """Where a node of the networkx graph stands in the DGL graph."""
 
     kind: str

@@ -86,7 +86,7 @@ def _parse(spec: int | str | Scale) -> tuple[int | None, int | None]:
     match = _RELATIVE.fullmatch(text)
     if match:
         return None, int(match.group(1) or 1)
-    if not isinstance(spec, bool) and re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"\d+", text):
         width = int(text)
         if width % 2 == 0:
             raise ConfigError(f"scale {text} is even; a window has the same reach on both sides: use {width + 1}")

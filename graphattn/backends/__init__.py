@@ -13,7 +13,11 @@ from torch import Tensor
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
 
-BACKENDS = {"dgl": "graphattn.backends.dgl_operators", "torch": "graphattn.backends.torch_segments"}
+BACKENDS = {
+    "dgl": "graphattn.backends.dgl_operators",
+    "fused": "graphattn.backends.fused",
+    "torch": "graphattn.backends.torch_segments",
+}
 """Backend name -> module; ``auto`` chooses among them."""
 
 
@@ -35,18 +39,20 @@ class Attend(Protocol):
         """Outputs (N_dst, H, D_v) and, when asked, weights (E, H); bias and weights stand in slot order."""
 
 
-def choose_backend(edges: Edges, query: Tensor) -> str:
-    """The backend that ``auto`` takes: ``dgl`` for float32 and float64 on a CPU, ``torch`` for all else.
+def choose_backend(edges: Edges, query: Tensor, *, plain: bool = True) -> str:
+    """The backend that ``auto`` takes.
 
-    DGL's wheels run on CPUs only; its operators are faster there than index and segment operations. ``torch``
-    takes complete graphs, which it computes densely, and relations of more than a hundred million scores, for
-    which it works in chunks while DGL would hold them all.
+    ``torch`` for complete graphs, which it computes densely, and off the CPU; on a CPU ``fused`` for float32 and
+    float64, unless the call is not ``plain``: with a bias, dropout on the weights, or asked for the weights. Such
+    calls go to ``dgl``, whose operators are faster than ``torch``'s but hold all scores at once; so a relation with
+    more than a hundred million of them goes to ``torch`` after all, which works in chunks.
     """
-    if edges.blocks is not None:
+    fits_cpu_kernels = query.device.type == "cpu" and query.element_size() >= 4
+    if edges.blocks is not None or not fits_cpu_kernels:
         return "torch"
-    on_cpu = query.device.type == "cpu"
-    small = edges.num_edges * query.shape[1] <= 100_000_000
-    return "dgl" if on_cpu and small and query.element_size() >= 4 else "torch"
+    if plain:
+        return "fused"
+    return "dgl" if edges.num_edges * query.shape[1] <= 100_000_000 else "torch"
 
 
 def load_backend(name: str) -> Attend:
