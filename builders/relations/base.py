@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.graphs import RelationArrays
+from graphattn.graphs import RelationArrays, check_edge_count
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
 
 
@@ -69,11 +69,18 @@ class RangeRelation(Relation):
         """(N_dst,) first source of each destination and (N_dst,) the one after its last, counted over the batch."""
 
     def edges(self, layout: Layout) -> RelationArrays:
-        """The ranges written out."""
+        """The ranges written out.
+
+        Raises
+        ------
+        GraphError
+            when there are more edges than one graph can number
+        """
         first, stop = self.bounds(layout)
         degrees = stop - first
         indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
         np.cumsum(degrees, out=indptr[1:])
+        check_edge_count(self.name, int(indptr[-1]))
         shift = (first - indptr[:-1]).astype(np.int32)
         indices = np.arange(indptr[-1], dtype=np.int32) + np.repeat(shift, degrees)
         return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr))

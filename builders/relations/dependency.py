@@ -11,7 +11,7 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.membership import Membership
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays
+from graphattn.graphs import RelationArrays, check_edge_count
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 
 UNIVERSAL_RELATIONS = tuple(
@@ -108,6 +108,7 @@ def _spread_over_tokens(layout: Layout, indptr: Ints, sources: Ints) -> tuple[In
     begins = np.cumsum(arcs_of_token) - arcs_of_token
     arcs = np.arange(int(arcs_of_token.sum())) + np.repeat(indptr[words] - begins, arcs_of_token)
     sizes = (stop - first)[sources[arcs]]
+    check_edge_count(DEPENDENCY, int(sizes.sum()))
     run_begins = np.cumsum(sizes) - sizes
     tokens = np.arange(int(sizes.sum())) + np.repeat(first[sources[arcs]] - run_begins, sizes)
     edge_ends = np.concatenate([[0], np.cumsum(sizes)])
