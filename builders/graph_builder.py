@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class TextGraphBuilder:
     Raises
     ------
     ConfigError
-        when two relations have the same name and node types, or there is none
+        when two relations have the same name and node types, there is none, or dependency labels differ
 
     Examples
     --------
@@ -50,6 +50,9 @@ class TextGraphBuilder:
     """
 
     def __init__(self, relations: Sequence[Relation], *, cls: bool = True, vocabulary: Vocabulary | None = None):
+        for relation in relations:
+            if not isinstance(relation, Relation):
+                raise ConfigError(f"{relation!r} is no relation; give objects such as Window(3) or Dependency()")
         self.relations = tuple(part for relation in relations for part in relation.parts())
         self.cls, self.vocabulary = cls, vocabulary
         names = [relation.canonical for relation in self.relations]
@@ -58,6 +61,9 @@ class TextGraphBuilder:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ConfigError(f"relation {twice[1]!r} is given twice; each needs a name of its own")
+        self._arcs = [relation for relation in self.relations if isinstance(relation, Dependency)] or [Dependency()]
+        if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
+            raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
 
     def layout(self, sentences: Sequence[Source], *, features: Mapping[str, TokenFeature] | None = None) -> Layout:
         """Flatten sentences into the columns that :meth:`graph` builds from; do it once for a corpus.
@@ -70,7 +76,8 @@ class TextGraphBuilder:
         Raises
         ------
         DataError
-            when a relation needs heads and a sentence has none, or a raw text comes without a vocabulary
+            when a relation needs heads and a sentence has none, a raw text comes without a vocabulary, or a feature
+            does not fit the tokens
         """
         columns = dict(features or {})
         if self.vocabulary is not None:
@@ -81,10 +88,7 @@ class TextGraphBuilder:
         return Layout.of(plain, with_cls=self.cls, deprel_id=self._deprel_id(), features=columns)
 
     def _deprel_id(self) -> Callable[[str], int] | None:
-        if not any(relation.needs_heads for relation in self.relations):
-            return None
-        arcs = next((relation for relation in self.relations if isinstance(relation, Dependency)), Dependency())
-        return arcs.deprel_id
+        return self._arcs[0].deprel_id if any(relation.needs_heads for relation in self.relations) else None
 
     def graph(self, layout: Layout) -> DGLGraph:
         """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences."""
@@ -121,4 +125,8 @@ def _as_sentence(source: Source) -> Sentence:
             f"{source[:30]!r} is a raw text",
             hint="Give TextGraphBuilder(vocabulary=...) to cut it into tokens, or give a list of words.",
         )
-    return source if isinstance(source, Sentence) else Sentence(tuple(source))
+    if isinstance(source, Sentence):
+        return source
+    if not isinstance(source, Iterable):
+        raise DataError(f"{source!r} is neither a Sentence nor a list of words")
+    return Sentence(tuple(source))

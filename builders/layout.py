@@ -62,7 +62,7 @@ class Layout:
         Raises
         ------
         DataError
-            when dependencies are needed and a sentence has none
+            when dependencies are needed and a sentence has none, or a feature does not fit the tokens
         """
         shift = int(with_cls)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
@@ -72,7 +72,7 @@ class Layout:
             heads, deprels = _dependencies(sentences, words, shift, deprel_id)
         columns = {}
         for name, (arrays, cls_value) in (features or {}).items():
-            flat = np.concatenate(arrays) if arrays else np.empty(0, np.int32)
+            flat = _flat(name, arrays, lengths)
             columns[name] = _prepend(flat, lengths, cls_value) if with_cls else flat
         word_ids = _word_ids(sentences, lengths)
         if with_cls:
@@ -144,6 +144,23 @@ def _gather(starts: Ints, counts: Ints, chosen: Ints) -> Ints:
     taken = counts[chosen]
     begins = np.cumsum(taken) - taken
     return np.arange(int(taken.sum())) + np.repeat(starts[chosen] - begins, taken)
+
+
+def _flat(name: str, arrays: Sequence[npt.NDArray], lengths: Ints) -> npt.NDArray:
+    """A feature's arrays in a row, each as long as its sentence."""
+    if len(arrays) != len(lengths):
+        raise DataError(f"{len(arrays)} arrays for {len(lengths)} sentences", field=name, hint="Give one for each.")
+    for index, (values, length) in enumerate(zip(arrays, lengths, strict=True)):
+        if len(values) != length:
+            raise DataError(
+                f"{len(values)} values for the {length} tokens of sentence {index}",
+                field=name,
+                hint="Give one for each token, without [CLS].",
+            )
+    flat = np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
+    if flat.dtype.kind not in "biuf":
+        raise DataError(f"values of type {flat.dtype}", field=name, hint="Give numbers or booleans.")
+    return flat
 
 
 def _prepend(values: npt.NDArray, lengths: Ints, first: Any) -> npt.NDArray:
