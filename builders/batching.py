@@ -31,7 +31,8 @@ class BudgetBatches(Sampler[list[int]]):
     Raises
     ------
     ConfigError
-        when no budget is given, one is not positive, or ``edges`` are missing
+        when no budget is given, one is not positive, ``edges`` are missing or not as many as ``tokens``, or the seed
+        is negative
 
     Examples
     --------
@@ -58,6 +59,10 @@ class BudgetBatches(Sampler[list[int]]):
                 raise ConfigError(f"{name} is {budget}; it must be at least 1")
         if max_edges is not None and edges is None:
             raise ConfigError("max_edges needs the edges of each sentence; give edges=builder.num_edges(layout)")
+        if edges is not None and len(edges) != len(tokens):
+            raise ConfigError(f"edges has {len(edges)} entries and tokens {len(tokens)}; give one of each per sentence")
+        if seed < 0:
+            raise ConfigError(f"seed is {seed}; it must be at least 0")
         self.tokens, self.shuffle, self.seed, self.epoch = np.asarray(tokens), shuffle, seed, 0
         self._limits = [
             (np.asarray(sizes), budget)
