@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError
 
-_RELATIVE = re.compile(r"[Nn](?:\s*/\s*([1-9]\d*))?")
+_RELATIVE = re.compile(r"[Nn](?:\s*/\s*([1-9]\d{0,8}))?")
 
 
 @total_ordering
@@ -86,7 +86,7 @@ def _parse(spec: int | str | Scale) -> tuple[int | None, int | None]:
     match = _RELATIVE.fullmatch(text)
     if match:
         return None, int(match.group(1) or 1)
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"\d{1,9}", text):
         width = int(text)
         if width % 2 == 0:
             raise ConfigError(f"scale {text} is even; a window has the same reach on both sides: use {width + 1}")
