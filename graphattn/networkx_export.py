@@ -216,7 +216,7 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     """Restore the graph that :func:`to_networkx` wrote out; texts and weights are no part of it.
 
     Nodes and edges may have been taken out or put in: ``sentence`` and ``index`` tell their order, and gaps close.
-    Keys are not looked at, so what ``nx.read_graphml`` reads will do, too.
+    Keys are not looked at, so what ``nx.read_graphml(path, force_multigraph=True)`` reads will do, too.
 
     Parameters
     ----------
