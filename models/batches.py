@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -122,12 +124,26 @@ class Corpus(Dataset[Batch]):
 
     def __getitem__(self, choice: Sequence[int] | Share) -> Batch:
         share = choice if isinstance(choice, Share) else Share(list(choice), list(choice), 1)
-        layout = joined([layout.take(share.sentences) for layout in self.layouts])
+        sentences, whole = share.sentences, max(self._count_targets(share.whole) / share.processes, 1e-9)
+        if not sentences:
+            # fewer sentences than processes: this one joins in all the same, with gradients of zero
+            sentences, whole = share.whole[:1], math.inf
+        layout = joined([layout.take(sentences) for layout in self.layouts])
         forms = None if self.forms is None else self.forms.take(layout.features["form"])
-        whole = self._count_targets(share.whole) / share.processes
-        return Batch(
-            self.builder.graph(layout), len(share.sentences), forms, self._targets(share.sentences), max(whole, 1e-9)
-        )
+        return Batch(self.builder.graph(layout), len(sentences), forms, self._targets(sentences), whole)
+
+    def fingerprint(self) -> str:
+        """A text that tells this corpus from others."""
+        arrays: list[npt.NDArray | None] = []
+        for layout in self.layouts:
+            arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
+        arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(b"-" if array is None else array.tobytes())
+        if self.builder.vocabulary is not None:
+            digest.update(self.builder.vocabulary.to_json().encode("utf-8"))
+        return digest.hexdigest()
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphattn.exceptions import ModelDirectoryError
+from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator
-from graphattn.models.saving import read_model
+from graphattn.models.saving import CONFIG, read_model
 
 TASKS: dict[str, type[TextEstimator]] = {
     estimator.task: estimator for estimator in (TextClassifier, PairClassifier, SequenceTagger)
@@ -25,4 +25,9 @@ def load(path: str | Path) -> TextEstimator:
     task = files.config.get("task")
     if task not in TASKS:
         raise ModelDirectoryError(f"{path} is a model for the task {task!r}; this GraphAttn knows {', '.join(TASKS)}")
-    return TASKS[task]._from_files(files)
+    try:
+        return TASKS[task]._from_files(files)
+    except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelDirectoryError(
+            f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
+        ) from error

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from numbers import Integral, Real
+from typing import Any, TypeVar, get_args, get_type_hints
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from graphattn.exceptions import ConfigError
 
 OptionsT = TypeVar("OptionsT", bound="Options")
+
+_KINDS: Mapping[type, tuple[type | tuple[type, ...], str]] = {
+    bool: ((bool, np.bool_), "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: ((str, os.PathLike), "a text"),
+    tuple: ((tuple, list), "a list"),
+}
 
 
 def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None) -> Any:
@@ -33,15 +44,17 @@ class Options(BaseEstimator):
         ConfigError
             naming the option and the way out
         """
+        hints = get_type_hints(type(self))
         for item in fields(self):
             choices = item.metadata.get("choices")
             value = getattr(self, item.name)
             if choices and value not in choices:
                 raise ConfigError(f"{item.name} is {value!r}; choose one of: {', '.join(map(str, choices))}")
+            _check_kind(item.name, value, hints[item.name])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as they are written to ``config.json``."""
-        return asdict(self)
+        return {name: _plain(value) for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls: type[OptionsT], values: Mapping[str, Any]) -> OptionsT:
@@ -59,11 +72,28 @@ class Options(BaseEstimator):
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _check_kind(name: str, value: Any, hint: Any) -> None:
+    """Refuse a value of another kind than the option's annotation says, a text for a number say."""
+    allowed = get_args(hint) if type(None) in get_args(hint) else (hint,)
+    kind = getattr(allowed[0], "__origin__", allowed[0])
+    if kind not in _KINDS or (value is None and type(None) in allowed):
+        return
+    types, described = _KINDS[kind]
+    if not isinstance(value, types) or (isinstance(value, bool) and kind is not bool):
+        raise ConfigError(f"{name} is {value!r}; it must be {described}")
+
+
 def at_least(options: Options, minimum: float, *names: str) -> None:
     """Refuse options below a minimum; None passes."""
     for name in names:
         value = getattr(options, name)
-        if value is not None and value < minimum:
+        if value is not None and not value >= minimum:
             raise ConfigError(f"{name} is {value}; it must be at least {minimum}")
 
 
@@ -142,6 +172,8 @@ class TrainingOptions(Options):
         at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
         at_least(self, 1, "devices", "nodes")
         at_least(self, 0, "weight_decay", "seed")
+        if self.seed >= 2**32:
+            raise ConfigError(f"seed is {self.seed}; it must be below 2**32")
         share(self, "warmup", "label_smoothing", "dev_fraction")
         if not 0 < self.learning_rate < float("inf"):
             raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive, 5e-4 is usual")

@@ -51,6 +51,7 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     ModelDirectoryError
         when ``path`` is a file or another folder, or the disk is full
     """
+    path = Path(os.path.abspath(path))  # "." has no name beside which something could be put
     if path.exists() and not (path.is_dir() and ((path / CONFIG).exists() or not any(path.iterdir()))):
         raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
@@ -92,7 +93,12 @@ def _replace(new: Path, path: Path) -> None:
     if path.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.rename(path, old)
-    os.rename(new, path)
+    try:
+        os.rename(new, path)
+    except OSError:
+        if old.exists():
+            os.rename(old, path)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -116,7 +122,7 @@ def read_model(path: Path) -> ModelFiles:
         )
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-        version = config["format"]
+        version, sums = config["format"], config["sha256"]
     except (ValueError, KeyError, TypeError) as error:
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
     if version != FORMAT:
@@ -124,7 +130,7 @@ def read_model(path: Path) -> ModelFiles:
             f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "
             f"Install the GraphAttn that wrote it, or train again"
         )
-    for name, expected in config["sha256"].items():
+    for name, expected in sums.items():
         if not (path / name).is_file():
             raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
         if _checksum(path / name) != expected:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import signal
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,18 +17,24 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.multiprocessing import ProcessRaisedException
 from torch.utils.data import DataLoader, Sampler
 
+from graphattn import exceptions
 from graphattn.builders import BudgetBatches
-from graphattn.exceptions import ConfigError, TrainingError
+from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.models.batches import Batch, Corpus, Share
 from graphattn.models.options import TrainingOptions
 from graphattn.models.prediction import predict_corpus
+from graphattn.models.run_folder import BEST, HISTORY, WholeCheckpoints, checkpoint_to_resume, run_folder, write_text
 from graphattn.models.text_model import TextModel
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
 """Decisions for each sentence of the dev set -> metrics."""
+
+_TALKATIVE = ("lightning.pytorch", "lightning.fabric")
 
 
 class SharedBatches(Sampler[Share]):
@@ -43,17 +47,20 @@ class SharedBatches(Sampler[Share]):
 
     def __init__(self, batches: BudgetBatches):
         self.batches, self.rank, self.processes = batches, 0, 1
+        self._of_epoch = list(batches)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of another epoch; Lightning calls this."""
-        self.batches.set_epoch(epoch)
+        if epoch != self.batches.epoch:
+            self.batches.set_epoch(epoch)
+            self._of_epoch = list(self.batches)
 
     def __iter__(self) -> Iterator[Share]:
-        for batch in self.batches:
+        for batch in self._of_epoch:
             yield Share(batch[self.rank :: self.processes], batch, self.processes)
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return len(self._of_epoch)
 
 
 class TrainingModule(pl.LightningModule):
@@ -63,24 +70,36 @@ class TrainingModule(pl.LightningModule):
     ----------
     model : what is trained
     options : how
-    steps : optimiser steps in all
+    loader : batches of the training set, chosen by :class:`SharedBatches`
     dev, evaluate : dev set and what to measure on it; None for no dev set
-    metric : the dev metric that chooses the best epoch
     """
 
     def __init__(
         self,
         model: TextModel,
         options: TrainingOptions,
-        steps: int,
+        loader: DataLoader[Batch],
         dev: Corpus | None,
         evaluate: Evaluate | None,
-        metric: str,
     ):
         super().__init__()
-        self.model, self.options, self.steps = model, options, steps
-        self.dev, self.evaluate, self.metric = dev, evaluate, metric
+        self.model, self.options, self.loader = model, options, loader
+        self.dev, self.evaluate = dev, evaluate
+        self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
         self.losses: list[float] = []
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arrive in a process of its own, which has to be told again to keep quiet."""
+        super().__setstate__(state)
+        _hush()
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """This process's part of the epoch's batches; called for each epoch, since their number may change."""
+        sampler = self.loader.sampler
+        assert isinstance(sampler, SharedBatches)
+        sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
+        sampler.set_epoch(self.current_epoch)
+        return self.loader
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Draw each step's dropout from its own seed: a resumed run repeats an undisturbed one bit for bit."""
@@ -91,16 +110,19 @@ class TrainingModule(pl.LightningModule):
         """The loss, refused when it is not finite."""
         loss, _ = self.model.loss(batch)
         if not torch.isfinite(loss):
+            kept = "the weights of the best epoch so far are kept" if self.current_epoch else "there is no model yet"
             raise TrainingError(
-                f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}; the weights of "
-                "the best epoch so far are kept. Lower the learning rate, clip gradients, or use precision 32"
+                f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}; {kept}. "
+                "Lower the learning rate, clip gradients, or use precision 32"
             )
         self.losses.append(float(loss.detach()))
         return loss
 
     def finish_epoch(self) -> dict[str, float]:
         """Measure on the dev set; the epoch's figures are logged and returned."""
-        row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": sum(self.losses) / len(self.losses)}
+        loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
+        loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
+        row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": float(loss)}
         self.losses.clear()
         if self.dev is not None and self.evaluate is not None:
             figures = self.evaluate(predict_corpus(self.model, self.dev).decisions)
@@ -135,29 +157,63 @@ class TrainingModule(pl.LightningModule):
 
 
 class KeepBest(Callback):
-    """Remembers the weights of the best epoch, also across a resume, and puts them back at the end."""
+    """Remembers the weights of the best epoch, also across a resume, and puts them back at the end.
 
-    def __init__(self, metric: str, history: Path):
-        self.metric, self.history = metric, history
+    Parameters
+    ----------
+    metric : the dev metric that chooses the best epoch; None when there is no dev set and the last epoch counts
+    folder : where the epochs' figures are written
+    """
+
+    def __init__(self, metric: str | None, folder: Path):
+        self.metric, self.folder = metric, folder
         self.best: float | None = None
         self.weights: dict[str, Tensor] = {}
         self.rows: list[dict[str, float]] = []
+        self.stopped = False
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Do not go on with a run that had been stopped early."""
+        trainer.should_stop = self.stopped
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Keep the weights when the metric is better than before."""
         row = pl_module.finish_epoch()
         self.rows = [*self.rows, row]
-        value = row.get(self.metric)
+        value = None if self.metric is None else _measured(row, self.metric)
         if value is None or self.best is None or value > self.best:
             self.best = value
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
+            if trainer.world_size > 1 and trainer.is_global_zero:
+                save_file(self.weights, self.folder / BEST)  # for the process that started the others, should they fail
         if trainer.is_global_zero:
-            write_text(self.history, json.dumps({"best": self.best, "epochs": self.rows}, indent=1))
+            write_text(self.folder / HISTORY, json.dumps({"best": self.best, "epochs": self.rows}, indent=1))
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """Note whether this was the last epoch because of early stopping."""
+        checkpoint["stopped"] = trainer.should_stop
+
+    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """See whether the run had been stopped early."""
+        self.stopped = checkpoint["stopped"]
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Put the best weights back."""
+        self.restore(pl_module.model)
+
+    def restore(self, model: nn.Module) -> None:
+        """Give a model the weights of the best epoch, if there was one."""
+        if not self.weights and (self.folder / BEST).exists():
+            self.weights = load_file(self.folder / BEST)
         if self.weights:
-            pl_module.model.load_state_dict(self.weights)
+            model.load_state_dict(self.weights)
+
+    def figures(self) -> list[dict[str, float]]:
+        """The figures of all epochs, also of those that other processes worked on."""
+        history = self.folder / HISTORY
+        if not self.rows and history.exists():
+            self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
+        return self.rows
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -168,15 +224,11 @@ class KeepBest(Callback):
         self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
 
 
-class ShareBatches(Callback):
-    """Tells the sampler which of the processes it works for, once Lightning knows."""
-
-    def __init__(self, sampler: SharedBatches):
-        self.sampler = sampler
-
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Set rank and number of processes."""
-        self.sampler.rank, self.sampler.processes = trainer.global_rank, trainer.world_size
+def _measured(row: Mapping[str, float], metric: str) -> float:
+    if f"dev_{metric}" not in row:
+        names = ", ".join(name.removeprefix("dev_") for name in row if name.startswith("dev_"))
+        raise ConfigError(f"metric {metric!r} is not measured; choose one of: {names}")
+    return row[f"dev_{metric}"]
 
 
 def train(
@@ -187,6 +239,8 @@ def train(
     dev: Corpus | None = None,
     evaluate: Evaluate | None = None,
     metric: str = "accuracy",
+    about: Mapping[str, Any] | None = None,
+    history: list[dict[str, float]] | None = None,
 ) -> list[dict[str, float]]:
     """Train a model in place; it ends with the weights of the best epoch on the dev set.
 
@@ -196,8 +250,10 @@ def train(
     corpus : training set with targets
     options : how; ``run_dir`` makes the run resumable
     dev : dev set; without one the last epoch counts
-    evaluate : decisions on the dev set -> metrics
+    evaluate : decisions on the dev set -> metrics; with several processes it must be picklable
     metric : the one that chooses the best epoch
+    about : options of the model, name -> plain value; a run with others is not resumed
+    history : a list to which the epochs are added, also when training fails
 
     Returns
     -------
@@ -211,7 +267,32 @@ def train(
         when options are impossible, or ``run_dir`` holds a run with other options
     """
     options.check()
-    batches = BudgetBatches(
+    history = [] if history is None else history
+    loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
+    module = TrainingModule(model, options, loader, dev, evaluate)
+    sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
+    with run_folder(options) as folder, _quiet(), torch.random.fork_rng():
+        checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
+        keep = KeepBest(metric if dev is not None else None, folder)
+        trainer = _trainer(options, folder, keep)
+        try:
+            with _interruptible():
+                trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
+        except ProcessRaisedException as error:
+            raise _as_raised(error) from None
+        except OSError as error:
+            raise TrainingError(
+                f"{folder} cannot be written to ({error.strerror or error}); make room and train again, "
+                "which goes on from the last checkpoint there"
+            ) from error
+        finally:
+            keep.restore(model)
+            history.extend(keep.figures())
+    return history
+
+
+def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
+    return BudgetBatches(
         corpus.lengths,
         max_sentences=options.batch_size,
         max_tokens=options.max_tokens,
@@ -219,36 +300,31 @@ def train(
         edges=corpus.num_edges() if options.max_edges else None,
         seed=options.seed,
     )
-    sampler = SharedBatches(batches)
-    steps = math.ceil(len(batches) / options.accumulate) * options.epochs
-    module = TrainingModule(model, options, steps, dev, evaluate, metric)
-    loader = DataLoader(corpus, sampler=sampler, batch_size=None)
-    with _run_folder(options) as folder, _quiet(), torch.random.fork_rng():
-        keep = KeepBest(f"dev_{metric}", folder / "history.json")
-        checkpoint = _checkpoint_to_resume(folder, options)
-        trainer = _trainer(options, folder, [keep, ShareBatches(sampler)], metric if dev is not None else None)
-        on_interrupt = signal.getsignal(signal.SIGINT)
-        try:
-            trainer.fit(module, loader, ckpt_path=checkpoint, weights_only=True)
-        except TrainingError:
-            if keep.weights:
-                model.load_state_dict(keep.weights)
-            raise
-        except OSError as error:
-            raise TrainingError(
-                f"{folder} cannot be written to ({error.strerror or error}); make room and train again, "
-                "which goes on from the last checkpoint there"
-            ) from error
-        except SystemExit:  # Lightning's answer to Ctrl-C, and it leaves the signal ignored
-            signal.signal(signal.SIGINT, on_interrupt)
-            raise KeyboardInterrupt from None
-        return json.loads((folder / "history.json").read_text())["epochs"]
 
 
-def _trainer(options: TrainingOptions, folder: Path, callbacks: list[Callback], metric: str | None) -> pl.Trainer:
-    if options.patience is not None and metric is not None:
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C mean here what it means elsewhere; Lightning ends the program and ignores further ones."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit:
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
+
+
+def _as_raised(error: ProcessRaisedException) -> Exception:
+    """An error of ours that another process raised, as if it had been raised here; any other as it came."""
+    name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
+    kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
+    return kind(message) if isinstance(kind, type) and issubclass(kind, GraphAttnError) else error
+
+
+def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:
+    callbacks: list[Callback] = [keep]
+    if options.patience is not None and keep.metric is not None:
         callbacks.append(
-            EarlyStopping(f"dev_{metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
+            EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
         )
     show = options.progress and sys.stderr.isatty()
     if show:
@@ -271,64 +347,32 @@ def _trainer(options: TrainingOptions, folder: Path, callbacks: list[Callback], 
         gradient_clip_val=options.clip,
         callbacks=callbacks,
         logger=loggers or False,
+        plugins=[WholeCheckpoints()],
         log_every_n_steps=10,
         enable_checkpointing=options.run_dir is not None,
         enable_progress_bar=show,
         enable_model_summary=False,
         use_distributed_sampler=False,
+        reload_dataloaders_every_n_epochs=1,
         num_sanity_val_steps=0,
         default_root_dir=folder,
     )
 
 
 def _strategy(options: TrainingOptions) -> str:
-    """Processes of this one's making when several are asked for, so that calls from a notebook work too."""
-    several = options.devices * options.nodes > 1
-    return "ddp_spawn" if several and options.strategy == "auto" and options.nodes == 1 else options.strategy
-
-
-@contextmanager
-def _run_folder(options: TrainingOptions) -> Iterator[Path]:
-    if options.run_dir is None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
-        return
-    folder_path = Path(options.run_dir)
-    folder_path.mkdir(parents=True, exist_ok=True)
-    yield folder_path
-
-
-def _checkpoint_to_resume(folder: Path, options: TrainingOptions) -> str | None:
-    """The checkpoint of an earlier run with the same options; a run with others is refused, not overwritten."""
-    if options.run_dir is None:
-        return None
-    described, checkpoint = folder / "training.json", folder / "last.ckpt"
-    own = {name: value for name, value in options.to_dict().items() if name not in ("resume", "progress", "run_dir")}
-    if checkpoint.exists() and not options.resume:
-        checkpoint.unlink()
-    if checkpoint.exists() and described.exists():
-        earlier = json.loads(described.read_text())
-        changed = sorted(name for name in own if earlier.get(name) != own[name])
-        if changed:
-            raise ConfigError(
-                f"{folder} holds a run with another {changed[0]}: "
-                f"{earlier.get(changed[0])!r}, now {own[changed[0]]!r}. "
-                "Give another run_dir, the same options to resume, or resume=False to start anew"
-            )
-    write_text(described, json.dumps(own, indent=1))
-    return str(checkpoint) if checkpoint.exists() else None
+    """Processes of this one's making when several are asked for; forked where no script can be started anew."""
+    if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
+        return options.strategy
+    return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Lightning's hints about loaders and devices to itself; errors and our own progress remain."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="lightning")
-        warnings.filterwarnings("ignore", message=".*lightning.*")
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
+        _hush()
         try:
             yield
         finally:
@@ -336,11 +380,11 @@ def _quiet() -> Iterator[None]:
                 logger.setLevel(level)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write beside, then rename: the file is never half-written."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
+def _hush() -> None:
+    warnings.filterwarnings("ignore", module="lightning")
+    warnings.filterwarnings("ignore", message=".*lightning.*")
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def count_parameters(model: nn.Module) -> int:

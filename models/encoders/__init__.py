@@ -25,10 +25,12 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
     Raises
     ------
     ConfigError
-        for an unknown name
+        for an unknown name, or something else
     """
     if isinstance(encoder, EncoderOptions):
         return encoder
+    if not isinstance(encoder, (str, Mapping)):
+        raise ConfigError(f"encoder is {encoder!r}; give one of {', '.join(ENCODERS)}, or its options")
     values = {"name": encoder} if isinstance(encoder, str) else dict(encoder)
     name = values.pop("name", None)
     if name not in ENCODERS:

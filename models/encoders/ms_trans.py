@@ -49,6 +49,10 @@ class MSTransOptions(EncoderOptions):
         share(self, "attn_drop")
         if not self.scales:
             raise ConfigError("scales is empty; give at least one, 3 for example")
+        names = [window.name for window in self.windows()]
+        twice = next((scale for scale, name in zip(self.scales, names, strict=True) if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"scales has {twice} twice; give each once, alpha decides how many heads it gets")
         if self.head_feats is None and self.hidden % self.heads:
             raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}; set head_feats")
         parse_relation_heads(self.relations)
@@ -86,14 +90,16 @@ def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
     Raises
     ------
     ConfigError
-        for an unknown relation or a count that is no number
+        for an unknown relation, one given twice, or a count that is no number
     """
-    heads = {}
+    heads: dict[str, int] = {}
     for spec in specs:
-        match = re.fullmatch(r"([\w-]+):([1-9]\d*)", spec)
+        match = re.fullmatch(r"([\w-]+):([1-9]\d*)", str(spec))
         if not match or match.group(1) not in _OTHER_RELATIONS:
             names = ", ".join(_OTHER_RELATIONS)
             raise ConfigError(f"relations: {spec!r} is not RELATION:HEADS with one of the relations {names}")
+        if match.group(1) in heads:
+            raise ConfigError(f"relations has {match.group(1)} twice; give it once, with all its heads")
         heads[match.group(1)] = int(match.group(2))
     return heads
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.class_weight import compute_class_weight
 
-from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
-from graphattn.builders.word_boundaries import Source
+from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models.attention_weights import Attention, attention_of
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
+from graphattn.models.estimators.inputs import Columns, held_out_split, listed
 from graphattn.models.heads import Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
@@ -30,7 +31,6 @@ from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.models.training import train
 from graphattn.networkx_export import CLS
 
-Columns = list[list[Source]]
 EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
 
 
@@ -126,29 +126,33 @@ class TextEstimator(BaseEstimator):
         TrainingError
             when the loss is no longer finite
         """
-        for options in (self.inputs, self.head, self.training):
-            options.check()
-        self.encoder_ = self.chosen_encoder()
-        self.encoder_.check()
-        X = list(X)
+        self._fix_options()
+        X = listed(X)
         if not X:
             raise DataError("there are no training examples")
         columns, labels = self._columns(X), self._labels(X, y)
-        if len(labels) != len(X):
-            raise DataError(f"{len(X)} inputs but {len(labels)} labels", hint="Give one for each.")
         with torch.random.fork_rng():
-            torch.manual_seed(self.training.seed)
+            torch.manual_seed(self.training_.seed)
             self._fit_inputs_and_labels(columns, labels)
             held_out = self._dev_set(columns, labels, dev)
             self.model_ = self._make_model(self._class_weights(labels))
         self._train(columns, labels, held_out)
         return self
 
+    def _fix_options(self) -> None:
+        """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
+        self.encoder_: EncoderOptions = clone(self.chosen_encoder())
+        self.inputs_: InputOptions = clone(self.inputs)
+        self.head_: HeadOptions = clone(self.head)
+        self.training_: TrainingOptions = clone(self.training)
+        for options in (self.encoder_, self.inputs_, self.head_, self.training_):
+            options.check()
+
     def _fit_inputs_and_labels(self, columns: Columns, labels: list[Any]) -> None:
         self.labels_ = self._fit_labels(labels)
         self.classes_ = np.asarray(self.labels_.classes)
         texts = [source for column in columns for source in column]
-        options = self.inputs
+        options = self.inputs_
         vectors = WordVectors.read(options.vectors) if options.vectors else None
         extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
         self.vocabulary_ = Vocabulary.train(
@@ -160,7 +164,7 @@ class TextEstimator(BaseEstimator):
             size=options.vocabulary_size,
             extra_words=extra,
         )
-        self._vectors = None if vectors is None else vectors.table(self.vocabulary_, seed=self.training.seed)
+        self._vectors = None if vectors is None else vectors.table(self.vocabulary_, seed=self.training_.seed)
         self.characters_ = None
         if options.characters:
             sentences = self.vocabulary_.sentences(texts)
@@ -170,7 +174,7 @@ class TextEstimator(BaseEstimator):
         encoder = make_encoder(self.encoder_)
         self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_)
         embedding = TokenEmbedding(
-            self.inputs,
+            self.inputs_,
             len(self.vocabulary_),
             self.encoder_.hidden,
             vectors=self._vectors,
@@ -182,12 +186,19 @@ class TextEstimator(BaseEstimator):
     def _class_weights(self, labels: list[Any]) -> torch.Tensor | None:
         if self.class_weight is None:
             return None
-        flat = self._flat_labels(labels)
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+        weights = np.ones(len(self.labels_))
+        if isinstance(self.class_weight, Mapping):
+            for label, weight in self.class_weight.items():
+                if not weight > 0:
+                    raise ConfigError(f"class_weight of {label!r} is {weight}; it must be positive")
+                weights[self.labels_.ids([label], where="class_weight")] = weight
+        elif self.class_weight == "balanced":
+            ids = self.labels_.ids(self._flat_labels(labels))
+            present = np.unique(ids)  # a class may be in the held-out share only
+            weights[present] = compute_class_weight("balanced", classes=present, y=ids)
+        else:
             raise ConfigError(f"class_weight is {self.class_weight!r}; choose balanced, or give class -> weight")
-        weights = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
-        values = compute_class_weight(weights, classes=self.classes_, y=np.asarray(flat))
-        return torch.tensor(values, dtype=torch.float32)
+        return torch.tensor(weights, dtype=torch.float32)
 
     def _flat_labels(self, labels: list[Any]) -> list[Any]:
         return labels
@@ -196,12 +207,12 @@ class TextEstimator(BaseEstimator):
         """The given dev set, or one taken out of the training set (whose columns and labels then shrink)."""
         if dev is not None:
             X, y = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
-            X = list(X)
+            X = listed(X)
             return self._columns(X), self._labels(X, y)
-        count = round(self.training.dev_fraction * len(labels))
+        count = round(self.training_.dev_fraction * len(labels))
         if count < 1 or len(labels) - count < 2:
             return None
-        rest, held = _split(len(labels), count, self._strata(labels), self.training.seed)
+        rest, held = held_out_split(len(labels), count, self._strata(labels), self.training_.seed)
         taken = [[column[i] for i in held] for column in columns], [labels[i] for i in held]
         columns[:] = [[column[i] for i in rest] for column in columns]
         labels[:] = [labels[i] for i in rest]
@@ -216,19 +227,29 @@ class TextEstimator(BaseEstimator):
         if held_out is not None:
             dev_columns, dev_labels = held_out
             dev = self._corpus(dev_columns, self._targets(dev_labels, dev_columns, "dev set"))
+            evaluate = partial(self._metrics, dev_labels)
+        self.history_: list[dict[str, float]] = []
+        try:
+            train(
+                self.model_,
+                corpus,
+                self.training_,
+                dev=dev,
+                evaluate=evaluate,
+                metric=self.training_.metric or self.main_metric,
+                about=self._about(),
+                history=self.history_,
+            )
+        finally:
+            self.model_.eval()
+            if not self.history_:
+                del self.model_  # not one epoch was finished
 
-            def evaluate(decisions: list[Any]) -> dict[str, float]:
-                return self._metrics(dev_labels, decisions)
-
-        self.history_ = train(
-            self.model_,
-            corpus,
-            self.training,
-            dev=dev,
-            evaluate=evaluate,
-            metric=self.training.metric or self.main_metric,
-        )
-        self.model_.eval()
+    def _about(self) -> dict[str, Any]:
+        """What makes a run this run, beside training options and data."""
+        groups = {"encoder": self.encoder_, "inputs": self.inputs_, "head": self.head_}
+        plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
+        return {"task": self.task, "class_weight": repr(self.class_weight), **plain, **self._extra_config()}
 
     def _corpus(self, columns: Columns, targets: Any = None) -> Corpus:
         return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
@@ -237,7 +258,7 @@ class TextEstimator(BaseEstimator):
 
     def _run(self, X: Iterable[Any], *, probabilities: bool = False) -> Predictions:
         self._check_fitted()
-        return predict_corpus(self.model_, self._corpus(self._columns(list(X))), probabilities=probabilities)
+        return predict_corpus(self.model_, self._corpus(self._columns(listed(X))), probabilities=probabilities)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -265,14 +286,15 @@ class TextEstimator(BaseEstimator):
         Raises
         ------
         DataError
-            when there are such labels and ``unknown`` is ``"error"``
+            when there is nothing to evaluate on, or there are such labels and ``unknown`` is ``"error"``
         """
         if unknown not in ("error", "wrong"):
             raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
-        X = list(X)
-        labels = self._labels(X, y)
-        columns = self._columns(X)
         self._check_fitted()
+        X = listed(X)
+        if not X:
+            raise DataError("there are no examples to evaluate on")
+        columns, labels = self._columns(X), self._labels(X, y)
         check = self._targets if unknown == "error" else self._check_sizes
         check(labels, columns, "evaluation set")
         return self._metrics(labels, self._run(X).decisions)
@@ -325,9 +347,9 @@ class TextEstimator(BaseEstimator):
         config = {
             "task": self.task,
             "encoder": self.encoder_.to_dict(),
-            "inputs": self.inputs.to_dict(),
-            "head": self.head.to_dict(),
-            "training": self.training.to_dict(),
+            "inputs": self.inputs_.to_dict(),
+            "head": self.head_.to_dict(),
+            "training": self.training_.to_dict(),
             "characters": None if self.characters_ is None else list(self.characters_.characters),
             "history": self.history_,
             **self._extra_config(),
@@ -348,7 +370,7 @@ class TextEstimator(BaseEstimator):
             training=TrainingOptions.from_dict(config["training"]),
             **cls._extra_arguments(config),
         )
-        estimator.encoder_ = estimator.chosen_encoder()
+        estimator._fix_options()
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
         estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
@@ -356,7 +378,7 @@ class TextEstimator(BaseEstimator):
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
         estimator.history_ = config["history"]
         table = files.weights["embedding.table"]
-        estimator._vectors = table.numpy() if estimator.inputs.vectors else None
+        estimator._vectors = table.numpy() if estimator.inputs_.vectors else None
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()
         embedding = estimator.model_.embedding
@@ -369,73 +391,3 @@ class TextEstimator(BaseEstimator):
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         return {}
-
-
-def single_column(X: Iterable[Any], estimator: str) -> Columns:
-    """Inputs of an estimator that takes one text each.
-
-    Raises
-    ------
-    DataError
-        for an input that is no text, list of words, ``Sentence`` or ``Example``
-    """
-    return [[_source(item, index, estimator) for index, item in enumerate(X)]]
-
-
-def _source(item: Any, index: int, estimator: str) -> Source:
-    if isinstance(item, Example):
-        return item.text
-    if isinstance(item, (str, Sentence)):
-        return item
-    if isinstance(item, (list, tuple, np.ndarray)) and all(isinstance(word, str) for word in item):
-        return list(item)
-    raise DataError(
-        f"input {index} of {estimator} is a {type(item).__name__}",
-        hint="Give a text, a list of words, a Sentence or an Example.",
-    )
-
-
-def pair_columns(X: Iterable[Any]) -> Columns:
-    """Inputs of an estimator that takes two texts each.
-
-    Raises
-    ------
-    DataError
-        for an input that is no pair
-    """
-    first, second = [], []
-    for index, item in enumerate(X):
-        if isinstance(item, Example):
-            item = (item.text, item.second)
-        if not isinstance(item, (list, tuple, np.ndarray)) or len(item) != 2 or item[1] is None:
-            raise DataError(f"input {index} of PairClassifier is no pair of texts", hint="Give (first, second).")
-        first.append(_source(item[0], index, "PairClassifier"))
-        second.append(_source(item[1], index, "PairClassifier"))
-    return [first, second]
-
-
-def carried_labels(X: Sequence[Any], y: Iterable[Any] | None, field: str) -> list[Any]:
-    """Labels as given, or as the inputs carry them.
-
-    Raises
-    ------
-    DataError
-        when there are none
-    """
-    if y is not None:
-        return list(y)
-    labels = [getattr(item, field, None) for item in X]
-    missing = next((index for index, label in enumerate(labels) if label is None), None)
-    if missing is not None:
-        raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs that carry their {field}.")
-    return labels
-
-
-def _split(count: int, held: int, strata: npt.NDArray | None, seed: int) -> tuple[list[int], list[int]]:
-    """Numbers to keep and numbers to hold out, in order; the same share of each class where that is possible."""
-    from sklearn.model_selection import train_test_split
-
-    if strata is not None and (np.bincount(strata).min() < 2 or held < len(np.unique(strata))):
-        strata = None
-    rest, taken = train_test_split(np.arange(count), test_size=held, random_state=seed, stratify=strata)
-    return sorted(rest.tolist()), sorted(taken.tolist())

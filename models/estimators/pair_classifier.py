@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.base import Columns, pair_columns
+from graphattn.models.estimators.inputs import Columns, pair_columns
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
@@ -53,9 +53,9 @@ class PairClassifier(TextClassifier):
         return PairHead(
             width,
             len(self.labels_),
-            self.head,
+            self.head_,
             class_weights=weights,
-            label_smoothing=self.training.label_smoothing,
+            label_smoothing=self.training_.label_smoothing,
         )
 
     def _extra_config(self) -> dict[str, Any]:

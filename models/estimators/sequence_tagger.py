@@ -13,7 +13,8 @@ import torch
 from graphattn.builders.tag_schemes import convert, detect_scheme
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import EncoderOptions, MSTransOptions, encoder_options
-from graphattn.models.estimators.base import Columns, TextEstimator, carried_labels, single_column
+from graphattn.models.estimators.base import TextEstimator
+from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.labels import LabelSet
 from graphattn.models.metrics import tagging_metrics
@@ -84,10 +85,10 @@ class SequenceTagger(TextEstimator):
         return None
 
     def _fit_labels(self, labels: list[Any]) -> LabelSet:
-        if self.head.crf and (self.class_weight is not None or self.training.label_smoothing):
+        if self.head_.crf and (self.class_weight is not None or self.training_.label_smoothing):
             raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
         self.scheme_ = detect_scheme(labels) if self.scheme == "auto" else self.scheme
-        return LabelSet.of(self._flat_labels(labels), what="tag")
+        return LabelSet.of(_with_kin(self._flat_labels(labels), self.scheme_), what="tag")
 
     def _inner(self, tags: Sequence[str]) -> list[str]:
         """Tags as they are learnt."""
@@ -116,9 +117,9 @@ class SequenceTagger(TextEstimator):
         return TaggingHead(
             width,
             len(self.labels_),
-            self.head,
+            self.head_,
             class_weights=weights,
-            label_smoothing=self.training.label_smoothing,
+            label_smoothing=self.training_.label_smoothing,
         )
 
     def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
@@ -139,3 +140,11 @@ class SequenceTagger(TextEstimator):
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
         return tagger
+
+
+def _with_kin(tags: Sequence[str], scheme: str) -> list[str]:
+    """Learnt tags and all others of the same types: S-PER may be missing where a user sees B-PER."""
+    if scheme == "none":
+        return list(tags)
+    types = dict.fromkeys(tag[1:] for tag in tags if tag != "O")
+    return [*tags, *(f"{prefix}{name}" for name in types for prefix in "BIES")]

@@ -13,7 +13,8 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.base import Columns, TextEstimator, carried_labels, single_column
+from graphattn.models.estimators.base import TextEstimator
+from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.metrics import classification_metrics, multilabel_metrics
@@ -95,10 +96,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         return ClassificationHead(
             width,
             len(self.labels_),
-            self.head,
+            self.head_,
             multilabel=self.multilabel,
             class_weights=weights,
-            label_smoothing=self.training.label_smoothing,
+            label_smoothing=self.training_.label_smoothing,
         )
 
     def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:

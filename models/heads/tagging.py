@@ -62,7 +62,8 @@ class TaggingHead(Head):
             )
         emissions, mask, rows = self._rows(scores, graph)
         if not len(rows):
-            return scores.sum() * 0
+            # no word at all; processes that train together expect a gradient for every weight all the same
+            return 0 * (scores.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
         return -self.crf(emissions, pad(targets, self.items(graph))[rows], mask=mask, reduction="sum")
 
     def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:

@@ -1,0 +1,101 @@
+"""The folder of a training run: what it was started with, its last checkpoint, and writing that survives a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.options import TrainingOptions
+
+CHECKPOINT, HISTORY, BEST, STARTED_WITH = "last.ckpt", "history.json", "best.safetensors", "training.json"
+
+_OF_NO_EFFECT = ("resume", "progress", "logs", "run_dir")
+
+
+@contextmanager
+def run_folder(options: TrainingOptions) -> Iterator[Path]:
+    """The folder that ``run_dir`` names, or one that goes away again."""
+    if options.run_dir is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+        return
+    folder_path = Path(options.run_dir)
+    try:
+        folder_path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"run_dir {folder_path} cannot be made ({error.strerror}); give a folder that can be written"
+        ) from error
+    yield folder_path
+
+
+def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:
+    """The checkpoint of an earlier run with the same options and data; a run with others is refused, not overwritten.
+
+    Parameters
+    ----------
+    folder : the run's folder
+    options : of the training
+    about : what else makes it the same run, name -> plain value
+
+    Raises
+    ------
+    ConfigError
+        naming the first difference
+    """
+    values = {name: value for name, value in options.to_dict().items() if name not in _OF_NO_EFFECT}
+    own = json.loads(json.dumps({**values, **about}, default=str))
+    checkpoint, started_with = folder / CHECKPOINT, folder / STARTED_WITH
+    if not options.resume:
+        checkpoint.unlink(missing_ok=True)
+    if checkpoint.exists() and started_with.exists():
+        earlier = json.loads(started_with.read_text(encoding="utf-8"))
+        changed = sorted(name for name in {*own, *earlier} if earlier.get(name) != own.get(name))
+        if changed:
+            name = changed[0]
+            raise ConfigError(
+                f"{folder} holds a run with another {name} ({earlier.get(name)!r}, now {own.get(name)!r}). "
+                "Give another run_dir, the same options and data to resume, or resume=False to start anew"
+            )
+    if not checkpoint.exists():
+        (folder / HISTORY).unlink(missing_ok=True)
+        (folder / BEST).unlink(missing_ok=True)
+    write_text(started_with, json.dumps(own, indent=1))
+    return checkpoint if checkpoint.exists() else None
+
+
+class WholeCheckpoints(TorchCheckpointIO):
+    """Checkpoints that are whole whenever the process is killed, and that nothing is unpickled from.
+
+    Lightning writes into the system's temporary folder and moves, which copies when that is another file system.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Write beside, then rename."""
+        beside = f"{os.fspath(path)}.part"
+        os.makedirs(os.path.dirname(beside), exist_ok=True)
+        with open(beside, "wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
+        """Tensors and plain values only."""
+        return torch.load(path, map_location=map_location or "cpu", weights_only=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write beside, then rename: the file is never half-written."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
