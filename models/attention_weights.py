@@ -86,8 +86,8 @@ class Attention:
 
         Returns
         -------
-        Columns layer, head, relation, source, target (positions in the text), source_token, target_token, weight;
-        for a pair also text (0 or 1), before source.
+        Columns layer, head (``table["head"]``, since ``table.head`` is a method of pandas), relation, source, target
+        (positions in the text), source_token, target_token, weight; for a pair also text (0 or 1), before source.
         """
         parts = []
         for layer in range(len(self.layers)):

@@ -28,7 +28,7 @@ class TextModel(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the parameters are; graphs stay on the CPU."""
-        return self.embedding.special.device
+        return self.embedding.trained.device
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, width) vector of each token; ``weights`` gets the attention of each layer when given."""

@@ -26,15 +26,17 @@ class TokenEmbedding(nn.Module):
     num_tokens : size of the vocabulary
     hidden : width of the output
     vectors : (num_tokens, D) initial vectors; drawn at random when None
+    num_trained : the vectors of this many first tokens are trained, the others frozen; the special tokens always are,
+        and without ``vectors`` all
     num_characters : size of the character vocabulary; None for no character features
 
     Notes
     -----
-    The special tokens are always trained. Frozen vectors are no part of ``state_dict``: checkpoints stay small,
-    and a saved model holds them once.
+    Frozen vectors are no part of ``state_dict``: checkpoints stay small, and a saved model holds them once.
     """
 
     table: Tensor
+    """(num_tokens - num_trained, D) frozen vectors."""
 
     def __init__(
         self,
@@ -43,22 +45,22 @@ class TokenEmbedding(nn.Module):
         hidden: int,
         *,
         vectors: npt.NDArray[np.float32] | None = None,
+        num_trained: int = 0,
         num_characters: int | None = None,
     ):
         super().__init__()
         if options.vectors and vectors is None:
             raise ConfigError("options name word vectors, but none were given to the input layer")
         self.options = options
-        self.frozen = vectors is not None and not options.tune_vectors
         width = options.embedding if vectors is None else vectors.shape[1]
-        table = torch.randn(num_tokens, width) if vectors is None else torch.from_numpy(vectors).clone()
-        if vectors is not None and options.normalize_vectors:
-            table = table / table[len(SPECIAL_TOKENS) :].std().clamp(min=1e-8)
-        self.special = nn.Parameter(torch.randn(len(SPECIAL_TOKENS), width))
-        if self.frozen:
-            self.register_buffer("table", table, persistent=False)
-        else:
-            self.table = nn.Parameter(table)
+        start = torch.randn(num_tokens, width)
+        if vectors is not None:
+            start[len(SPECIAL_TOKENS) :] = torch.from_numpy(vectors[len(SPECIAL_TOKENS) :])
+            if options.normalize_vectors:
+                start[len(SPECIAL_TOKENS) :] /= start[len(SPECIAL_TOKENS) :].std().clamp(min=1e-8)
+        trained = num_tokens if vectors is None else max(num_trained, len(SPECIAL_TOKENS))
+        self.trained = nn.Parameter(start[:trained].clone())
+        self.register_buffer("table", start[trained:].clone(), persistent=False)
         self.characters = None
         if num_characters is not None:
             self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
@@ -80,10 +82,17 @@ class TokenEmbedding(nn.Module):
         if self.training and self.options.word_dropout:
             lost = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
             ids = ids.masked_fill(lost & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
-        is_special = (ids < len(SPECIAL_TOKENS)).unsqueeze(1)
-        special = F.embedding(ids.clamp(max=len(SPECIAL_TOKENS) - 1), self.special)
-        embedded = torch.where(is_special, special, F.embedding(ids, self.table))
+        embedded = self._look_up(ids)
         if self.characters is not None:
             assert forms is not None
             embedded = torch.cat([embedded, self.characters(forms)], dim=1)
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
+
+    def _look_up(self, ids: Tensor) -> Tensor:
+        """(N,) -> (N, D), from the trained rows or from the frozen ones."""
+        count = len(self.trained)
+        if not len(self.table):
+            return F.embedding(ids, self.trained)
+        trained = F.embedding(ids.clamp(max=count - 1), self.trained)
+        frozen = F.embedding((ids - count).clamp(min=0), self.table)
+        return torch.where((ids < count).unsqueeze(1), trained, frozen)

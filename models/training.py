@@ -131,10 +131,14 @@ class TrainingModule(pl.LightningModule):
         return row
 
     def configure_optimizers(self) -> Any:
-        """Adam or AdamW; no decay on biases and norms; warm-up, then decay."""
+        """Adam or AdamW; no decay on biases, norms and word vectors; warm-up, then decay.
+
+        Adam turns even a tiny decay into full steps where no other gradient comes, as for words a batch lacks.
+        """
         options = self.options
-        decayed = [p for p in self.parameters() if p.requires_grad and p.dim() >= 2]
-        plain = [p for p in self.parameters() if p.requires_grad and p.dim() < 2]
+        vectors = self.model.embedding.trained
+        decayed = [p for p in self.parameters() if p.requires_grad and p.dim() >= 2 and p is not vectors]
+        plain = [p for p in self.parameters() if p.requires_grad and (p.dim() < 2 or p is vectors)]
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
         optimizer = kind(groups, lr=options.learning_rate)

@@ -28,7 +28,6 @@ from graphattn.models.prediction import Predictions, predict_corpus
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding
-from graphattn.models.training import train
 from graphattn.networkx_export import CLS
 
 EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
@@ -165,6 +164,10 @@ class TextEstimator(BaseEstimator):
             extra_words=extra,
         )
         self._vectors = None if vectors is None else vectors.table(self.vocabulary_, seed=self.training_.seed)
+        self._num_trained = 0
+        if options.tune_vectors:  # the corpus' own words come before those that only have a vector
+            ids = self.vocabulary_.encode_batch(texts)[1]
+            self._num_trained = 1 + max((int(own.max(initial=0)) for own in ids), default=0)
         self.characters_ = None
         if options.characters:
             sentences = self.vocabulary_.sentences(texts)
@@ -178,9 +181,10 @@ class TextEstimator(BaseEstimator):
             len(self.vocabulary_),
             self.encoder_.hidden,
             vectors=self._vectors,
+            num_trained=self._num_trained,
             num_characters=None if self.characters_ is None else len(self.characters_),
         )
-        del self._vectors
+        del self._vectors, self._num_trained
         return TextModel(embedding, encoder, self._make_head(encoder.width, class_weights))
 
     def _class_weights(self, labels: list[Any]) -> torch.Tensor | None:
@@ -222,6 +226,8 @@ class TextEstimator(BaseEstimator):
         return self.labels_.ids(labels)
 
     def _train(self, columns: Columns, labels: list[Any], held_out: tuple[Columns, list[Any]] | None) -> None:
+        from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
+
         corpus = self._corpus(columns, self._targets(labels, columns, "training set"))
         dev = evaluate = None
         if held_out is not None:
@@ -342,8 +348,7 @@ class TextEstimator(BaseEstimator):
         """
         self._check_fitted()
         weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
-        if self.model_.embedding.frozen:
-            weights["embedding.table"] = self.model_.embedding.table
+        weights["embedding.table"] = self.model_.embedding.table  # frozen vectors: no part of the state
         config = {
             "task": self.task,
             "encoder": self.encoder_.to_dict(),
@@ -377,13 +382,12 @@ class TextEstimator(BaseEstimator):
         characters = config["characters"]
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
         estimator.history_ = config["history"]
-        table = files.weights["embedding.table"]
-        estimator._vectors = table.numpy() if estimator.inputs_.vectors else None
+        trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
+        estimator._num_trained = len(trained)
+        estimator._vectors = torch.cat([trained, table]).numpy() if estimator.inputs_.vectors else None
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()
-        embedding = estimator.model_.embedding
-        if embedding.frozen:
-            embedding.table = files.weights.pop("embedding.table")
+        estimator.model_.embedding.table = table
         estimator.model_.load_state_dict(files.weights)
         estimator.model_.eval()
         return estimator
