@@ -1,0 +1,72 @@
+"""The command ``graphattn``: one module for each of its commands, and one place where errors end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from graphattn import __version__
+from graphattn.exceptions import GraphAttnError
+from graphattn.experiments.commands import evaluate, predict, train
+
+WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
+"""Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
+
+
+class Commands(TyperGroup):
+    """The commands; what a user can get wrong becomes one line on standard error, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command and end with its exit code."""
+        try:
+            return super().invoke(ctx)
+        except GraphAttnError as error:
+            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+            raise typer.Exit(WRONG) from error
+        except BrokenPipeError as error:
+            # Python flushes standard output once more when it exits: let that go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(PIPE_CLOSED) from error
+        except KeyboardInterrupt as error:
+            print("stopped; run the same command again to go on", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="graphattn",
+    help="Texts as graphs, attention along their edges: train, use and look at models.",
+    epilog="Start with: graphattn demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"graphattn {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before a command."""
+
+
+app.add_typer(train.app, name="train")
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
+
+
+def main() -> None:
+    """Run the command line, as the console script ``graphattn`` does."""
+    app(prog_name="graphattn")

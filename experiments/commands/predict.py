@@ -1,0 +1,108 @@
+"""``graphattn predict``: texts in, one JSON line for each out, as they come and in their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphattn.experiments.corpus_options import TAG, CorpusOptions
+from graphattn.experiments.option_flags import Values, flags_of, with_flags
+from graphattn.experiments.output_files import new_file
+
+if TYPE_CHECKING:
+    from graphattn.models import TextEstimator
+
+EXAMPLES = (
+    'echo "a lovely film" | graphattn predict model\n\n'
+    "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
+    "graphattn predict tagger sentences.txt --format words"
+)
+_UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
+
+
+@with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
+    given: Values,
+    texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
+    chunk: Annotated[int, typer.Option(min=1, help="Texts that are predicted together.")] = 512,
+    out: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
+) -> None:
+    """Predict texts; prints one JSON object for each, in their order.
+
+    A plain file or standard input holds one text on each line (two with a tab between them for pairs); with
+    --format words its lines are cut at blanks only.
+    """
+    from graphattn.experiments.text_stream import read_texts
+    from graphattn.models import load
+
+    estimator = load(model)
+    items = read_texts(texts, estimator.task, CorpusOptions(**given))
+    lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
+    if out is None:
+        for line in lines:
+            print(line, end="", flush=True)
+        return
+    with new_file(out) as file:
+        file.writelines(lines)
+
+
+def predicted_lines(
+    estimator: TextEstimator, items: Iterable[Any], *, probabilities: bool = False, chunk: int = 512
+) -> Iterator[str]:
+    """JSON lines of predictions, a chunk at a time.
+
+    Parameters
+    ----------
+    estimator : a fitted one
+    items : its inputs
+    probabilities : add the probability of each class
+    chunk : inputs that are held in memory and predicted together
+    """
+    waiting = iter(items)
+    while part := list(islice(waiting, chunk)):
+        chances: Sequence[Any] = [None] * len(part)
+        if probabilities:
+            labels, chances = estimator.predict_with_probabilities(part)
+        else:
+            labels = estimator.predict(part)
+        rows = [_row(estimator, *one) for one in zip(part, labels, chances, strict=True)]
+        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[str, Any]:
+    """What is told of one input: the input, the decision, and the chances of all classes."""
+    row: dict[str, Any]
+    if estimator.task == TAG:
+        row = {"words": _words(estimator, item), "tags": list(label)}
+    elif isinstance(label, tuple):
+        row = {**_shown(item), "labels": list(label)}
+    else:
+        row = {**_shown(item), "label": label.item() if hasattr(label, "item") else label}
+    if chances is not None:
+        each = [_by_class(estimator, own) for own in chances] if chances.ndim == 2 else _by_class(estimator, chances)
+        row["probabilities"] = each
+    return row
+
+
+def _shown(item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"text": item}
+    if hasattr(item, "text"):
+        return {"text": item.text} if item.second is None else {"text": item.text, "second": item.second}
+    return {"words": list(getattr(item, "words", item))}
+
+
+def _words(estimator: TextEstimator, item: Any) -> list[str]:
+    text = getattr(item, "text", item)
+    return estimator.vocabulary_.split(text) if isinstance(text, str) else _shown(item)["words"]
+
+
+def _by_class(estimator: TextEstimator, chances: Any) -> dict[str, float]:
+    return {str(name): round(float(chance), 6) for name, chance in zip(estimator.classes_, chances, strict=True)}

@@ -1,0 +1,46 @@
+"""``graphattn reproduce``: the runs behind the result tables, one line of figures each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = (
+    "graphattn reproduce sst2 sst5 --encoder ms-trans --seeds 3 --data DATA --out results.jsonl\n\n"
+    "graphattn reproduce --table --out results.jsonl"
+)
+
+
+def reproduce(
+    data_sets: Annotated[list[str] | None, typer.Argument(help="Data sets, see docs/reproduce.md.")] = None,
+    encoder: Annotated[
+        list[str] | None, typer.Option(help="Encoder, or tfidf; may be given several times (default: all).")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
+    data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
+    out: Annotated[Path, typer.Option(help="File of JSON lines; runs it holds already are not repeated.")] = Path(
+        "results.jsonl"
+    ),
+    threads: Annotated[int | None, typer.Option(help="Threads of PyTorch (default: all cores).", min=1)] = None,
+    table: Annotated[bool, typer.Option("--table", help="Only print the table of the runs in --out.")] = False,
+) -> None:
+    """Train and test on the corpora of the result tables, write each run's figures as it ends, print the table."""
+    import torch
+
+    from graphattn.experiments import results
+    from graphattn.models.encoders import ENCODERS
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if not table:
+        results.reproduce(
+            data_sets or list(results.DATA_SETS),
+            encoder or [*ENCODERS, "tfidf"],
+            range(seeds),
+            out,
+            folder=data,
+            told=lambda row: print(results.described(row), flush=True),
+        )
+    print(results.results_table(results.read_rows(out)))

@@ -1,0 +1,183 @@
+"""``graphattn train``: a corpus in, a model directory with its metrics out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from graphattn import __version__
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, read_items
+from graphattn.experiments.metric_tables import print_metrics
+from graphattn.experiments.option_flags import Values, with_flags
+from graphattn.experiments.unfinished_runs import begin_run, end_run
+
+if TYPE_CHECKING:
+    from graphattn.experiments.training_plan import TrainingPlan
+    from graphattn.models import TextEstimator
+
+METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
+_MEASURED = ("dev", "test")
+
+_TASKS = {
+    CLASSIFY: (
+        "Train a classifier of texts.",
+        "graphattn train classify train.tsv --dev dev.tsv --out model\n\n"
+        "graphattn train classify reviews.csv --text-column review --label-column stars --encoder bilstm --out model",
+    ),
+    PAIR: (
+        "Train a classifier of pairs of texts.",
+        "graphattn train pair train.jsonl --text-column premise --second-column hypothesis --out model",
+    ),
+    TAG: (
+        "Train a tagger of words.",
+        "graphattn train tag train.conll --dev dev.conll --characters --crf --out model\n\n"
+        "graphattn train tag train.conllu --tags xpos --config settings.yaml --out model",
+    ),
+}
+
+
+class TrainCommands(TyperGroup):
+    """One command for each task, made when it is asked for: its flags come from modules that load PyTorch."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The tasks."""
+        return list(_TASKS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a task; None when there is no such task."""
+        return _command(cmd_name) if cmd_name in _TASKS else None
+
+
+app = typer.Typer(
+    cls=TrainCommands,
+    help="Train a model on a corpus and save it with its metrics.",
+    epilog="graphattn train classify --help lists the options of a task.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def tasks() -> None:
+    """Train a model on a corpus and save it with its metrics."""
+
+
+def _command(task: str) -> Any:
+    summary, examples = _TASKS[task]
+    single = typer.Typer(add_completion=False)
+    single.command(task, help=f"{summary}\n\n{_ABOUT}", short_help=summary, epilog=examples)(_function(task))
+    return typer.main.get_command(single)
+
+
+_ABOUT = (
+    "Run the same command again after an interruption to go on from the last epoch. A YAML file given with --config "
+    "sets the same options by the same names; the settings of a run are in its model directory, in train.yaml."
+)
+
+
+def _function(task: str) -> Callable[..., None]:
+    """The function behind ``graphattn train TASK``; the options of the task are its flags."""
+    from graphattn.experiments.training_plan import TrainingPlan, training_flags
+
+    @with_flags(training_flags(task))
+    def command(
+        train: Annotated[
+            list[Path], typer.Argument(metavar="TRAIN...", help="Corpora to train on; several are read as one.")
+        ],
+        given: Values,
+        out: Annotated[Path, typer.Option(help="Model directory to write.")],
+        config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
+        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+    ) -> None:
+        refuse_to_overwrite(out, overwrite=overwrite)
+        figures = train_model(TrainingPlan.of(task, given, config), train, out)
+        print_metrics({part: figures[part] for part in _MEASURED if part in figures})
+        print(f"model: {out}")
+
+    return command
+
+
+def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
+    """Refuse a place where something stands, before hours are spent on what could not be saved.
+
+    Raises
+    ------
+    ConfigError
+        naming the way out
+    """
+    if out.is_dir() and (out / "config.json").exists():
+        if not overwrite:
+            raise ConfigError(f"{out} holds a model already; give --overwrite to replace it, or another --out")
+    elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ConfigError(f"{out} exists and is no model directory; choose another --out")
+
+
+def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[str, Any]:
+    """Read, train, measure and save; a run that was interrupted goes on.
+
+    Parameters
+    ----------
+    plan : the options
+    train : corpora to train on
+    out : the model directory; checkpoints and logs go to ``OUT.run`` unless the plan says otherwise
+
+    Returns
+    -------
+    What ``metrics.json`` holds.
+    """
+    plan.check()
+    files = {"training": list(train), **{part: [Path(plan.values[part])] for part in _MEASURED if plan.values[part]}}
+    items = {
+        part: [item for path in paths for item in read_items(path, plan.task, plan.corpus, multilabel=plan.multilabel)]
+        for part, paths in files.items()
+    }
+    run_dir = Path(plan.values["run_dir"] or out.with_name(f"{out.name}.run"))
+    begin_run(run_dir, plan, {part: paths for part, paths in files.items() if part != "test"})
+    estimator = plan.estimator(run_dir=str(run_dir)).fit(items["training"], dev=items.get("dev"))
+    figures = _figures(estimator, items)
+    notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: _config(plan)}
+    estimator.save(out, notes=notes)
+    end_run(run_dir)
+    return figures
+
+
+def _figures(estimator: TextEstimator, items: dict[str, list[Any]]) -> dict[str, Any]:
+    """Metrics of the best epoch, and what they belong to."""
+    from graphattn.models.training import count_parameters
+
+    best = _best_epoch(estimator)
+    figures: dict[str, Any] = {
+        "graphattn": __version__,
+        "task": estimator.task,
+        "encoder": estimator.encoder_.name,
+        "parameters": count_parameters(estimator.model_),
+        "examples": {part: len(own) for part, own in items.items()},
+        "epochs": len(estimator.history_),
+        "best_epoch": int(best["epoch"]) + 1,
+    }
+    dev = {name.removeprefix("dev_"): value for name, value in best.items() if name.startswith("dev_")}
+    if dev:
+        figures["dev"] = dev
+    if "test" in items:
+        figures["test"] = estimator.evaluate(items["test"])
+    return figures
+
+
+def _best_epoch(estimator: TextEstimator) -> dict[str, float]:
+    """The epoch whose weights were kept: the first with the highest dev metric; without a dev set the last."""
+    metric = f"dev_{estimator.training.metric or estimator.main_metric}"
+    if metric not in estimator.history_[-1]:
+        return estimator.history_[-1]
+    return max(estimator.history_, key=lambda row: row[metric])
+
+
+def _config(plan: TrainingPlan) -> str:
+    from graphattn.experiments.config_files import config_text
+
+    values = {name: value for name, value in plan.values.items() if name != "run_dir" or value is not None}
+    return config_text(values, f"GraphAttn {__version__}: graphattn train {plan.task} TRAIN --config {CONFIG_FILE}")

@@ -1,0 +1,67 @@
+"""YAML files that give the options of a command by the names of its flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.option_flags import Flag, Values
+
+
+def read_config(path: Path, flags: Sequence[Flag]) -> Values:
+    """The options that a YAML file sets.
+
+    Raises
+    ------
+    ConfigError
+        when the file cannot be read, a name does not exist, or a value is impossible
+    """
+    known = {flag.name: flag for flag in flags}
+    values = {}
+    for key, value in _mapping(path).items():
+        name = str(key).replace("-", "_")
+        if name not in known:
+            close = get_close_matches(name, known, n=3)
+            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "--help lists the options"
+            raise ConfigError(f"{path}: there is no option {key!r}; {hint}")
+        try:
+            values[name] = known[name].parse(value)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+    return values
+
+
+def config_text(values: Mapping[str, Any], heading: str) -> str:
+    """Options as the text of a file that :func:`read_config` reads.
+
+    Parameters
+    ----------
+    values : name -> value
+    heading : a comment for the first line
+    """
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return f"# {heading}\n{yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)}"
+
+
+def _mapping(path: Path) -> Mapping[Any, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; give --config a YAML file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give --config a YAML file") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not UTF-8 text"
+        raise ConfigError(f"{path}{place}: is no YAML ({problem}); write one 'option: value' on each line") from None
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{path}: holds no options; write one 'option: value' on each line")
+    return content

@@ -1,0 +1,150 @@
+"""How commands read corpora: the flags that name formats and columns, and errors that speak of those flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from graphattn.builders import Example, Sentence
+
+CLASSIFY, PAIR, TAG = "classify", "pair", "tag"
+TASKS = (CLASSIFY, PAIR, TAG)
+
+
+def _option(default: Any, help: str, *tasks: str, reader: str | None = None, choices: Any = None) -> Any:
+    """A field with its help, the tasks that need it (all by default), and the reader's name for it."""
+    metadata = {"help": help, "tasks": tasks or TASKS, "reader": reader, "choices": choices}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Where a corpus has its texts, labels and tags.
+
+    This module loads no PyTorch, so that the flags of a command can be listed quickly.
+    """
+
+    format: str = _option(
+        "auto", "csv, tsv, jsonl, labelled, fasttext, conll, conllu or word/tag; auto: tell by looking"
+    )
+    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", CLASSIFY, PAIR, reader="text")
+    second_column: str = _option("second", "column of the other text (csv, tsv, jsonl)", PAIR, reader="second")
+    label_column: str = _option("label", "column of the label (csv, tsv, jsonl)", CLASSIFY, PAIR, reader="label")
+    label_separator: str | None = _option(None, "what stands between several labels of one text", CLASSIFY)
+    columns: tuple[str, ...] = _option(
+        (), "what the fields of a file without header hold: label, text, second, none", CLASSIFY, PAIR
+    )
+    delimiter: str | None = _option(None, "what stands between two fields (csv, tsv)", CLASSIFY, PAIR)
+    quoted: bool | None = _option(None, "whether fields may stand in double quotes (csv, tsv)", CLASSIFY, PAIR)
+    separator: str | None = _option(None, "what stands between fields (labelled, conll) or word and tag (word/tag)")
+    token_column: int = _option(0, "column of the token, from 0; -1 is the last (conll)", TAG)
+    tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", TAG)
+    tags: str = _option("upos", "which tags to read (conllu)", TAG, choices=("upos", "xpos"))
+    comment: str | None = _option(None, "what a line to skip begins with (conll)", TAG)
+
+    def reader_options(self) -> dict[str, Any]:
+        """What differs from the defaults, by the readers' names; only that narrows down the formats."""
+        changed = {
+            item.metadata["reader"] or item.name: getattr(self, item.name)
+            for item in fields(self)
+            if item.name != "format" and getattr(self, item.name) != item.default
+        }
+        for name in {"separator", "delimiter"} & changed.keys():
+            changed[name] = changed[name].replace("\\t", "\t")
+        if "columns" in changed:
+            changed["columns"] = tuple(None if role in ("none", "") else role for role in changed["columns"])
+        return changed
+
+
+_READER_NAMES = {item.metadata["reader"] or item.name: item.name for item in fields(CorpusOptions)}
+_READER_NAMES["multilabel"] = "multilabel"
+
+
+def flag_of(reader_option: str) -> str:
+    """The flag behind a reader's option.
+
+    Examples
+    --------
+    >>> flag_of("text")
+    '--text-column'
+    """
+    return "--" + _READER_NAMES[reader_option].replace("_", "-")
+
+
+def irrelevant_options(task: str) -> set[str]:
+    """Names of the options that a task has no use for."""
+    return {item.name for item in fields(CorpusOptions) if task not in item.metadata["tasks"]}
+
+
+def read_items(path: Path, task: str, options: CorpusOptions, *, multilabel: bool = False) -> list[Example | Sentence]:
+    """A corpus in memory.
+
+    Raises
+    ------
+    DataError
+        when the corpus is not as it must be
+    ConfigError
+        when options do not fit each other
+    """
+    from graphattn.builders.readers import read_corpus
+
+    with naming_flags():
+        format, arguments = options.format, options.reader_options()
+        if multilabel and not arguments and _format_of(path, options) == "fasttext":
+            format, arguments = "fasttext", {"multilabel": True}
+        items = list(read_corpus(path, format=format, task=task, **arguments))
+    several = next((i for i, item in enumerate(items) if isinstance(item.label, tuple)), None)
+    if several is not None and not multilabel:
+        raise DataError(
+            f"text {several + 1} has a list of labels", path=path, hint="Give --multilabel if a text may have several."
+        )
+    return items
+
+
+def _format_of(path: Path, options: CorpusOptions) -> str:
+    from graphattn.builders.readers import FORMATS, detect_format
+
+    among = [name for name, entry in FORMATS.items() if CLASSIFY in entry.tasks]
+    return detect_format(path, among=among) if options.format == "auto" else options.format
+
+
+@contextmanager
+def naming_flags() -> Iterator[None]:
+    """Let the errors of readers speak of flags where they speak of arguments."""
+    try:
+        yield
+    except DataError as error:
+        hint = None if error.hint is None else in_flags(error.hint)
+        raise DataError(error.message, path=error.path, line=error.line, field=error.field, hint=hint) from error
+    except ConfigError as error:
+        raise ConfigError(in_flags(str(error))) from error
+
+
+def in_flags(text: str) -> str:
+    """Advice to set an argument of a reader as advice to give a flag.
+
+    Examples
+    --------
+    >>> in_flags("Set text to one of them.")
+    'Set --text-column to one of them.'
+    >>> in_flags("Set multilabel to True.")
+    'Give --multilabel.'
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        if match["name"] not in _READER_NAMES:
+            return match[0]
+        flag = flag_of(match["name"])
+        if match["truth"]:
+            verb = "Give" if match["verb"] == "Set" else "give"
+            return f"{verb} {flag if match['truth'] == 'True' else flag.replace('--', '--no-', 1)}"
+        return f"{match['verb']} {flag}"
+
+    return re.sub(r"\b(?P<verb>[Ss]et) (?P<name>\w+)\b(?: to (?P<truth>True|False)\b)?", replaced, text)

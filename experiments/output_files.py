@@ -1,0 +1,64 @@
+"""Output that is never half written: files appear when they are complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from graphattn.exceptions import DataError
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[TextIO]:
+    """A text file to write to, beside ``path``; it takes the place of ``path`` when all went well.
+
+    Raises
+    ------
+    DataError
+        when it cannot be written
+    """
+    beside = _beside(path)
+    try:
+        with open(beside, "w", encoding="utf-8") as stream:
+            yield stream
+        os.replace(beside, path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder to fill, beside ``path``; it takes the place of ``path`` when all went well.
+
+    Raises
+    ------
+    DataError
+        when it cannot be written, or ``path`` is there already and not empty
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise DataError("is there already", path=path, hint="Choose another --out, or remove it.")
+    beside = _beside(path)
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        yield beside
+        os.replace(beside, path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.new")
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    reason = error.strerror or str(error)
+    return DataError(f"cannot be written ({reason})", path=path, hint="Check the folder and the space on the disk.")

@@ -1,0 +1,74 @@
+"""Texts to predict, one at a time: plain lines, words, or the columns of a corpus without its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphattn.builders.compression import numbered_lines, split_suffix
+from graphattn.builders.readers import FORMATS, read_labelled_lines
+from graphattn.builders.readers.detection import guess_columns
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, flag_of, naming_flags
+
+_BY_SUFFIX = {
+    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
+    **{".conll": "conll", ".conllu": "conllu"},
+}
+_WITHOUT_LABELS: dict[str, dict[str, Any]] = {
+    **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
+    "fasttext": {"require_label": False},
+    "conll": {"tag_column": None},
+    "conllu": {"tags": None},
+}
+
+
+def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
+    """Inputs for ``predict``, in constant memory.
+
+    Parameters
+    ----------
+    path : a file, or ``-`` for standard input
+    task : of the model; a pair's texts stand on one line with a tab between them
+    options : format and columns; ``auto`` goes by the file's extension, and an unknown one means plain text
+
+    Returns
+    -------
+    An iterator over texts, lists of words, examples or sentences; an empty line is an empty text.
+
+    Raises
+    ------
+    ConfigError
+        when the format is unknown or options do not fit it
+    DataError
+        when a line cannot be read
+    """
+    format = options.format if options.format != "auto" else _BY_SUFFIX.get(split_suffix(path)[0], "text")
+    wanted = options.reader_options()
+    if format in ("text", "words"):
+        if wanted:
+            raise ConfigError(f"{flag_of(next(iter(wanted)))} is of no use for plain text; give --format too")
+        return _plain_lines(path, task, words=format == "words")
+    if format not in FORMATS:
+        raise ConfigError(f"there is no format {format!r}; choose one of: auto, text, words, {', '.join(FORMATS)}")
+    return _columns(path, task, format, wanted)
+
+
+def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:
+    if task == PAIR and not words:
+        yield from read_labelled_lines(path, columns=("text", "second"))
+        return
+    for _, line in numbered_lines(path):
+        yield line.split() if words else line
+
+
+def _columns(path: str, task: str, format: str, wanted: dict[str, Any]) -> Iterator[Any]:
+    with naming_flags():
+        if task == PAIR and format in ("csv", "tsv", "jsonl"):
+            wanted.setdefault("second", "second")
+        unknown = wanted.keys() - FORMATS[format].options
+        if unknown:
+            raise ConfigError(f"format {format!r} has no use for {flag_of(min(unknown))}; leave it out")
+        if format == "labelled" and "columns" not in wanted:
+            wanted["columns"] = guess_columns(path, pair=task == PAIR)
+        yield from FORMATS[format].read(path, **wanted, **_WITHOUT_LABELS.get(format, {}))

@@ -1,0 +1,161 @@
+"""Everything a training command is asked to do: flags and a YAML file become options, options an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.config_files import read_config
+from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, CorpusOptions, irrelevant_options
+from graphattn.experiments.option_flags import Flag, Values, flags_of, merged_flags
+from graphattn.models import (
+    EncoderOptions,
+    HeadOptions,
+    InputOptions,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TextEstimator,
+    TrainingOptions,
+)
+from graphattn.models.encoders import ENCODERS
+from graphattn.models.options import Options, option
+
+ESTIMATORS: dict[str, type[TextEstimator]] = {CLASSIFY: TextClassifier, PAIR: PairClassifier, TAG: SequenceTagger}
+OptionsT = TypeVar("OptionsT")
+
+
+@dataclass
+class TaskOptions(Options):
+    """What the estimators take beside their groups of options, and the files to measure on."""
+
+    dev: str | None = option(None, "dev set that chooses the best epoch (default: a tenth of the training set)")
+    test: str | None = option(None, "test set, measured once at the end")
+    encoder: str = option("ms-trans", "what turns words into vectors", choices=tuple(ENCODERS))
+    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+    multilabel: bool = option(False, "a text may have several labels, or none")
+    scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
+
+
+# Options of the groups that a task has no use for.
+_IRRELEVANT: dict[str, set[str]] = {
+    CLASSIFY: {"scheme", "crf"},
+    PAIR: {"scheme", "multilabel", "crf"},
+    TAG: {"multilabel", "pooling", "head_hidden"},
+}
+
+
+def training_flags(task: str) -> list[Flag]:
+    """All flags of ``graphattn train TASK``; defaults are those of the task."""
+    groups = {"Task": TaskOptions(), "Words": InputOptions(), "Head": HeadOptions(), "Training": TrainingOptions()}
+    corpus = flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(task))
+    flags = {name: flags_of(group, name, without=_IRRELEVANT[task]) for name, group in groups.items()}
+    encoder = merged_flags({name: list(own.values()) for name, own in _encoder_flags(task).items()}, "Encoder")
+    return [*flags["Task"], *corpus, *flags["Words"], *encoder, *flags["Head"], *flags["Training"]]
+
+
+def _encoder_flags(task: str) -> dict[str, dict[str, Flag]]:
+    """Encoder -> name of an option -> its flag, with this task's default."""
+    options = {name: ESTIMATORS[task](encoder=name).chosen_encoder() for name in ENCODERS}
+    return {encoder: {flag.name: flag for flag in flags_of(own)} for encoder, own in options.items()}
+
+
+def _have(owners: Sequence[str]) -> str:
+    return f"{' and '.join(owners)} {'has' if len(owners) == 1 else 'have'}"
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """A training command, settled.
+
+    Parameters
+    ----------
+    task : ``classify``, ``pair`` or ``tag``
+    values : every option that has a say -> its value
+    """
+
+    task: str
+    values: Values
+
+    @classmethod
+    def of(cls, task: str, given: Values, config: Path | None = None) -> TrainingPlan:
+        """Settle the options: flags before the file, the file before the defaults.
+
+        Parameters
+        ----------
+        task : what is trained
+        given : the flags that were used
+        config : a YAML file
+
+        Raises
+        ------
+        ConfigError
+            when an option does not exist, is impossible, or is not one of the chosen encoder
+        """
+        flags = training_flags(task)
+        wanted = {**({} if config is None else read_config(config, flags)), **given}
+        encoder = wanted.get("encoder", TaskOptions().encoder)
+        of_encoders = _encoder_flags(task)
+        owners = {flag.name: [e for e, own in of_encoders.items() if flag.name in own] for flag in flags}
+        foreign = [flag.name for flag in flags if owners[flag.name] and encoder not in owners[flag.name]]
+        for name in foreign:
+            if name in wanted:
+                place = f"{config}: {name}" if name not in given else "--" + name.replace("_", "-")
+                raise ConfigError(
+                    f"{place} is no option of the encoder {encoder}; {_have(owners[name])} it. "
+                    "Leave it out, or choose another --encoder"
+                )
+        settled = {flag.name: of_encoders[encoder].get(flag.name, flag) for flag in flags if flag.name not in foreign}
+        return cls(task, {name: wanted.get(name, flag.default) for name, flag in settled.items()})
+
+    @property
+    def corpus(self) -> CorpusOptions:
+        """How corpora are read."""
+        return self._part(CorpusOptions)
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a text may have several labels; a separator between them says so too."""
+        return bool(self.values.get("multilabel") or self.values.get("label_separator"))
+
+    def estimator(self, **training: Any) -> TextEstimator:
+        """An estimator with these options.
+
+        Parameters
+        ----------
+        training : options of the training to override
+        """
+        arguments: dict[str, Any] = {"class_weight": self.values["class_weight"]}
+        if self.task == TAG:
+            arguments["scheme"] = self.values["scheme"]
+        if self.task == CLASSIFY:
+            arguments["multilabel"] = self.multilabel
+        return ESTIMATORS[self.task](
+            self._encoder(),
+            inputs=self._part(InputOptions),
+            head=self._part(HeadOptions),
+            training=self._part(TrainingOptions, **training),
+            **arguments,
+        )
+
+    def _encoder(self) -> EncoderOptions:
+        return self._part(ENCODERS[self.values["encoder"]][0])
+
+    def _part(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
+        names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
+        return kind(**{**{name: self.values[name] for name in names if name in self.values}, **changes})
+
+    def check(self) -> None:
+        """Refuse impossible options before anything is read.
+
+        Raises
+        ------
+        ConfigError
+            naming the option
+        """
+        estimator = self.estimator()
+        for options in (self._encoder(), estimator.inputs, estimator.head, estimator.training):
+            options.check()
