@@ -127,7 +127,7 @@ def attend(
     if backend == "auto" and bias is None and edges.is_identity:
         out, weights = _attend_to_oneself(query, key, value, dropout)
     else:
-        plain = bias is None and not dropout and not return_weights
+        plain = bias is None and not return_weights
         name = choose_backend(edges, query, plain=plain) if backend == "auto" else backend
         slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
         out, weights = load_backend(name)(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol, cast
 
+import torch
 from torch import Tensor
 
 from graphattn.edges import Edges
@@ -42,17 +43,12 @@ class Attend(Protocol):
 def choose_backend(edges: Edges, query: Tensor, *, plain: bool = True) -> str:
     """The backend that ``auto`` takes.
 
-    ``torch`` for complete graphs, which it computes densely, and off the CPU; on a CPU ``fused`` for float32 and
-    float64, unless the call is not ``plain``: with a bias, dropout on the weights, or asked for the weights. Such
-    calls go to ``dgl``, whose operators are faster than ``torch``'s but hold all scores at once; so a relation with
-    more than a hundred million of them goes to ``torch`` after all, which works in chunks.
+    ``fused`` on a CPU (float32, float64, bfloat16), ``torch`` elsewhere and for float16. Complete graphs also go to
+    ``torch``, which computes them densely, as long as the call is ``plain``: without bias and not asked for weights.
     """
-    fits_cpu_kernels = query.device.type == "cpu" and query.element_size() >= 4
-    if edges.blocks is not None or not fits_cpu_kernels:
+    if query.device.type != "cpu" or query.dtype == torch.float16:
         return "torch"
-    if plain:
-        return "fused"
-    return "dgl" if edges.num_edges * query.shape[1] <= 100_000_000 else "torch"
+    return "torch" if plain and edges.blocks is not None else "fused"
 
 
 def load_backend(name: str) -> Attend:
