@@ -1,10 +1,16 @@
-"""What every test shares: quiet and repeatable settings, and the folder of real corpora."""
+"""What every test shares: quiet and repeatable settings, the folder of real corpora, sentences and their edges."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from graphattn.builders import Sentence
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -42,3 +48,80 @@ def corpora() -> Path:
     if not folder.is_dir():
         pytest.fail(f"GRAPHATTN_DATA names {named}, which is no folder: correct it or unset it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def random_sentence() -> "Callable[[Random, int], Sentence]":
+    """Make a sentence of so many words: random word groups, a random tree (or several), random relation names."""
+    from graphattn.builders import Sentence
+
+    def make(random: Random, num_words: int) -> Sentence:
+        sizes = [random.choice([1, 1, 1, 2, 3]) for _ in range(num_words)]
+        word_ids = [word for word, size in enumerate(sizes) for _ in range(size)]
+        order = random.sample(range(1, num_words + 1), num_words)
+        heads = [0] * num_words
+        for place, word in enumerate(order):
+            heads[word - 1] = random.choice([0, *order[:place]])
+        return Sentence(
+            [f"t{position}" for position in range(len(word_ids))],
+            word_ids=None if max(sizes, default=1) == 1 and random.random() < 0.5 else word_ids,
+            heads=heads,
+            deprels=random.choice([None, [random.choice(["nsubj", "nsubj:pass", "obj", "?"]) for _ in sizes]]),
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def edge_table() -> "Callable[[tuple[str, str, str], Sentence, bool], list[tuple[int, int, str, int]]]":
+    """The edges of a relation in one sentence, read off the table of relations one pair of nodes at a time.
+
+    Each is (destination, source, name of the arc or "self" or "", direction), by destination, then by source.
+    """
+
+    def table(relation: tuple[str, str, str], sentence: "Sentence", cls: bool) -> list[tuple[int, int, str, int]]:
+        source_type, name, target_type = relation
+        words = list(range(len(sentence)) if sentence.word_ids is None else sentence.word_ids)
+        if cls:
+            words = [0, *(word + 1 for word in words)]
+        sizes = {"token": len(words), "word": sentence.num_words + cls}
+        deciding = _arcs(sentence, cls) if name == "dependency" else {}
+        found = []
+        for target in range(sizes[target_type]):
+            for source in range(sizes[source_type]):
+                if name == "dependency":
+                    ends = (source, target) if source_type == "word" else (words[source], words[target])
+                    if ends in deciding:
+                        found.append((target, source, *deciding[ends]))
+                elif _joined(name, source, target, words):
+                    found.append((target, source, "", 0))
+        return found
+
+    return table
+
+
+def _arcs(sentence: "Sentence", cls: bool) -> dict[tuple[int, int], tuple[str, int]]:
+    """(source word, destination word) -> name and direction: 0 itself, 1 from the head, 2 from the dependent."""
+    arcs = {(word, word): ("self", 0) for word in range(sentence.num_words + cls)}
+    for dependent, head in enumerate(sentence.heads or (), start=1):
+        if head:
+            name = "" if sentence.deprels is None else sentence.deprels[dependent - 1]
+            arcs[head - 1 + cls, dependent - 1 + cls] = (name, 1)
+            arcs[dependent - 1 + cls, head - 1 + cls] = (name, 2)
+    return arcs
+
+
+def _joined(name: str, source: int, target: int, words: list[int]) -> bool:
+    """Whether an edge leads from source to target; ``words`` is the word of each token."""
+    kind, _, scale = name.partition(":")
+    if kind in ("window", "radius"):
+        width = int(scale) if scale.isdigit() else max(1, len(words) // int(scale[2:] or 1))
+        width += width % 2 == 0
+        return abs(source - target) <= (width if kind == "radius" else (width - 1) // 2)
+    return {
+        "group": words[source] == words[target],
+        "in": words[source] == target,
+        "forward": source < target,
+        "backward": source > target,
+        "all": True,
+    }[kind]

@@ -1,0 +1,100 @@
+"""A relation of one's own, and the bounds of all relations made of ranges."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn import attend
+from graphattn.builders import Complete, Membership, Order, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations import RangeRelation, Relation
+from graphattn.exceptions import GraphError
+from graphattn.graphs import RelationArrays
+
+
+class Repeated(Relation):
+    """From earlier tokens with the same text's first letter: irregular, with a feature on its edges."""
+
+    name = "repeated"
+
+    def edges(self, layout):
+        letters = layout.features["letter"]
+        found = [
+            (target, source)
+            for target in range(layout.num_tokens)
+            for source in range(layout.token_starts[layout.sentence_of_token[target]], target)
+            if letters[source] == letters[target]
+        ]
+        targets, sources = np.array(found, np.int64).reshape(-1, 2).T
+        indptr = np.searchsorted(targets, np.arange(layout.num_tokens + 1))
+        per_sentence = np.bincount(layout.sentence_of_token[targets], minlength=len(layout))
+        return RelationArrays(indptr, sources, per_sentence, {"distance": targets - sources})
+
+
+class Previous(RangeRelation):
+    """Every token sees the one before it."""
+
+    name = "previous"
+
+    def bounds(self, layout):
+        here = np.arange(layout.num_tokens)
+        return np.maximum(here - 1, np.repeat(layout.token_starts, layout.lengths)), here
+
+
+def letters(*texts):
+    return {"letter": ([np.array([ord(word[0]) for word in text.split()], np.int32) for text in texts], 0)}
+
+
+def test_a_relation_of_ones_own_is_a_class_with_a_name_and_one_method():
+    texts = ["big bad bear", "a", "can a cat count"]
+    builder = TextGraphBuilder([Repeated(), Window(3)])
+    layout = builder.layout([Sentence(text.split()) for text in texts], features=letters(*texts))
+    graph = builder.graph(layout)
+    sources, targets = graph.edges(etype="repeated")
+    assert list(zip(sources.tolist(), targets.tolist(), strict=True)) == [
+        (1, 2),
+        (1, 3),
+        (2, 3),
+        (7, 9),
+        (7, 10),
+        (9, 10),
+    ]
+    assert graph.edges["repeated"].data["distance"].tolist() == [1, 2, 1, 2, 3, 1]
+    assert graph.batch_num_edges("repeated").tolist() == [3, 0, 3]
+    assert Repeated().num_edges(layout).tolist() == [3, 0, 3]
+    assert repr(Repeated()) == "Repeated()"
+
+
+def test_a_range_relation_of_ones_own_names_the_bounds_only():
+    graph = TextGraphBuilder([Previous()], cls=False).batch([["a", "b", "c"], [], ["d", "e"]])
+    sources, targets = graph.edges(etype="previous")
+    assert (sources.tolist(), targets.tolist()) == ([0, 1, 3], [1, 2, 4])
+    assert graph.batch_num_edges("previous").tolist() == [2, 0, 1]
+    values = graph.nodes["token"].data["position"].double().view(-1, 1, 1)
+    assert attend(graph, values, values, values, etype="previous").flatten().tolist() == [0, 0, 1, 0, 0]
+
+
+@given(
+    relation=st.sampled_from([Window(3), Window("N/4"), Complete(), WordGroup(), Membership(), *Order().parts()]),
+    random=st.randoms(use_true_random=False),
+    sizes=st.lists(st.integers(0, 9), max_size=4),
+    cls=st.booleans(),
+)
+def test_counting_edges_equals_making_them(random_sentence, relation, random, sizes, cls):
+    layout = Layout.of([random_sentence(random, size) for size in sizes], with_cls=cls)
+    arrays = relation.edges(layout)
+    assert relation.num_edges(layout).tolist() == arrays.per_sentence.tolist()
+    assert arrays.per_sentence.sum() == len(arrays.indices) == arrays.indptr[-1]
+
+
+def test_too_many_edges_are_refused_before_they_are_written():
+    lengths = np.array([50_000, 3])
+    layout = Layout(lengths, lengths, np.concatenate([np.arange(length) for length in lengths]))
+    assert Complete().num_edges(layout).tolist() == [2_500_000_000, 9]
+    with pytest.raises(GraphError) as caught:
+        Complete().edges(layout)
+    assert str(caught.value) == (
+        "relation 'all' has 2,500,000,009 edges; one graph holds up to 2,147,483,647. "
+        "Use smaller batches or narrower relations"
+    )

@@ -1,0 +1,17 @@
+"""The complete graph of each sentence."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import Complete
+
+
+@settings(max_examples=40)
+@given(random=st.randoms(use_true_random=False), cls=st.booleans())
+def test_every_token_sees_every_token(agrees, sentences_of_many_lengths, random, cls):
+    agrees(Complete(), sentences_of_many_lengths(random), cls)
+
+
+def test_name():
+    assert Complete().canonical == ("token", "all", "token")
+    assert repr(Complete()) == "Complete()"

@@ -1,0 +1,32 @@
+"""Strictly earlier and strictly later tokens."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import Order, Sentence
+from graphattn.exceptions import ConfigError
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@settings(max_examples=40)
+@given(random=st.randoms(use_true_random=False), cls=st.booleans())
+def test_order_equals_the_table(agrees, sentences_of_many_lengths, direction, random, cls):
+    agrees(Order(direction), sentences_of_many_lengths(random), cls)
+
+
+def test_forward_edges_come_from_earlier_tokens(agrees):
+    edges, _ = agrees(Order("forward"), [Sentence(["a", "b", "c"])], cls=False)
+    assert [edge[:2] for edge in edges] == [(1, 0), (2, 0), (2, 1)]
+
+
+def test_both_directions_are_two_relations():
+    assert [part.name for part in Order().parts()] == ["forward", "backward"]
+    assert [part.canonical for part in Order("backward").parts()] == [("token", "backward", "token")]
+    assert repr(Order().parts()) == "(Order('forward'), Order('backward'))"
+
+
+def test_other_directions_are_refused():
+    with pytest.raises(ConfigError) as caught:
+        Order("sideways")
+    assert str(caught.value) == "direction 'sideways' does not exist; choose forward, backward or both"

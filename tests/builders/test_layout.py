@@ -1,0 +1,150 @@
+"""The columns of a batch: what stands where, with and without ``[CLS]``, and choices of sentences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import Sentence
+from graphattn.builders.layout import Layout
+from graphattn.exceptions import DataError
+
+COLUMNS = ("lengths", "word_counts", "word_ids", "heads", "deprels")
+PLACES = ("token_starts", "word_starts", "sentence_of_token", "sentence_of_word", "positions", "word_of_token")
+batches = st.lists(st.integers(0, 6), max_size=5)
+
+SUBWORDS = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0], deprels=["det", "root"])
+PLAIN = Sentence(["a", "b"], heads=[0, 1])
+EMPTY = Sentence([])
+
+
+def ids(name):
+    return {"det": 7, "root": 8}.get(name, 1)
+
+
+def values(layout):
+    return {name: None if (v := getattr(layout, name)) is None else v.tolist() for name in (*COLUMNS, *PLACES)}
+
+
+def test_columns_without_cls():
+    layout = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=False, deprel_id=ids)
+    assert values(layout) == {
+        "lengths": [3, 0, 2],
+        "word_counts": [2, 0, 2],
+        "word_ids": [0, 0, 1, 0, 1],
+        "heads": [1, -1, -1, 0],
+        "deprels": [7, 8, 1, 1],
+        "token_starts": [0, 3, 3],
+        "word_starts": [0, 2, 2],
+        "sentence_of_token": [0, 0, 0, 2, 2],
+        "sentence_of_word": [0, 0, 2, 2],
+        "positions": [0, 1, 2, 0, 1],
+        "word_of_token": [0, 0, 1, 2, 3],
+    }
+    assert [bound.tolist() for bound in layout.word_bounds] == [[0, 2, 3, 4], [2, 3, 4, 5]]
+    assert (len(layout), layout.num_tokens) == (3, 5)
+
+
+def test_cls_is_a_token_and_a_word_of_its_own():
+    layout = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=True, deprel_id=ids)
+    assert values(layout) == {
+        "lengths": [4, 1, 3],
+        "word_counts": [3, 1, 3],
+        "word_ids": [0, 1, 1, 2, 0, 0, 1, 2],
+        "heads": [-1, 2, -1, -1, -1, -1, 1],
+        "deprels": [0, 7, 8, 0, 0, 1, 1],
+        "token_starts": [0, 4, 5],
+        "word_starts": [0, 3, 4],
+        "sentence_of_token": [0, 0, 0, 0, 1, 2, 2, 2],
+        "sentence_of_word": [0, 0, 0, 1, 2, 2, 2],
+        "positions": [0, 1, 2, 3, 0, 0, 1, 2],
+        "word_of_token": [0, 1, 1, 2, 3, 4, 5, 6],
+    }
+    assert [bound.tolist() for bound in layout.word_bounds] == [[0, 1, 3, 4, 5, 6, 7], [1, 3, 4, 5, 6, 7, 8]]
+
+
+def test_dependencies_are_taken_only_when_asked_for():
+    layout = Layout.of([SUBWORDS, Sentence(["no", "heads"])], with_cls=True)
+    assert layout.heads is None
+    assert layout.deprels is None
+
+
+def test_a_sentence_without_heads_is_named():
+    with pytest.raises(DataError) as caught:
+        Layout.of([PLAIN, Sentence(list("abcdefg"))], with_cls=False, deprel_id=ids)
+    assert str(caught.value) == (
+        "field 'heads': sentence 1 ('a b c d e' ...) has no heads, but the relation 'dependency' needs them. "
+        "Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency()."
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.bool_])
+def test_features_keep_their_type_and_rows(dtype):
+    arrays = [np.array([[1, 0], [0, 1], [1, 1]], dtype), np.empty((0, 2), dtype), np.array([[0, 0], [0, 1]], dtype)]
+    feature = {"shape": (arrays, 0)}
+    plain = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=False, features=feature).features["shape"]
+    assert plain.dtype == dtype
+    assert plain.tolist() == np.concatenate(arrays).tolist()
+    with_cls = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=True, features=feature).features["shape"]
+    assert with_cls.dtype == dtype
+    assert with_cls.tolist() == [row for array in arrays for row in ([0, 0], *array.tolist())]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ([np.zeros(3)], "field 'x': 1 arrays for 2 sentences. Give one for each."),
+        (
+            [np.zeros(3), np.zeros(3)],
+            "field 'x': 3 values for the 2 tokens of sentence 1. Give one for each token, without [CLS].",
+        ),
+        ([np.array(list("abc")), np.array(list("de"))], "field 'x': values of type <U1. Give numbers or booleans."),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(arrays, message):
+    with pytest.raises(DataError) as caught:
+        Layout.of([SUBWORDS, PLAIN], with_cls=True, features={"x": (arrays, 0)})
+    assert str(caught.value) == message
+
+
+@settings(max_examples=50)
+@given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans(), data=st.data())
+def test_taking_sentences_equals_flattening_them(random_sentence, random, sizes, cls, data):
+    sentences = [random_sentence(random, size) for size in sizes]
+    columns = [np.array([random.random() for _ in s.tokens]) for s in sentences]
+    layout = Layout.of(sentences, with_cls=cls, deprel_id=len, features={"x": (columns, -1.0)})
+    chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1)) if sizes else st.just([]))
+    taken = layout.take(chosen)
+    direct = Layout.of(
+        [sentences[i] for i in chosen],
+        with_cls=cls,
+        deprel_id=len,
+        features={"x": ([columns[i] for i in chosen], -1.0)},
+    )
+    assert values(taken) == values(direct)
+    assert taken.features["x"].tolist() == direct.features["x"].tolist()
+
+
+def test_taking_from_a_layout_without_dependencies():
+    layout = Layout.of([PLAIN, SUBWORDS], with_cls=True).take(np.array([1]))
+    assert (layout.heads, layout.deprels, layout.word_ids.tolist()) == (None, None, [0, 1, 1, 2])
+
+
+@settings(max_examples=50)
+@given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
+def test_every_column_equals_a_loop_over_sentences(random_sentence, random, sizes, cls):
+    sentences = [random_sentence(random, size) for size in sizes]
+    layout = Layout.of(sentences, with_cls=cls, deprel_id=len)
+    tokens, words = [], []
+    for number, sentence in enumerate(sentences):
+        start = len(words)
+        own = list(range(len(sentence)) if sentence.word_ids is None else sentence.word_ids)
+        own = [0, *(word + 1 for word in own)] if cls else own
+        tokens += [(number, position, word, start + word) for position, word in enumerate(own)]
+        names = sentence.deprels or ("",) * sentence.num_words
+        arcs = [(head - 1 + cls if head else -1, len(name)) for head, name in zip(sentence.heads, names, strict=True)]
+        words += [(number, *arc) for arc in ([(-1, 0), *arcs] if cls else arcs)]
+    own_columns = (layout.sentence_of_token, layout.positions, layout.word_ids, layout.word_of_token)
+    assert list(zip(*(column.tolist() for column in own_columns), strict=True)) == tokens
+    own_columns = (layout.sentence_of_word, layout.heads, layout.deprels)
+    assert list(zip(*(column.tolist() for column in own_columns), strict=True)) == words
