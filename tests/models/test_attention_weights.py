@@ -1,0 +1,359 @@
+import copy
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn import functional as F
+
+import graphattn
+from graphattn.builders import Example, Sentence
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models import (
+    BiLSTMOptions,
+    HeadOptions,
+    InputOptions,
+    MSTransOptions,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TrainingOptions,
+    TransformerOptions,
+)
+from graphattn.models.encoders.transformer import sinusoids
+from graphattn.networkx_export import to_networkx
+
+BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
+BPE = InputOptions(level="bpe", vocabulary_size=30, embedding=6)
+WORDS = InputOptions(embedding=6)
+EVERYTHING = MSTransOptions(
+    hidden=6,
+    heads=4,
+    head_feats=3,
+    layers=2,
+    scales=("1", "3", "N/2"),
+    relations=("all:1", "group:2", "dependency:1", "forward:1", "backward:1"),
+)
+TRANSFORMER = TransformerOptions(hidden=6, heads=2, layers=2, ffn=8)
+PARSED = [
+    Sentence("the longest dogs bark loudly today".split(), heads=[3, 3, 4, 0, 4, 4]),
+    Sentence("dogs sleep".split(), heads=[2, 0]),
+]
+TEXTS = [" ".join(sentence.tokens) for sentence in PARSED]
+
+
+def fitted(estimator, inputs, labels):
+    return estimator.fit(inputs * 4, labels * 4)
+
+
+@pytest.fixture(scope="module")
+def estimators():
+    """A model of each task and encoder, and an input for it."""
+    tags = [["D", "A", "N", "V", "R", "R"], ["N", "V"]]
+    pairs = [(PARSED[0], PARSED[1]), (PARSED[1], PARSED[0])]
+    small = MSTransOptions(hidden=6, heads=3, layers=2, scales=("1", "3", "5"))
+    return {
+        "classifier": (
+            fitted(TextClassifier(EVERYTHING, inputs=BPE, training=BRIEF), PARSED, ["loud", "quiet"]),
+            PARSED[0],
+        ),
+        "multilabel": (
+            fitted(TextClassifier(small, inputs=WORDS, training=BRIEF, multilabel=True), TEXTS, [["a", "b"], []]),
+            TEXTS[0],
+        ),
+        "transformer": (
+            fitted(TextClassifier(TRANSFORMER, inputs=BPE, training=BRIEF), TEXTS, [3, 4]),
+            TEXTS[0],
+        ),
+        "tagger": (
+            fitted(SequenceTagger(small, inputs=WORDS, training=BRIEF), [text.split() for text in TEXTS], tags),
+            TEXTS[0].split(),
+        ),
+        "crf": (
+            fitted(
+                SequenceTagger(EVERYTHING, inputs=BPE, training=BRIEF, head=HeadOptions(crf=True)),
+                PARSED,
+                tags,
+            ),
+            PARSED[0],
+        ),
+        "pair": (
+            fitted(PairClassifier(EVERYTHING, inputs=BPE, training=BRIEF), pairs, ["yes", "no"]),
+            pairs[0],
+        ),
+    }
+
+
+@pytest.fixture(params=["classifier", "multilabel", "transformer", "tagger", "crf", "pair"])
+def fitted_one(request, estimators):
+    return estimators[request.param]
+
+
+def in_float64(estimator):
+    wide = copy.copy(estimator)
+    wide.model_ = copy.deepcopy(estimator.model_).double()
+    return wide
+
+
+def mask_of(relation, word, heads):
+    """(N, N) which sources a target attends to, straight from the relation's definition."""
+    count = len(word)
+    target, source = torch.meshgrid(torch.arange(count), torch.arange(count), indexing="ij")
+    same_word = word[target] == word[source]
+    if relation.startswith("window:"):
+        name = relation.removeprefix("window:")
+        width = max(1, count // int(name[2:])) if name.startswith("N/") else int(name)
+        return (target - source).abs() <= width // 2
+    if relation == "dependency":
+        linked = torch.eye(len(heads) + 1, dtype=torch.bool)  # [CLS] is word 0, so that the root's head is itself
+        for dependent, head in enumerate(heads, start=1):
+            if head:
+                linked[dependent, head] = linked[head, dependent] = True
+        return linked[word[target], word[source]]
+    return {
+        "all": torch.ones_like(same_word),
+        "group": same_word,
+        "forward": source < target,
+        "backward": source > target,
+    }[relation]
+
+
+def dense_attention(attention, tokens, word, heads):
+    """One layer's output and, for each relation, its weights (target, source, heads), by dense matrices."""
+    query, key, value = attention.project(tokens).view(len(tokens), 3, -1, attention.head_feats).unbind(1)
+    outputs, weights, first = [], {}, 0
+    for relation, count in attention.heads.items():
+        own = slice(first, first + count)
+        scores = torch.einsum("thd,shd->tsh", query[:, own], key[:, own]) / math.sqrt(attention.head_feats)
+        hidden = ~mask_of(relation, word, heads).unsqueeze(2)
+        weights[relation] = scores.masked_fill(hidden, -math.inf).softmax(1).nan_to_num(0)
+        outputs.append(torch.einsum("tsh,shd->thd", weights[relation], value[:, own]))
+        first += count
+    return attention.output(torch.cat(outputs, 1).flatten(1)), weights
+
+
+def dense_reference(model, tokens, word, heads):
+    """The weights of every layer for one text."""
+    layers = []
+    if hasattr(model.encoder.layers[0], "widen"):
+        tokens = tokens + sinusoids(torch.arange(len(tokens)), model.encoder.width)
+    for layer in model.encoder.layers:
+        attended, weights = dense_attention(layer.attention, tokens, word, heads)
+        layers.append(weights)
+        if hasattr(layer, "widen"):
+            tokens = layer.attention_norm(tokens + attended)
+            tokens = layer.ffn_norm(tokens + layer.narrow(F.relu(layer.widen(tokens))))
+        else:
+            tokens = layer.norm(tokens + F.relu(attended))
+    return layers
+
+
+def test_weights_equal_a_dense_reference(fitted_one):
+    estimator, x = fitted_one
+    wide = in_float64(estimator)
+    attention = wide.attention(x)
+    data = attention.input_graph.nodes["token"].data
+    lengths = attention.input_graph.batch_num_nodes("token").tolist()
+    with torch.no_grad():
+        embedded = wide.model_.embedding(data["id"]).split(lengths)
+    words = data["word"].long().split(lengths)
+    sources = x if isinstance(x, tuple) else (x,)
+    for text, source in enumerate(sources):
+        with torch.no_grad():
+            reference = dense_reference(wide.model_, embedded[text], words[text], getattr(source, "heads", None))
+        assert len(reference) == len(attention.layers)
+        for expected, seen in zip(reference, attention.layers, strict=True):
+            assert list(expected) == list(seen)
+            for relation, weights in expected.items():
+                here = seen[relation].texts == text
+                dense = np.zeros(weights.shape)
+                dense[seen[relation].targets[here], seen[relation].sources[here]] = seen[relation].weights[here]
+                np.testing.assert_allclose(dense, weights.numpy(), rtol=0, atol=1e-10)
+                assert here.sum() == mask_of(relation, words[text], getattr(source, "heads", None)).sum()
+
+
+def test_weights_sum_to_one(fitted_one):
+    estimator, x = fitted_one
+    table = estimator.attention(x).table()
+    text = ["text"] if "text" in table else []
+    sums = table.groupby(["layer", "head", "relation", *text, "target"]).weight.sum()
+    np.testing.assert_allclose(sums, 1, atol=1e-6)
+    assert (table.weight >= 0).all()
+
+
+def test_the_prediction_is_that_of_predict(fitted_one):
+    estimator, x = fitted_one
+    before = estimator.predict_proba([x])[0]
+    attention = estimator.attention(x)
+    predicted = estimator.predict([x])
+    assert attention.prediction == (predicted.tolist() if isinstance(predicted, np.ndarray) else predicted)[0]
+    assert not isinstance(attention.prediction, np.generic)
+    assert np.array_equal(before, estimator.predict_proba([x])[0])
+
+
+def test_scores_do_not_depend_on_whether_weights_are_asked_for(fitted_one):
+    estimator, x = fitted_one
+    batch = estimator._corpus(estimator._columns([x]))[[0]]
+    with torch.inference_mode():
+        torch.testing.assert_close(estimator.model_(batch, weights=[]), estimator.model_(batch), rtol=1e-5, atol=1e-6)
+
+
+def test_one_pass_and_nothing_left_behind(fitted_one):
+    estimator, x = fitted_one
+
+    def state():
+        return {
+            name: {key: id(value) for key, value in vars(module).items()}
+            for name, module in estimator.model_.named_modules()
+        }
+
+    passes = []
+    hook = estimator.model_.register_forward_hook(lambda *_: passes.append(1))
+    before = state()
+    try:
+        estimator.attention(x)
+    finally:
+        after = state()
+        hook.remove()
+    assert passes == [1]
+    assert after == before
+
+
+def test_dropout_is_off_and_the_mode_comes_back(estimators):
+    estimator, x = estimators["classifier"]
+    expected = estimator.attention(x).table()
+    estimator.model_.train()
+    try:
+        pd.testing.assert_frame_equal(estimator.attention(x).table(), expected)
+        assert estimator.model_.training
+    finally:
+        estimator.model_.eval()
+
+
+def test_table_of_a_text(estimators):
+    estimator, x = estimators["multilabel"]
+    attention = estimator.attention(x)
+    table = attention.table()
+    assert attention.tokens == (("[CLS]", *x.split()),)
+    columns = "layer head relation source target source_token target_token weight"
+    assert list(table) == columns.split()
+    heads = [
+        [relation for relation, count in row.items() for _ in range(count)] for row in estimator.encoder_.layer_heads()
+    ]
+    seen = table.drop_duplicates(["layer", "head"])[["layer", "head", "relation"]]
+    assert seen.to_numpy().tolist() == [
+        [layer, head, relation] for layer, row in enumerate(heads) for head, relation in enumerate(row)
+    ]
+    first_wide = next(head for head, relation in enumerate(heads[0]) if relation == "window:3")
+    rows = table[(table.layer == 0) & (table["head"] == first_wide)]
+    assert rows.target.tolist() == [0, 0, *[place for place in range(1, 6) for _ in range(3)], 6, 6]
+    assert rows.source.tolist()[:8] == [0, 1, 0, 1, 2, 1, 2, 3]
+    tokens = ("[CLS]", *x.split())
+    assert rows.source_token.tolist() == [tokens[place] for place in rows.source]
+    assert rows.target_token.tolist() == [tokens[place] for place in rows.target]
+    assert rows.weight.tolist() == attention.layers[0]["window:3"].weights[:, 0].tolist()
+
+
+def test_table_of_a_pair(estimators):
+    estimator, (first, second) = estimators["pair"]
+    attention = estimator.attention((first, second))
+    table = attention.table()
+    assert list(table)[:5] == ["layer", "head", "relation", "text", "source"]
+    for text, sentence in enumerate((first, second)):
+        tokens = ("[CLS]", *estimator.vocabulary_.sentence(sentence).tokens)
+        assert attention.tokens[text] == tokens
+        rows = table[(table.text == text) & (table.relation == "all") & (table.layer == 1)]
+        assert len(rows) == len(tokens) ** 2
+        assert rows.source_token.tolist() == list(tokens) * len(tokens)
+        assert rows.target_token.tolist() == [token for token in tokens for _ in tokens]
+
+
+def test_graph_of_every_head_holds_the_tables_weights(fitted_one):
+    estimator, x = fitted_one
+    attention = estimator.attention(x)
+    begins = np.cumsum([0, *map(len, attention.tokens)])
+    table = attention.table().assign(text=lambda rows: rows.text if "text" in rows else 0)
+    for (layer, head), rows in table.groupby(["layer", "head"]):
+        graph = attention.graph(layer, head)
+        assert [graph.nodes[node]["text"] for node in graph] == [token for text in attention.tokens for token in text]
+        seen = {
+            (source[1], target[1]): (data["weight"], data["relation"], key)
+            for source, target, key, data in graph.edges(keys=True, data=True)
+        }
+        assert seen == {
+            (row.source + begins[row.text], row.target + begins[row.text]): (
+                row.weight,
+                row.relation,
+                (row.relation, number),
+            )
+            for number, row in enumerate(rows.itertuples())
+        }
+
+
+def test_input_graph_takes_all_heads_of_a_layer_at_once(estimators):
+    estimator, x = estimators["transformer"]
+    attention = estimator.attention(x)
+    weights = {relation: seen.weights for relation, seen in attention.layers[1].items()}
+    exported = to_networkx(attention.input_graph, tokens=attention.tokens, weights=weights)
+    (data,) = exported.get_edge_data(("token", 2), ("token", 1)).values()
+    row = attention.table().query("layer == 1 and source == 2 and target == 1")
+    assert [data["weight_0"], data["weight_1"]] == row.weight.tolist()
+
+
+def test_a_saved_model_attends_alike(estimators, tmp_path):
+    estimator, x = estimators["pair"]
+    loaded = graphattn.load(estimator.save(tmp_path / "model"))
+    pd.testing.assert_frame_equal(loaded.attention(x).table(), estimator.attention(x).table())
+
+
+def test_texts_without_tokens(estimators):
+    attention = estimators["transformer"][0].attention("")
+    assert attention.tokens == (("[CLS]",),)
+    assert attention.table().weight.tolist() == [1.0] * 4
+    assert estimators["tagger"][0].attention([]).prediction == []
+
+
+def test_an_example_is_an_input(estimators):
+    estimator, text = estimators["transformer"]
+    assert estimator.attention(Example(text, label="3")).tokens == estimator.attention(text).tokens
+
+
+def test_repr_says_what_was_predicted(estimators):
+    attention = estimators["multilabel"][0].attention("dogs sleep")
+    assert repr(attention) == f"Attention(prediction={attention.prediction!r}, tokens=(('[CLS]', 'dogs', 'sleep'),))"
+
+
+@pytest.mark.parametrize(
+    ("layer", "head", "message"),
+    [
+        (2, 0, "layer 2 does not exist; layers count from 0 to 1"),
+        (-1, 0, "layer -1 does not exist; layers count from 0 to 1"),
+        (0, 3, "layer 0 has no head 3; its heads count from 0 to 2"),
+        (1, -1, "layer 1 has no head -1; its heads count from 0 to 2"),
+    ],
+)
+def test_layers_and_heads_that_do_not_exist(estimators, layer, head, message):
+    attention = estimators["tagger"][0].attention(["dogs"])
+    with pytest.raises(ConfigError) as caught:
+        attention.graph(layer, head)
+    assert str(caught.value) == message
+
+
+def test_an_lstm_has_no_attention():
+    model = fitted(TextClassifier(BiLSTMOptions(hidden=4), inputs=WORDS, training=BRIEF), TEXTS, [0, 1])
+    with pytest.raises(ConfigError) as caught:
+        model.attention(TEXTS[0])
+    assert str(caught.value) == "encoder 'bilstm' has no attention"
+
+
+def test_attention_before_fit():
+    with pytest.raises(NotFittedError) as caught:
+        TextClassifier().attention("dogs")
+    assert str(caught.value) == "this TextClassifier is not trained yet; call fit, or graphattn.load a saved one"
+
+
+def test_a_text_is_no_pair(estimators):
+    with pytest.raises(DataError) as caught:
+        estimators["pair"][0].attention("dogs")
+    assert str(caught.value) == "input 0 of PairClassifier is no pair of texts. Give (first, second)."
