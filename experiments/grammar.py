@@ -1,12 +1,12 @@
 """A small grammar of English-like reviews: a corpus made on the spot, for the demo and for tests.
 
-A review says that things were good or bad, in one clause or in two that disagree, and every answer is known by
-construction: label, tags, dependency heads, and the sub-words of a word.
+A review says that things were good or bad, in one clause or in two, and every answer is known by construction: label,
+tags, dependency heads, and the sub-words of a word.
 
 - *Local evidence.* "not", "never" and "hardly" turn the adjective around that follows in the same predicate ("were
   not a really good choice"); the same words inside "that the guests never ordered" turn nothing around.
-- *Long-range evidence.* Of two clauses one decides: the one after "but", or the one without "although", "though" or
-  "while". The deciding word can stand twenty words away from the adjective that it weighs.
+- *Long-range evidence.* Two clauses joined by "and" agree; of others one decides: the one after "but", or the one
+  without "although", "though" or "while". That word can stand twenty words away from the adjective that it weighs.
 - *Inside a word.* Sub-words flip too: "un|pleasant", "taste|less", but "un|forgettable" and "fault|less" are praise.
 - *Tags.* "orders" is a noun or a verb, "ordered" past tense or participle, "that" a pronoun or a conjunction, as the
   neighbours say. "fish" or "series" is singular or plural only by its verb, behind the relative clause and its nouns.
@@ -114,11 +114,11 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
 
     Examples
     --------
-    >>> for sentence in generate(3, seed=56):
+    >>> for sentence in generate(3, seed=471):
     ...     print(sentence.label, "|", *sentence.tokens)
-    negative | although the cakes were pleasant , the trout that the waiters never cook was really dull .
-    positive | the roast was hardly faultless , but the soup cooked by the waiter was truly unspoiled .
-    negative | the fish were hardly a good surprise .
+    negative | the salmon at the hotel was remarkable , but the orders were never truly pleasant .
+    positive | the salmon were never a dreadful choice .
+    negative | although the fish were fine , the trout that the cooks never roast were poor .
     """
     if count < 0:
         raise ConfigError(f"count is {count}. Ask for 0 sentences or more.")
@@ -163,36 +163,41 @@ def explain(sentence: Sentence) -> str:
 
     Examples
     --------
-    >>> for sentence in generate(3, seed=56):
+    >>> for sentence in generate(3, seed=471):
     ...     print(explain(sentence))
-    negative: "dull" is blame, and the clause with "although" does not count
-    positive: "unspoiled" is praise, and what follows "but" decides
-    negative: "good" is praise, turned around by "hardly"
+    negative: "pleasant" is praise, turned around by "never", and what follows "but" decides
+    positive: "dreadful" is blame, turned around by "never"
+    negative: "poor" is blame, and the clause with "although" does not count
     """
     words, heads, relations = sentence.words, sentence.heads, sentence.deprels
     if not words or heads is None or relations is None:
         raise DataError("no heads and relation names to explain the label by", hint=_ONLY_GENERATED)
 
-    def below(head: int, relation: str) -> list[int]:
-        return [word for word, above in enumerate(heads) if above == head + 1 and relations[word] == relation]
+    def below(head: int, relation: str) -> int | None:
+        """The first word that depends on a head in this relation."""
+        return next((w for w, above in enumerate(heads) if above == head + 1 and relations[w] == relation), None)
+
+    def word_below(head: int | None, relation: str) -> str:
+        place = None if head is None else below(head, relation)
+        return "" if place is None else words[place]
 
     root = heads.index(0)
-    after_but, conceded = below(root, "conj"), below(root, "advcl")
-    deciding = after_but[0] if after_but else root
-    predicate = (below(deciding, "ccomp") or [deciding])[0]
-    adjective = (below(predicate, "amod") or [predicate])[0]
-    if words[adjective] not in _POLARITY:
-        raise DataError(f"{words[adjective]!r} is no adjective of this grammar", hint=_ONLY_GENERATED)
-    positive = _POLARITY[words[adjective]]
-    because = f'"{words[adjective]}" is {"praise" if positive else "blame"}'
-    for negator in below(predicate, "advmod"):
-        if words[negator] in _NEGATORS:
-            positive = not positive
-            because += f', turned around by "{words[negator]}"'
-    if after_but:
-        because += ', and what follows "but" decides'
-    elif conceded:
-        because += f', and the clause with "{words[below(conceded[0], "mark")[0]]}" does not count'
+    second = below(root, "conj")
+    joined_by, conceded_by = word_below(second, "cc"), word_below(below(root, "advcl"), "mark")
+    deciding = second if second is not None and joined_by == "but" else root
+    predicate = below(deciding, "ccomp") or deciding  # what is reported never comes first
+    adjective = words[below(predicate, "amod") or predicate]
+    if adjective not in _POLARITY:
+        raise DataError(f"{adjective!r} is no adjective of this grammar", hint=_ONLY_GENERATED)
+    positive = _POLARITY[adjective]
+    because = f'"{adjective}" is {"praise" if positive else "blame"}'
+    if (negator := word_below(predicate, "advmod")) in _NEGATORS:
+        positive = not positive
+        because += f', turned around by "{negator}"'
+    if joined_by:
+        because += ', and what follows "but" decides' if joined_by == "but" else ', and what follows "and" agrees'
+    elif conceded_by:
+        because += f', and the clause with "{conceded_by}" does not count'
     return f"{LABELS[positive]}: {because}"
 
 
@@ -263,17 +268,17 @@ class _Writer:
         return self.rng.random() < probability
 
     def sentence(self, positive: bool) -> _Node:
-        """One clause; or two that disagree, of which one decides."""
-        form = self.rng.choices(("alone", "conceded first", "conceded last", "but"), (30, 25, 20, 25))[0]
+        """One clause, or two: they agree, or one of them decides."""
+        form = self.rng.choices(("alone", "and", "but", "conceded first", "conceded last"), (32, 20, 16, 16, 16))[0]
         if form == "alone":
-            root = self.clause(positive, pronoun=self.chance(0.25), reported=self.chance(0.3))
-        elif form == "but":
-            root = self.clause(not positive)
-            second = self.clause(positive, relation="conj", reported=self.chance(0.3))
-            second.before[:0] = [_Node(",", ",", "punct"), _Node("but", "CC", "cc")]
+            root = self.clause(positive, pronoun=self.chance(0.25), reported=self.chance(0.2))
+        elif form in ("and", "but"):
+            root = self.clause(positive == (form == "and"))
+            second = self.clause(positive, relation="conj", reported=self.chance(0.2))
+            second.before[:0] = [_Node(",", ",", "punct"), _Node(form, "CC", "cc")]
             root.after.append(second)
         else:
-            root = self.clause(positive, reported=self.chance(0.3))
+            root = self.clause(positive, reported=self.chance(0.2))
             conceded = self.clause(not positive, relation="advcl")
             conceded.before.insert(0, _Node(self.rng.choice(_SUBORDINATORS), "IN", "mark"))
             if form == "conceded first":
@@ -298,7 +303,7 @@ class _Writer:
 
     def predicate(self, positive: bool, plural: bool, relation: str) -> _Node:
         """The copula, perhaps a negation, and an adjective, perhaps with a noun."""
-        negated = self.chance(0.45)
+        negated = self.chance(0.4)
         adjective = self.adjective(positive != negated)
         if self.chance(0.4):
             adverbs = _ADVERBS[:2] if negated else _ADVERBS  # nothing is "hardly quite good"
@@ -317,7 +322,7 @@ class _Writer:
     def thing(self, plural: bool) -> _Node:
         """What the clause is about: alone, with a place, or with a relative clause that separates it from its verb."""
         noun = self.noun(self.topic.things, plural, "nsubj")
-        form = self.rng.choices(("alone", "place", "relative", "participle"), (25, 15, 42, 18))[0]
+        form = self.rng.choices(("alone", "place", "relative", "participle"), (35, 15, 35, 15))[0]
         if form == "place":
             noun.after.append(self.place())
         elif form == "relative":

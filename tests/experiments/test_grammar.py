@@ -240,11 +240,12 @@ def test_explain_arrives_at_the_label(subwords):
 
 
 def test_explain_names_what_decides():
-    said = [explain(sentence) for sentence in generate(3, seed=56)]
+    said = [explain(sentence) for sentence in (*generate(3, seed=471), *generate(1, seed=895))]
     assert said == [
-        'negative: "dull" is blame, and the clause with "although" does not count',
-        'positive: "unspoiled" is praise, and what follows "but" decides',
-        'negative: "good" is praise, turned around by "hardly"',
+        'negative: "pleasant" is praise, turned around by "never", and what follows "but" decides',
+        'positive: "dreadful" is blame, turned around by "never"',
+        'negative: "poor" is blame, and the clause with "although" does not count',
+        'negative: "faulty" is blame, and what follows "and" agrees',
     ]
 
 
@@ -255,6 +256,8 @@ def test_explain_names_what_decides():
         (Sentence(("good",)), "no heads and relation names to explain the label by"),
         (Sentence((), heads=(), deprels=()), "no heads and relation names to explain the label by"),
         (Sentence(("Dogs", "bark"), heads=(2, 0), deprels=("nsubj", "root")), "'bark' is no adjective of this grammar"),
+        (Sentence(("Run", "jump"), heads=(0, 1), deprels=("root", "conj")), "'Run' is no adjective of this grammar"),
+        (Sentence(("Run", "see"), heads=(0, 1), deprels=("root", "advcl")), "'Run' is no adjective of this grammar"),
     ],
 )
 def test_explain_refuses_other_sentences(sentence, message):
