@@ -207,6 +207,18 @@ def _mean_and_spread(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {spread:.1f}"
 
 
+def described(row: Mapping[str, Any]) -> str:
+    """One run in one line.
+
+    Examples
+    --------
+    >>> described({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
+    'sst2 tfidf seed 0: dev 79.4, test 81.1, 2 s'
+    """
+    figures = ", ".join(f"{part} {row[part]}" for part in ("dev", "test") if part in row)
+    return f"{row['data_set']} {row['encoder']} seed {row['seed']}: {figures}, {row['seconds']} s"
+
+
 def append(path: Path, row: Mapping[str, Any]) -> None:
     """Write one run's figures as a line of JSON; lines of other runs, also simultaneous ones, stay whole."""
     with open(path, "a", encoding="utf-8") as file:
