@@ -1,0 +1,218 @@
+"""A batch's graph, built at once, equals the graphs of its sentences put together by DGL."""
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import (
+    Complete,
+    Dependency,
+    Membership,
+    Order,
+    Sentence,
+    TextGraphBuilder,
+    Vocabulary,
+    Window,
+    WordGroup,
+)
+from graphattn.builders.graph_builder import CLS_ID
+from graphattn.builders.vocabulary import SPECIAL_TOKENS
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import ConfigError, DataError, GraphError
+
+SCALES = (1, 3, "N/16", "N/8", "N/4", "N")
+EVERYTHING = (
+    *map(Window, SCALES),
+    Window("N/8", as_radius=True),
+    WordGroup(),
+    Dependency(),
+    Dependency("token"),
+    Order(),
+    Complete(),
+)
+batches = st.lists(st.integers(0, 7), min_size=1, max_size=4)
+
+
+def assert_equal_graphs(ours, theirs):
+    assert ours.idtype == theirs.idtype == torch.int32
+    assert set(ours.ntypes) == set(theirs.ntypes)
+    assert set(ours.canonical_etypes) == set(theirs.canonical_etypes)
+    assert ours.batch_size == theirs.batch_size
+    for kind in ours.ntypes:
+        assert ours.num_nodes(kind) == theirs.num_nodes(kind)
+        assert ours.batch_num_nodes(kind).tolist() == theirs.batch_num_nodes(kind).tolist()
+        assert_equal_features(ours.nodes[kind].data, theirs.nodes[kind].data)
+    for relation in ours.canonical_etypes:
+        for mine, other in zip(ours.edges(etype=relation), theirs.edges(etype=relation), strict=True):
+            assert mine.tolist() == other.tolist()
+        assert ours.batch_num_edges(relation).tolist() == theirs.batch_num_edges(relation).tolist()
+        assert_equal_features(ours.edges[relation].data, theirs.edges[relation].data)
+
+
+def assert_equal_features(mine, other):
+    assert set(mine) == set(other)
+    for name, values in mine.items():
+        assert values.dtype == other[name].dtype
+        assert torch.equal(values, other[name])
+
+
+@settings(max_examples=30)
+@given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
+def test_a_batch_equals_the_batch_of_single_graphs(random_sentence, random, sizes, cls):
+    sentences = [random_sentence(random, size) for size in sizes]
+    builder = TextGraphBuilder(EVERYTHING, cls=cls)
+    assert_equal_graphs(builder.batch(sentences), dgl.batch([builder.build(sentence) for sentence in sentences]))
+
+
+@pytest.mark.parametrize("cls", [False, True])
+def test_extra_features_survive_batching(random_sentence, cls):
+    sentences = [random_sentence(Random(seed), size) for seed, size in enumerate((4, 0, 7))]
+    builder = TextGraphBuilder([Window(3), Dependency()], cls=cls)
+    shapes = [np.arange(3 * len(s), dtype=np.float32).reshape(-1, 3) for s in sentences]
+    known = [np.ones(len(s), dtype=bool) for s in sentences]
+
+    def graph(numbers):
+        features = {"shape": ([shapes[i] for i in numbers], -1.0), "known": ([known[i] for i in numbers], False)}
+        return builder.graph(builder.layout([sentences[i] for i in numbers], features=features))
+
+    together = graph([0, 1, 2])
+    assert_equal_graphs(together, dgl.batch([graph([i]) for i in range(3)]))
+    data = together.nodes["token"].data
+    assert (data["shape"].dtype, data["known"].dtype) == (torch.float32, torch.bool)
+    assert data["shape"][data["position"] == 0][0].tolist() == ([-1.0] * 3 if cls else [0.0, 1.0, 2.0])
+
+
+@settings(max_examples=30)
+@given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
+def test_edges_are_those_of_the_table(random_sentence, edge_table, random, sizes, cls):
+    sentences = [random_sentence(random, size) for size in sizes]
+    graph = TextGraphBuilder(EVERYTHING, cls=cls).batch(sentences)
+    for sentence, single in zip(sentences, dgl.unbatch(graph), strict=True):
+        for relation in graph.canonical_etypes:
+            sources, targets = single.edges(etype=relation)
+            expected = [row[:2] for row in edge_table(relation, sentence, cls)]
+            assert list(zip(targets.tolist(), sources.tolist(), strict=True)) == expected
+
+
+@settings(max_examples=30)
+@given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
+def test_numbers_of_edges_are_those_of_the_graph(random_sentence, random, sizes, cls):
+    builder = TextGraphBuilder(EVERYTHING, cls=cls)
+    layout = builder.layout([random_sentence(random, size) for size in sizes])
+    graph = builder.graph(layout)
+    counted = sum(graph.batch_num_edges(relation) for relation in graph.canonical_etypes)
+    assert builder.num_edges(layout).tolist() == counted.tolist()
+
+
+def test_token_features_without_a_vocabulary():
+    graph = TextGraphBuilder([Window(1)]).batch([Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"], []])
+    data = graph.nodes["token"].data
+    assert {name: values.tolist() for name, values in data.items()} == {
+        "position": [0, 1, 2, 3, 0, 1, 0],
+        "word": [0, 1, 1, 2, 0, 1, 0],
+    }
+    assert {values.dtype for values in data.values()} == {torch.int32}
+    assert graph.ntypes == ["token"]
+
+
+def test_word_nodes_come_with_relations_that_need_them():
+    graph = TextGraphBuilder([Membership()]).batch([Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"]])
+    assert graph.batch_num_nodes("word").tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("cls", [False, True])
+def test_a_vocabulary_gives_ids(cls):
+    texts = ["the dog barks", "the cat sleeps", "unknown"]
+    vocabulary = Vocabulary.train([text.split() for text in texts[:2]])
+    builder = TextGraphBuilder([Window(3)], cls=cls, vocabulary=vocabulary)
+    assert SPECIAL_TOKENS[CLS_ID] == "[CLS]"
+    ids = builder.batch(texts).nodes["token"].data["id"].tolist()
+    encoded = [vocabulary.encode(text).tolist() for text in texts]
+    assert ids == [i for each in encoded for i in ([CLS_ID, *each] if cls else each)]
+    assert builder.batch([text.split() for text in texts]).nodes["token"].data["id"].tolist() == ids
+
+
+def test_graphs_of_one_layout_do_not_share_their_features():
+    builder = TextGraphBuilder([Window(1)], cls=False)
+    layout = builder.layout([["a", "b"]], features={"x": ([np.array([1, 2])], 0)})
+    builder.graph(layout).nodes["token"].data["x"].zero_()
+    assert builder.graph(layout).nodes["token"].data["x"].tolist() == [1, 2]
+
+
+def test_sentences_without_tokens_are_kept():
+    builder = TextGraphBuilder(EVERYTHING, cls=False)
+    graph = builder.batch([Sentence([]), Sentence(["a"], heads=[0]), Sentence([])])
+    assert graph.batch_num_nodes("token").tolist() == [0, 1, 0]
+    assert [part.num_nodes("word") for part in dgl.unbatch(graph)] == [0, 1, 0]
+    nothing = builder.batch([])
+    assert (nothing.num_nodes(), nothing.num_edges(), nothing.batch_size) == (0, 0, 0)
+
+
+def test_a_graph_has_the_same_edges_after_a_round_trip_to_coordinates():
+    graph = TextGraphBuilder([Window(5)], cls=False).build(list("abcdefg"))
+    sources, targets, ids = graph.edges(form="all", etype="window:5")
+    assert ids.tolist() == list(range(graph.num_edges()))
+    again = dgl.graph((sources, targets), num_nodes=7, idtype=torch.int32)
+    assert again.in_degrees().tolist() == graph.in_degrees(etype="window:5").tolist() == [3, 4, 5, 5, 5, 4, 3]
+
+
+@pytest.mark.parametrize(
+    ("relations", "message"),
+    [
+        ([], "no relations given; a graph needs at least one, Window(3) for example"),
+        ([Window(3), Window("3")], "relation 'window:3' is given twice; each needs a name of its own"),
+        ([Order(), Order("forward")], "relation 'forward' is given twice; each needs a name of its own"),
+        ([Membership(), Dependency()], "relation 'in' is given twice; each needs a name of its own"),
+        ([Window], f"{Window!r} is no relation; give objects such as Window(3) or Dependency()"),
+        (["window:3"], "'window:3' is no relation; give objects such as Window(3) or Dependency()"),
+        (
+            [Dependency(), Dependency("token", labels=["subject"])],
+            "relation 'dependency' is given with different labels; words and tokens share them",
+        ),
+    ],
+)
+def test_impossible_choices_of_relations_are_refused(relations, message):
+    with pytest.raises(ConfigError) as caught:
+        TextGraphBuilder(relations)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "Dogs bark.",
+            "'Dogs bark.' is a raw text. Give TextGraphBuilder(vocabulary=...) to cut it into tokens, or give a list of"
+            " words.",
+        ),
+        (None, "None is neither a Sentence nor a list of words"),
+        (
+            Sentence(["Dogs", "bark"]),
+            "field 'heads': sentence 0 ('Dogs bark' ...) has no heads, but the relation 'dependency' needs them. Read a"
+            " parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency().",
+        ),
+    ],
+)
+def test_impossible_sources_are_refused(source, message):
+    with pytest.raises(DataError) as caught:
+        TextGraphBuilder([Dependency()]).build(source)
+    assert str(caught.value) == message
+
+
+def test_too_many_edges_are_refused_before_they_are_made():
+    builder = TextGraphBuilder([Window(1), Complete()])
+    layout = builder.layout([["word"] * 60_000])
+    assert builder.num_edges(layout).tolist() == [60_001 + 60_001**2]
+    with pytest.raises(
+        GraphError, match=r"relation 'all' has 3,600,120,001 edges; one graph holds up to 2,147,483,647"
+    ):
+        builder.graph(layout)
+
+
+def test_repr():
+    builder = TextGraphBuilder([Window("N/16"), Dependency()], cls=False)
+    assert repr(builder) == "TextGraphBuilder([Window('N/16'), Dependency(on='word'), Membership()], cls=False)"
