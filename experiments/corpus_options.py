@@ -95,7 +95,7 @@ def read_items(path: Path, task: str, options: CorpusOptions, *, multilabel: boo
     """
     from graphattn.builders.readers import read_corpus
 
-    with naming_flags():
+    with naming_corpus_flags():
         format, arguments = options.format, options.reader_options()
         if multilabel and not arguments and _format_of(path, options) == "fasttext":
             format, arguments = "fasttext", {"multilabel": True}
@@ -116,25 +116,25 @@ def _format_of(path: Path, options: CorpusOptions) -> str:
 
 
 @contextmanager
-def naming_flags() -> Iterator[None]:
+def naming_corpus_flags() -> Iterator[None]:
     """Let the errors of readers speak of flags where they speak of arguments."""
     try:
         yield
     except DataError as error:
-        hint = None if error.hint is None else in_flags(error.hint)
+        hint = None if error.hint is None else in_corpus_flags(error.hint)
         raise DataError(error.message, path=error.path, line=error.line, field=error.field, hint=hint) from error
     except ConfigError as error:
-        raise ConfigError(in_flags(str(error))) from error
+        raise ConfigError(in_corpus_flags(str(error))) from error
 
 
-def in_flags(text: str) -> str:
+def in_corpus_flags(text: str) -> str:
     """Advice to set an argument of a reader as advice to give a flag.
 
     Examples
     --------
-    >>> in_flags("Set text to one of them.")
+    >>> in_corpus_flags("Set text to one of them.")
     'Set --text-column to one of them.'
-    >>> in_flags("Set multilabel to True.")
+    >>> in_corpus_flags("Set multilabel to True.")
     'Give --multilabel.'
     """
 

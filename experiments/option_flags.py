@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -171,6 +173,33 @@ def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callabl
         return command
 
     return decorate
+
+
+@contextmanager
+def naming_flags(names: Collection[str]) -> Iterator[None]:
+    """Let errors about options speak of flags: ``--no-resume`` for ``resume=False``, ``--run-dir`` for ``run_dir``."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(in_flags(str(error), names)) from error
+
+
+def in_flags(text: str, names: Collection[str]) -> str:
+    """A text in which the names of options, where they cannot be ordinary words, are flags.
+
+    Examples
+    --------
+    >>> in_flags("hidden 8 is no multiple of heads 3; set head_feats or resume=False", ["head_feats", "resume"])
+    'hidden 8 is no multiple of heads 3; set --head-feats or --no-resume'
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        if name not in names or (value is None and "_" not in name):
+            return match[0]
+        return f"--{'no-' if value == 'False' else ''}{name.replace('_', '-')}"
+
+    return re.sub(r"\b(?P<name>[a-z_]+)(?:=(?P<value>True|False))?\b", flag, text)
 
 
 def _from_command_line(flag: Flag, word: Any) -> Any:

@@ -9,7 +9,7 @@ from graphattn.builders.compression import numbered_lines, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
 from graphattn.builders.readers.detection import guess_columns
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.corpus_options import PAIR, CorpusOptions, flag_of, naming_flags
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, flag_of, naming_corpus_flags
 
 _BY_SUFFIX = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
@@ -63,7 +63,7 @@ def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:
 
 
 def _columns(path: str, task: str, format: str, wanted: dict[str, Any]) -> Iterator[Any]:
-    with naming_flags():
+    with naming_corpus_flags():
         if task == PAIR and format in ("csv", "tsv", "jsonl"):
             wanted.setdefault("second", "second")
         unknown = wanted.keys() - FORMATS[format].options

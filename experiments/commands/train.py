@@ -14,8 +14,7 @@ from graphattn import __version__
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, read_items
 from graphattn.experiments.metric_tables import print_metrics
-from graphattn.experiments.option_flags import Values, with_flags
-from graphattn.experiments.unfinished_runs import begin_run, end_run
+from graphattn.experiments.option_flags import Values, naming_flags, with_flags
 
 if TYPE_CHECKING:
     from graphattn.experiments.training_plan import TrainingPlan
@@ -87,7 +86,7 @@ def _function(task: str) -> Callable[..., None]:
     @with_flags(training_flags(task))
     def command(
         train: Annotated[
-            list[Path], typer.Argument(metavar="TRAIN...", help="Corpora to train on; several are read as one.")
+            list[Path], typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
         ],
         given: Values,
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
@@ -95,7 +94,9 @@ def _function(task: str) -> Callable[..., None]:
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     ) -> None:
         refuse_to_overwrite(out, overwrite=overwrite)
-        figures = train_model(TrainingPlan.of(task, given, config), train, out)
+        plan = TrainingPlan.of(task, given, config)
+        with naming_flags(plan.values):
+            figures = train_model(plan, train, out)
         print_metrics({part: figures[part] for part in _MEASURED if part in figures})
         print(f"model: {out}")
 
@@ -130,6 +131,8 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
     -------
     What ``metrics.json`` holds.
     """
+    from graphattn.models.run_folder import BEST, CHECKPOINT
+
     plan.check()
     files = {"training": list(train), **{part: [Path(plan.values[part])] for part in _MEASURED if plan.values[part]}}
     items = {
@@ -137,12 +140,12 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
         for part, paths in files.items()
     }
     run_dir = Path(plan.values["run_dir"] or out.with_name(f"{out.name}.run"))
-    begin_run(run_dir, plan, {part: paths for part, paths in files.items() if part != "test"})
     estimator = plan.estimator(run_dir=str(run_dir)).fit(items["training"], dev=items.get("dev"))
     figures = _figures(estimator, items)
     notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: _config(plan)}
     estimator.save(out, notes=notes)
-    end_run(run_dir)
+    for name in (CHECKPOINT, BEST):
+        (run_dir / name).unlink(missing_ok=True)
     return figures
 
 
