@@ -1,0 +1,55 @@
+"""Random sentences with word groups and dependency heads, and encoders in double precision with random weights."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+import torch
+
+from graphattn.builders import Sentence, TextGraphBuilder
+from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
+
+LENGTHS = (0, 1, 2, 7, 31, 70)
+
+
+@pytest.fixture(scope="session")
+def sentences() -> list[Sentence]:
+    """Sentences of 0 to 70 words, some of several tokens, each with a random tree."""
+    random = Random(4)
+    return [_sentence(random, length) for length in LENGTHS]
+
+
+def _sentence(random: Random, num_words: int) -> Sentence:
+    sizes = [random.choice([1, 1, 2, 3]) for _ in range(num_words)]
+    heads = [random.randint(0, word) for word in range(num_words)]  # each word hangs on an earlier one or is a root
+    word_ids = [word for word, size in enumerate(sizes) for _ in range(size)]
+    return Sentence(["x"] * len(word_ids), word_ids=word_ids, heads=heads)
+
+
+@pytest.fixture(scope="session")
+def double_encoder() -> Callable[[EncoderOptions], Encoder]:
+    """Make an encoder in float64 and evaluation mode, all of whose parameters are drawn at random."""
+
+    def make(options: EncoderOptions) -> Encoder:
+        torch.manual_seed(11)
+        encoder = make_encoder(options).double().eval()
+        for parameter in encoder.parameters():
+            torch.nn.init.normal_(parameter, std=0.4)
+        return encoder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]]:
+    """Run an encoder over all sentences at once: random inputs and the outputs, both cut into sentences."""
+
+    def run(encoder: Encoder, width: int, **keywords: object) -> tuple[torch.Tensor, list, list]:
+        graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+        torch.manual_seed(5)
+        tokens = torch.randn(graph.num_nodes("token"), width, dtype=torch.float64)
+        outputs = encoder(graph, tokens, **keywords)
+        sizes = [len(sentence) + 1 for sentence in sentences]
+        return graph, list(tokens.split(sizes)), list(outputs.split(sizes))
+
+    return run

@@ -1,0 +1,130 @@
+"""The Transformer against PyTorch's own, with copied weights."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.exceptions import ConfigError
+from graphattn.models.encoders import TransformerOptions, make_encoder
+from graphattn.models.encoders.transformer import sinusoids
+
+
+def positions_by_formula(length, width):
+    """Vaswani et al. 2017, section 3.5, number by number."""
+    rows = [
+        [
+            (math.sin if column % 2 == 0 else math.cos)(position / 10000 ** (2 * (column // 2) / width))
+            for column in range(width)
+        ]
+        for position in range(length)
+    ]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def pytorch_encoder(encoder, options):
+    """PyTorch's post-norm encoder with the weights of ours."""
+    layers = []
+    for ours in encoder.layers:
+        theirs = nn.TransformerEncoderLayer(
+            options.hidden,
+            options.heads,
+            options.ffn,
+            dropout=0.0,
+            activation="relu",
+            batch_first=True,
+            norm_first=False,
+        ).double()
+        theirs.load_state_dict(
+            {
+                "self_attn.in_proj_weight": ours.attention.project.weight,
+                "self_attn.in_proj_bias": ours.attention.project.bias,
+                "self_attn.out_proj.weight": ours.attention.output.weight,
+                "self_attn.out_proj.bias": ours.attention.output.bias,
+                "linear1.weight": ours.widen.weight,
+                "linear1.bias": ours.widen.bias,
+                "linear2.weight": ours.narrow.weight,
+                "linear2.bias": ours.narrow.bias,
+                "norm1.weight": ours.attention_norm.weight,
+                "norm1.bias": ours.attention_norm.bias,
+                "norm2.weight": ours.ffn_norm.weight,
+                "norm2.bias": ours.ffn_norm.bias,
+            }
+        )
+        layers.append(theirs.eval())
+    return nn.Sequential(*layers)
+
+
+def test_encoder_equals_pytorchs(double_encoder, encode):
+    options = TransformerOptions(hidden=12, heads=3, layers=3, ffn=20, dropout=0.5)
+    encoder = double_encoder(options)
+    _, inputs, outputs = encode(encoder, 12)
+    reference = pytorch_encoder(encoder, options)
+    for tokens, output in zip(inputs, outputs, strict=True):
+        with_positions = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        torch.testing.assert_close(output, reference(with_positions.unsqueeze(0))[0], rtol=0, atol=1e-10)
+
+
+def test_gradients_equal_pytorchs(double_encoder, encode):
+    options = TransformerOptions(hidden=8, heads=2, layers=2, ffn=12)
+    encoder = double_encoder(options)
+    _, inputs, outputs = encode(encoder, 8)
+    sum((output**3).sum() for output in outputs).backward()
+    reference = pytorch_encoder(encoder, options)
+    for tokens in inputs:
+        (reference((tokens + sinusoids(torch.arange(len(tokens)), 8)).unsqueeze(0)) ** 3).sum().backward()
+    for ours, theirs in zip(encoder.layers, reference, strict=True):
+        torch.testing.assert_close(ours.attention.project.weight.grad, theirs.self_attn.in_proj_weight.grad)
+        torch.testing.assert_close(ours.attention.project.bias.grad, theirs.self_attn.in_proj_bias.grad)
+        torch.testing.assert_close(ours.widen.weight.grad, theirs.linear1.weight.grad)
+        torch.testing.assert_close(ours.ffn_norm.weight.grad, theirs.norm2.weight.grad)
+
+
+@pytest.mark.parametrize("width", [2, 6, 7, 300])
+def test_sinusoids_follow_the_formula(width):
+    expected = positions_by_formula(400, width)
+    torch.testing.assert_close(sinusoids(torch.arange(400), width).double(), expected, rtol=0, atol=5e-5)
+
+
+def test_positions_begin_anew_in_each_sentence(double_encoder, encode):
+    """Equal inputs give equal outputs wherever the sentence stands in the batch."""
+    encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=1, ffn=8))
+    graph = TextGraphBuilder(encoder.relations()).batch([["a", "b"], ["a", "b", "c"], ["a", "b"]])
+    tokens = torch.randn(10, 8, dtype=torch.float64)
+    tokens[7:] = tokens[:3]
+    outputs = encoder(graph, tokens)
+    torch.testing.assert_close(outputs[7:], outputs[:3], rtol=0, atol=1e-12)
+
+
+def test_weights_come_back_for_each_layer(double_encoder, encode):
+    encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=2, ffn=8))
+    layers = []
+    graph, _, outputs = encode(encoder, 8, weights=layers)
+    assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [
+        {"all": (graph.num_edges("all"), 2)}
+    ] * 2
+    _, _, without = encode(encoder, 8)
+    for one, other in zip(outputs, without, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def test_parameters():
+    options = TransformerOptions()
+    attention, ffn, norms = 4 * (300 * 300 + 300), 300 * 1200 + 1200 + 1200 * 300 + 300, 4 * 300
+    assert sum(p.numel() for p in make_encoder(options).parameters()) == 3 * (attention + ffn + norms)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": 301}, "hidden 301 is no multiple of heads 10"),
+        ({"ffn": 0}, "ffn is 0; it must be at least 1"),
+        ({"attn_drop": 1}, "attn_drop is 1; it must be at least 0 and below 1"),
+    ],
+)
+def test_impossible_options(options, message):
+    with pytest.raises(ConfigError) as caught:
+        TransformerOptions(**options).check()
+    assert str(caught.value) == message

@@ -1,0 +1,31 @@
+"""Padding and back."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.models.padding import pad, prefix_mask, unpad
+
+
+@given(
+    lengths=st.lists(st.integers(0, 6), min_size=1, max_size=8),
+    features=st.lists(st.integers(1, 3), max_size=2),
+    value=st.sampled_from([0.0, -7.0]),
+)
+def test_unpad_undoes_pad(lengths, features, value):
+    flat = torch.arange(1.0, 1 + sum(lengths) * int(torch.tensor(features).prod())).view(sum(lengths), *features)
+    rows = pad(flat, torch.tensor(lengths), value)
+    assert rows.shape == (len(lengths), max(1, *lengths), *features)
+    assert torch.equal(unpad(rows, torch.tensor(lengths)), flat)
+    assert int((rows == value).sum()) == rows.numel() - flat.numel()
+    for row, own in zip(rows, flat.split(lengths), strict=True):
+        assert torch.equal(row[: len(own)], own)
+
+
+def test_mask():
+    assert prefix_mask(torch.tensor([0, 2]), 3).tolist() == [[False] * 3, [True, True, False]]
+    assert prefix_mask(torch.tensor([], dtype=torch.long)).shape == (0, 1)
+
+
+def test_whole_numbers_stay_whole():
+    assert pad(torch.tensor([4, 5, 6]), torch.tensor([1, 2])).tolist() == [[4, 0], [5, 6]]
