@@ -1,0 +1,185 @@
+"""Relations as plain tensors: taken out of any DGL graph, and told apart when they are identities or whole blocks."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn import Edges
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import GraphError
+
+matrices = st.integers(0, 6).flatmap(
+    lambda n: st.lists(st.lists(st.sampled_from([0, 0, 1, 1, 2]), min_size=n, max_size=n), min_size=n, max_size=n)
+)
+block_sizes = st.lists(st.integers(1, 4), max_size=4)
+
+
+def edges_from(matrix, dtype=torch.int32):
+    """Edges of a matrix of counts, destinations by sources, sources ascending."""
+    counts = np.array(matrix, dtype=np.int64).reshape(len(matrix), len(matrix))
+    targets, sources = (np.repeat(ends, counts[counts > 0]) for ends in counts.nonzero())
+    indptr = np.searchsorted(targets, np.arange(len(counts) + 1))
+    return Edges(torch.tensor(indptr, dtype=dtype), torch.tensor(sources, dtype=dtype), counts.shape[1])
+
+
+def blocks_of(matrix):
+    """Sizes when the matrix is all ones in squares along its diagonal and zero elsewhere; None otherwise."""
+    matrix = np.array(matrix).reshape(len(matrix), len(matrix))
+    starts = [i for i in range(len(matrix)) if i == 0 or not matrix[i, i - 1]]
+    sizes = np.diff([*starts, len(matrix)]).tolist()
+    squares = np.zeros_like(matrix)
+    for start, size in zip(starts, sizes, strict=True):
+        squares[start : start + size, start : start + size] = 1
+    return sizes if (matrix == squares).all() else None
+
+
+@given(matrix=matrices, dtype=st.sampled_from([torch.int32, torch.int64]))
+def test_identities_and_blocks_are_what_the_adjacency_says(matrix, dtype):
+    edges = edges_from(matrix, dtype)
+    assert edges.is_identity == (np.array(matrix).reshape(len(matrix), len(matrix)) == np.eye(len(matrix))).all()
+    assert (None if edges.blocks is None else edges.blocks.tolist()) == blocks_of(matrix)
+
+
+@given(sizes=block_sizes, data=st.data())
+def test_blocks_lose_their_kind_with_any_edge(sizes, data):
+    total = sum(sizes)
+    matrix = np.zeros((total, total), dtype=np.int64)
+    start = 0
+    for size in sizes:
+        matrix[start : start + size, start : start + size] = 1
+        start += size
+    assert edges_from(matrix).blocks.tolist() == sizes
+    if total:
+        row, column = data.draw(st.integers(0, total - 1)), data.draw(st.integers(0, total - 1))
+        matrix[row, column] += data.draw(st.sampled_from([-1, 1])) if matrix[row, column] else 1
+        blocks = edges_from(matrix).blocks
+        assert (None if blocks is None else blocks.tolist()) == blocks_of(matrix)
+
+
+def test_other_orders_of_complete_graphs_are_not_called_blocks():
+    indptr = torch.tensor([0, 2, 4])
+    assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 2).blocks.tolist() == [2]
+    assert Edges(indptr, torch.tensor([1, 0, 0, 1]), 2).blocks is None
+    assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 2, torch.tensor([3, 1, 2, 0])).blocks is None
+    assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 3).blocks is None
+
+
+def test_bipartite_relations_are_neither():
+    edges = Edges(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), num_sources=3)
+    assert not edges.is_identity
+    assert edges.blocks is None
+
+
+@given(
+    num_nodes=st.integers(1, 6),
+    ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
+    idtype=st.sampled_from([torch.int32, torch.int64]),
+)
+def test_taken_out_of_a_graph_made_from_coordinates(num_nodes, ends, idtype):
+    ends = [(source % num_nodes, target % num_nodes) for source, target in ends]
+    graph = dgl.graph(([s for s, _ in ends], [t for _, t in ends]), num_nodes=num_nodes, idtype=idtype)
+    edges = Edges.of(graph)
+    assert (edges.num_edges, edges.num_destinations, edges.num_sources) == (len(ends), num_nodes, num_nodes)
+    ids = range(len(ends)) if edges.edge_ids is None else edges.edge_ids.tolist()
+    in_slots = list(zip(edges.sources.tolist(), edges.destinations.tolist(), strict=True))
+    assert in_slots == [ends[edge] for edge in ids]
+    assert edges.destinations.tolist() == sorted(target for _, target in ends)
+    assert {edges.sources.dtype, edges.destinations.dtype} == {torch.int64}
+    assert edges.indptr.dtype == idtype
+    assert (edges.edge_ids is None) == (list(ids) == list(range(len(ends))))
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_taken_out_of_a_graph_restricted_to_one_format(layout):
+    graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3).formats(layout)
+    edges = Edges.of(graph)
+    assert edges.indptr.tolist() == [0, 1, 3, 3]
+    assert edges.indices.tolist() == [2, 0, 1]
+    assert graph.formats()["created"] == [layout], "the user's graph stays as it was"
+
+
+def test_taken_out_of_one_of_several_relations():
+    ends = {("token", "in", "word"): ([0, 1, 2], [0, 0, 1]), ("word", "of", "token"): ([1], [2])}
+    graph = dgl.heterograph(ends, num_nodes_dict={"token": 4, "word": 2})
+    membership = Edges.of(graph, "in")
+    assert (membership.num_sources, membership.num_destinations, membership.num_edges) == (4, 2, 3)
+    assert Edges.of(graph, ("word", "of", "token")).num_destinations == 4
+    with pytest.raises(GraphError, match="the graph has no relation 'group'; it has: in, of"):
+        Edges.of(graph, "group")
+
+
+def test_taken_out_of_a_message_flow_block():
+    block = dgl.create_block(([0, 1, 3], [1, 0, 1]), num_src_nodes=4, num_dst_nodes=2)
+    edges = Edges.of(block)
+    assert (edges.num_sources, edges.num_destinations, edges.indices.tolist()) == (4, 2, [1, 0, 3])
+
+
+def test_moving_keeps_everything():
+    edges = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1, torch.tensor([0]))
+    assert edges.to("cpu") is edges
+    moved = edges.to("meta")
+    assert {moved.indptr.device.type, moved.indices.device.type, moved.edge_ids.device.type} == {"meta"}
+    assert (moved.num_sources, moved.num_edges, moved.num_destinations) == (1, 1, 1)
+    assert Edges(torch.tensor([0, 1]), torch.tensor([0]), 1).to("meta").edge_ids is None
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "message"),
+    [
+        (torch.int64, torch.int32, "indptr is torch.int64 and indices torch.int32; both must be int32, or both int64"),
+        (torch.int16, torch.int16, "indptr is torch.int16 and indices torch.int16; both must be int32, or both int64"),
+    ],
+)
+def test_mixed_types_are_refused(indptr, indices, message):
+    with pytest.raises(GraphError) as caught:
+        Edges(torch.tensor([0, 1], dtype=indptr), torch.tensor([0], dtype=indices), 1)
+    assert str(caught.value) == message
+
+
+def tensors(**changed):
+    made = {"query": torch.zeros(2, 3, 4), "key": torch.zeros(5, 3, 4), "value": torch.zeros(5, 3, 6), "bias": None}
+    return {**made, **changed}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"query": torch.zeros(5, 3, 4)}, "query has shape (5, 3, 4); expected (2, heads, features)"),
+        ({"key": torch.zeros(2, 3, 4)}, "key has shape (2, 3, 4); expected (5, heads, features)"),
+        ({"value": torch.zeros(5, 18)}, "value has shape (5, 18); expected (5, heads, features)"),
+        ({"query": torch.zeros(2, 0, 4)}, "query has shape (2, 0, 4); expected (2, heads, features)"),
+        ({"value": torch.zeros(5, 3, 0)}, "value has shape (5, 3, 0); expected (5, heads, features)"),
+        (
+            {"query": torch.zeros(2, 3, 5)},
+            "query, key and value have shapes (2, 3, 5), (5, 3, 4), (5, 3, 6); heads and query/key features must agree",
+        ),
+        (
+            {"value": torch.zeros(5, 1, 6)},
+            "query, key and value have shapes (2, 3, 4), (5, 3, 4), (5, 1, 6); heads and query/key features must agree",
+        ),
+        ({"bias": torch.zeros(3)}, "bias has shape (3,); expected (3, 3)"),
+        ({"bias": torch.zeros(3, 1)}, "bias has shape (3, 1); expected (3, 3)"),
+        (
+            {"key": torch.zeros(5, 3, 4).double()},
+            "key is torch.float64; query, key, value and bias must be of one floating-point type",
+        ),
+        (
+            {"bias": torch.zeros(3, 3).half()},
+            "bias is torch.float16; query, key, value and bias must be of one floating-point type",
+        ),
+        (
+            {name: tensor.long() for name, tensor in tensors().items() if tensor is not None},
+            "query is torch.int64; query, key, value and bias must be of one floating-point type",
+        ),
+        ({"value": torch.zeros(5, 3, 6, device="meta")}, "value is on meta and the edges on cpu; use edges.to(...)"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(changed, message):
+    edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([4, 0, 1]), num_sources=5)
+    edges.check(**tensors())
+    edges.check(**tensors(bias=torch.zeros(3, 3)))
+    with pytest.raises(GraphError) as caught:
+        edges.check(**tensors(**changed))
+    assert str(caught.value) == message

@@ -1,0 +1,53 @@
+"""Names of relations, and which relation a user means."""
+
+import pytest
+
+from graphattn import Scale, schema
+from graphattn.exceptions import GraphError
+
+WINDOW = ("token", "window:3", "token")
+WORDS = ("word", "dependency", "word")
+TOKENS = ("token", "dependency", "token")
+
+
+def test_names_users_see():
+    names = (schema.TOKEN, schema.WORD, schema.GROUP, schema.DEPENDENCY, schema.MEMBERSHIP)
+    assert names == ("token", "word", "group", "dependency", "in")
+    assert (schema.FORWARD, schema.BACKWARD, schema.ALL) == ("forward", "backward", "all")
+    assert schema.window(3) == schema.window(Scale("3")) == "window:3"
+    assert schema.window(Scale("n/16")) == "window:N/16"
+
+
+@pytest.mark.parametrize(
+    ("present", "etype", "found"),
+    [
+        ([WINDOW, WORDS], "window:3", WINDOW),
+        ([WINDOW, WORDS], WORDS, WORDS),
+        ([WINDOW], None, WINDOW),
+        ([WORDS, TOKENS], TOKENS, TOKENS),
+    ],
+)
+def test_a_relation_is_found(present, etype, found):
+    assert schema.find_relation(present, etype) == found
+
+
+@pytest.mark.parametrize(
+    ("present", "etype", "message"),
+    [
+        ([WINDOW, WORDS], "window:5", "the graph has no relation 'window:5'; it has: dependency, window:3"),
+        ([WINDOW], WORDS, "the graph has no relation ('word', 'dependency', 'word'); it has: window:3"),
+        ([WINDOW, WORDS], None, "the graph has 2 relations (dependency, window:3); say which one with etype="),
+        ([], None, "the graph has 0 relations (none); say which one with etype="),
+        ([], "in", "the graph has no relation 'in'; it has: none"),
+        (
+            [WORDS, TOKENS],
+            "dependency",
+            "relation 'dependency' exists between several node types; give the triple: "
+            "[('word', 'dependency', 'word'), ('token', 'dependency', 'token')]",
+        ),
+    ],
+)
+def test_a_missing_relation_is_explained(present, etype, message):
+    with pytest.raises(GraphError) as caught:
+        schema.find_relation(present, etype)
+    assert str(caught.value) == message
