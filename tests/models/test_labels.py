@@ -1,0 +1,76 @@
+"""Labels to ids and back; what is wrong is named."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.exceptions import DataError
+from graphattn.models.labels import LabelSet
+
+
+@given(st.lists(st.one_of(st.text(max_size=3)), min_size=2).filter(lambda labels: len(set(labels)) > 1))
+def test_ids_name_the_labels(labels):
+    known = LabelSet.of(labels)
+    assert known.classes == sorted(set(labels))
+    assert [known.classes[index] for index in known.ids(labels)] == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([2, 0, 2], [0, 2]),
+        ([True, False], [False, True]),
+        (np.array([3, 1, 1]), [1, 3]),
+        (np.array(["b", "a"]), ["a", "b"]),
+        ([1.5, -1.0], [-1.0, 1.5]),
+    ],
+)
+def test_kinds_of_labels(labels, classes):
+    known = LabelSet.of(labels)
+    assert known.classes == classes
+    assert [type(label) for label in known.classes] == [type(label) for label in classes]
+    assert known.ids(labels).tolist() == [classes.index(label) for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("labels", "what", "message"),
+    [
+        ([], "label", "there are no labels; a model needs at least two different ones to learn from"),
+        (["a"] * 3, "label", "all 3 labels are 'a'; a model needs at least two different ones to learn from"),
+        (["O"] * 2, "tag", "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
+        (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),
+        (["a", None], "label", "labels of several types: [\"'a'\", 'None']; use strings"),
+    ],
+)
+def test_labels_nothing_can_be_learnt_from(labels, what, message):
+    with pytest.raises(DataError) as caught:
+        LabelSet.of(labels, what=what)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", "z"], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
+        ([np.str_("z")], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
+        ([None, "a"], "the dev set has label None, which the training set lacks. Known are: a, b."),
+        (
+            list("pqrstuvw"),
+            "the dev set has label 'p', 'q', 'r', 's', 't' and 3 more, which the training set lacks. Known are: a, b.",
+        ),
+    ],
+)
+def test_unknown_labels_are_named(labels, message):
+    with pytest.raises(DataError) as caught:
+        LabelSet(["a", "b"]).ids(labels, where="dev set")
+    assert str(caught.value) == message
+
+
+def test_many_known_labels_are_cut():
+    with pytest.raises(DataError) as caught:
+        LabelSet([f"c{number:02}" for number in range(30)]).ids(["x"], what="tag")
+    assert str(caught.value) == (
+        "the data has tag 'x', which the training set lacks. "
+        f"Known are: {', '.join(f'c{number:02}' for number in range(20))} ...."
+    )

@@ -1,0 +1,99 @@
+"""The input layer: what is trained, what is frozen, what dropout leaves alone."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.characters import CharacterVocabulary
+from graphattn.models.options import InputOptions
+from graphattn.models.token_embedding import TokenEmbedding
+
+IDS = torch.tensor([2, 1, 0, 3, 5, 3])
+VECTORS = np.random.default_rng(0).normal(2, 3, (7, 4)).astype(np.float32)
+
+
+def layer(vectors=VECTORS, num_trained=0, **options):
+    torch.manual_seed(0)
+    options = InputOptions(embedding=4, vectors=None if vectors is None else "vectors.txt", **options)
+    return TokenEmbedding(options, 7, 6, vectors=vectors, num_trained=num_trained)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("num_trained", [0, 4, 7])
+def test_output_by_formula(num_trained, normalize):
+    embedding = layer(num_trained=num_trained, normalize_vectors=normalize).eval()
+    scaled = torch.from_numpy(VECTORS) / (VECTORS[3:].std(ddof=1) if normalize else 1)
+    rows = torch.stack([embedding.trained[i] if i < 3 else scaled[i] for i in IDS])
+    expected = rows @ embedding.project.weight.T + embedding.project.bias
+    torch.testing.assert_close(embedding(IDS), expected)
+
+
+def test_vectors_given_are_not_changed():
+    before = VECTORS.copy()
+    embedding = layer(num_trained=5, normalize_vectors=False)
+    with torch.no_grad():
+        embedding.trained.zero_()
+        embedding.table.zero_()
+    assert np.array_equal(VECTORS, before)
+
+
+@pytest.mark.parametrize(("num_trained", "trained", "touched"), [(0, 3, [0, 1, 2]), (5, 5, [0, 1, 2, 3])])
+def test_frozen_vectors_are_no_parameters_and_are_not_saved(num_trained, trained, touched):
+    """The special tokens are trained whatever is frozen."""
+    embedding = layer(num_trained=num_trained, embedding_dropout=0.0)
+    embedding(IDS).sum().backward()
+    assert (len(embedding.trained), len(embedding.table)) == (trained, 7 - trained)
+    assert {name for name, _ in embedding.named_parameters()} == {"trained", "project.weight", "project.bias"}
+    assert set(embedding.state_dict()) == {"trained", "project.weight", "project.bias"}
+    assert not embedding.table.requires_grad
+    assert embedding.trained.grad.abs().sum(1).gt(0).nonzero().flatten().tolist() == touched
+
+
+def test_without_vectors_all_are_trained():
+    embedding = layer(None, embedding_dropout=0.0)
+    embedding(IDS).sum().backward()
+    assert (len(embedding.trained), len(embedding.table)) == (7, 0)
+    assert embedding.trained.grad.abs().sum(1).gt(0).tolist() == [True, True, True, True, False, True, False]
+
+
+def test_word_dropout_spares_special_tokens():
+    embedding = layer(word_dropout=0.5, embedding_dropout=0.0).train()
+    ids = torch.tensor([0, 1, 2] * 50 + [4] * 400)
+    unknown, word = embedding.eval()(torch.tensor([1, 4]))
+    clean = embedding(ids)
+    embedding.train()
+    torch.manual_seed(0)
+    out = embedding(ids)
+    torch.testing.assert_close(out[:150], clean[:150])
+    lost = torch.isclose(out[150:], unknown).all(1)
+    kept = torch.isclose(out[150:], word).all(1)
+    assert bool((lost ^ kept).all())
+    assert 150 < int(lost.sum()) < 250
+
+
+def test_no_dropout_in_evaluation():
+    embedding = layer(word_dropout=0.9, embedding_dropout=0.9)
+    embedding.eval()
+    assert torch.equal(embedding(IDS), embedding(IDS))
+    embedding.train()
+    torch.manual_seed(0)
+    assert not torch.equal(embedding(IDS), embedding(IDS))
+
+
+def test_characters_stand_beside_the_vectors():
+    vocabulary = CharacterVocabulary.of(["ab"])
+    forms, (numbers,) = vocabulary.forms([["ab", "b"]])
+    options = InputOptions(embedding=4, characters=True, character_embedding=3, character_filters=2)
+    embedding = TokenEmbedding(options, 7, 6, num_characters=len(vocabulary)).eval()
+    batch = forms.take(numbers)
+    rows = torch.cat([embedding.trained[[4, 5]], embedding.characters(batch)], dim=1)
+    assert rows.shape[1] == 4 + 2 + 10
+    expected = rows @ embedding.project.weight.T + embedding.project.bias
+    torch.testing.assert_close(embedding(torch.tensor([4, 5]), batch), expected)
+
+
+def test_vectors_that_are_promised_must_come():
+    with pytest.raises(ConfigError) as caught:
+        TokenEmbedding(InputOptions(vectors="vectors.txt"), 7, 6)
+    assert str(caught.value) == "options name word vectors, but none were given to the input layer"
