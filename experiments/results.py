@@ -39,7 +39,7 @@ ESTIMATORS: dict[str, type[TextEstimator]] = {
 }
 VECTORS = "embeddings_trained/w2v_sg_300d.txt.xz"
 CLASSIFICATION_EPOCHS = {"sst2": 6, "sst5": 6, "r8": 5, "apparel": 8, "books": 8, "dvd": 8, "kitchen": 8}
-EPOCHS = {**CLASSIFICATION_EPOCHS, "sick": 10, "ewt": 6, "conll2003": 12}
+EPOCHS = {**CLASSIFICATION_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 12}
 
 
 def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
@@ -72,9 +72,16 @@ def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
             "head": {"crf": data_set == "conll2003"},
             "training": training,
         }
+    if task == "pair":
+        return {
+            "encoder": {**own, "dropout": 0.1},
+            "inputs": {"tune_vectors": True, "embedding_dropout": 0.1},
+            "head": {"pooling": "max", "head_dropout": 0.2},
+            "training": training,
+        }
     return {
         "encoder": own,
-        "inputs": {**inputs, "split": "whitespace" if task == "classify" else "words"},
+        "inputs": {**inputs, "split": "whitespace"},
         "head": {"pooling": "mean"},
         "training": training,
     }
