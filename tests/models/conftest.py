@@ -1,0 +1,112 @@
+"""Small corpora for every task, and estimators so small that they train in a blink."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+WORDS = "the a film plot actor was is not very quite rather slow dull fine great awful Paris NATO B52 never".split()
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Callable[..., tuple[list, list]]:
+    """Inputs and labels of a task: ``corpus(kind, count)``; some inputs have no word, some only one."""
+
+    def make(kind: str, count: int = 40) -> tuple[list, list]:
+        random = Random(7)
+        inputs = [
+            _words(random, 0 if number == 3 else 1 if number == 5 else random.randint(2, 12)) for number in range(count)
+        ]
+        if kind in ("tagger", "crf"):
+            return inputs, [_entities(words) if kind == "crf" else [_shape(w) for w in words] for words in inputs]
+        texts = [" ".join(words) for words in inputs]
+        if kind == "multilabel":
+            return texts, [tuple(name for name in ("slow", "dull", "great") if name in words) for words in inputs]
+        labels = ["good" if words.count("not") + words.count("never") < 1 else "bad" for words in inputs]
+        if kind == "classifier":
+            return texts, labels
+        seconds = [texts[number - 1] if number % 2 else text for number, text in enumerate(texts)]
+        pairs = list(zip(texts, seconds, strict=True))
+        return pairs, ["same" if one == other else "different" for one, other in pairs]
+
+    return make
+
+
+def _words(random: Random, count: int) -> list[str]:
+    return [random.choice(WORDS) for _ in range(count)]
+
+
+def _shape(word: str) -> str:
+    return "NAME" if word[0].isupper() else "SHORT" if len(word) < 4 else "LONG"
+
+
+def _entities(words: list[str]) -> list[str]:
+    """IOB2: runs of capitalised words are one entity, typed by their first word."""
+    tags: list[str] = []
+    for word in words:
+        if not word[0].isupper():
+            tags.append("O")
+        elif tags and tags[-1] != "O":
+            tags.append(f"I-{tags[-1][2:]}")
+        else:
+            tags.append("B-LOC" if word == "Paris" else "B-ORG")
+    return tags
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., Any]:
+    """An untrained estimator: ``tiny(kind, encoder, inputs={...}, head={...}, training={...}, **arguments)``."""
+    from graphattn.models import (
+        BiLSTMOptions,
+        HeadOptions,
+        InputOptions,
+        MSTransOptions,
+        PairClassifier,
+        SequenceTagger,
+        TextClassifier,
+        TrainingOptions,
+        TransformerOptions,
+    )
+
+    encoders = {
+        "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
+        "transformer": lambda: TransformerOptions(hidden=12, heads=2, layers=1, ffn=16),
+        "bilstm": lambda: BiLSTMOptions(hidden=12),
+    }
+    kinds = {
+        "classifier": (TextClassifier, {}, {}, {}),
+        "multilabel": (TextClassifier, {"multilabel": True}, {}, {}),
+        "pair": (PairClassifier, {}, {}, {}),
+        "tagger": (SequenceTagger, {}, {}, {}),
+        "crf": (SequenceTagger, {}, {"characters": True, "character_filters": 6}, {"crf": True}),
+    }
+
+    def make(kind: str = "classifier", encoder: Any = "ms-trans", **arguments: Any) -> Any:
+        estimator, fixed, inputs, head = kinds[kind]
+        options = {
+            "inputs": InputOptions(
+                **{"embedding": 8, "character_embedding": 5, **inputs, **arguments.pop("inputs", {})}
+            ),
+            "head": HeadOptions(**{**head, **arguments.pop("head", {})}),
+            "training": TrainingOptions(
+                **{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **arguments.pop("training", {})}
+            ),
+        }
+        chosen = encoders[encoder]() if encoder in encoders else encoder
+        return estimator(chosen, **options, **fixed, **arguments)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def vectors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Word vectors in text format for most words of the corpora, and for some others."""
+    random = Random(1)
+    path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
+    words = [word.lower() for word in WORDS[:-3]] + [f"other{number}" for number in range(10)]
+    lines = [f"{word} {' '.join(f'{random.gauss(0, 2):.4f}' for _ in range(6))}" for word in words]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path

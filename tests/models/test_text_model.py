@@ -1,0 +1,69 @@
+"""Input layer, encoder and head in a row; the loss of a batch is a mean over its items."""
+
+import pytest
+import torch
+
+from graphattn.models.batches import Share
+
+KINDS = ("classifier", "pair", "tagger", "crf")
+
+
+@pytest.fixture(scope="module")
+def model_and_data(corpus, tiny):
+    def get(kind):
+        inputs, labels = corpus(kind, 12)
+        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
+        columns = estimator._columns(inputs)
+        return estimator.model_, estimator._corpus(columns, estimator._targets(labels, columns, "data"))
+
+    return get
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_is_the_mean_over_items(kind, model_and_data):
+    model, data = model_and_data(kind)
+    parts = [data[[number]] for number in range(12)]
+    items = [int(model.head.items(part.graph).sum()) for part in parts]
+    losses = [model.loss(part)[0] * count for part, count in zip(parts, items, strict=True)]
+    whole, scores = model.loss(data[list(range(12))])
+    assert len(scores) == sum(items)
+    torch.testing.assert_close(whole, sum(losses) / sum(items), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shares_of_processes_add_up_to_the_gradient_of_the_batch(kind, model_and_data):
+    """Averaged over processes, as DDP does; the second batch has fewer sentences than processes."""
+    model, data = model_and_data(kind)
+    for batch in ([4, 3, 9, 1, 7], [2]):
+        model.zero_grad()
+        model.loss(data[batch])[0].backward()
+        expected = [parameter.grad.clone() for parameter in model.parameters()]
+        summed = [torch.zeros_like(gradient) for gradient in expected]
+        for rank in range(3):
+            model.zero_grad(set_to_none=True)
+            model.loss(data[Share(batch[rank::3], batch, 3)])[0].backward()
+            for total, parameter in zip(summed, model.parameters(), strict=True):
+                assert parameter.grad is not None  # DDP waits for each
+                total += parameter.grad / 3
+        for total, gradient in zip(summed, expected, strict=True):
+            torch.testing.assert_close(total, gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_loss_without_any_word(model_and_data):
+    """Sentence 3 is empty: nothing to learn from, and nothing that is not a number."""
+    for kind in ("tagger", "crf"):
+        model, data = model_and_data(kind)
+        model.zero_grad(set_to_none=True)
+        loss, scores = model.loss(data[[3]])
+        loss.backward()
+        assert loss.item() == 0
+        assert scores.shape[0] == 0
+        assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+def test_weights_of_attention_are_handed_out(model_and_data):
+    model, data = model_and_data("classifier")
+    layers = []
+    model(data[[0, 1]], weights=layers)
+    assert len(layers) == 2
+    assert set(layers[-1]) == {"window:1", "window:3", "window:N/4"}
