@@ -149,7 +149,7 @@ class TrainingModule(pl.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip by norm; Lightning itself refuses to for fused optimisers, for the sake of float16's scaled gradients."""
+        """Clip by norm; Lightning itself refuses fused optimisers, for the sake of float16's scaled gradients."""
         if optimizer.defaults["fused"]:
             if gradient_clip_val:
                 nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
