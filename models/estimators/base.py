@@ -132,8 +132,10 @@ class TextEstimator(BaseEstimator):
         columns, labels = self._columns(X), self._labels(X, y)
         with torch.random.fork_rng():
             torch.manual_seed(self.training_.seed)
-            self._fit_inputs_and_labels(columns, labels)
+            self.labels_ = self._fit_labels(labels)
+            self.classes_ = np.asarray(self.labels_.classes)
             held_out = self._dev_set(columns, labels, dev)
+            self._fit_inputs([source for column in columns for source in column])
             self.model_ = self._make_model(self._class_weights(labels))
         self._train(columns, labels, held_out)
         return self
@@ -147,10 +149,8 @@ class TextEstimator(BaseEstimator):
         for options in (self.encoder_, self.inputs_, self.head_, self.training_):
             options.check()
 
-    def _fit_inputs_and_labels(self, columns: Columns, labels: list[Any]) -> None:
-        self.labels_ = self._fit_labels(labels)
-        self.classes_ = np.asarray(self.labels_.classes)
-        texts = [source for column in columns for source in column]
+    def _fit_inputs(self, texts: list[Source]) -> None:
+        """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
         vectors = WordVectors.read(options.vectors) if options.vectors else None
         extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
