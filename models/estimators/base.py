@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.class_weight import compute_class_weight
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
+from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models.attention_weights import Attention, attention_of
 from graphattn.models.batches import Corpus
