@@ -92,8 +92,8 @@ def attend(
 
     Returns
     -------
-    (N_dst, H, D_v); zeros for a node without incoming edges, or whose edges are all hidden. It may be ``value``
-    itself: do not change it in place. With ``return_weights`` a pair of that and the weights (E, H) in edge-id
+    (N_dst, H, D_v); zeros for a node without incoming edges, or whose edges are all hidden. It may share memory with
+    ``value``: do not change it in place. With ``return_weights`` a pair of that and the weights (E, H) in edge-id
     order; they sum to one over each node's incoming edges.
 
     Raises
@@ -144,7 +144,7 @@ def attend(
 def _attend_to_oneself(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
     """A softmax over one edge is one, whatever the score: the value passes through."""
     weights = value.new_ones(value.shape[:2])
-    out = value * F.dropout(weights, dropout).unsqueeze(-1) if dropout else value
+    out = value * F.dropout(weights, dropout).unsqueeze(-1) if dropout else value.view_as(value)
     unused = [tensor for tensor in (query, key) if tensor.requires_grad]
     if unused:
         out, weights = _WithUnused.apply(out, *unused), _WithUnused.apply(weights, *unused)
