@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -30,8 +29,9 @@ def attend(
     """Attention by three DGL operators over a block built from the edges."""
     if query.device.type != "cpu":
         raise BackendError("backend 'dgl' runs on CPUs only: DGL 1.1.3 has no CUDA wheel. Use backend='torch'")
-    if query.dtype == torch.float16:
-        raise BackendError("backend 'dgl' lacks float16: use bfloat16, or backend='torch'")
+    narrow = query.dtype
+    if query.element_size() < 4:  # DGL knows no float16, and adds up bfloat16 in bfloat16
+        query, key, value = query.float(), key.float(), value.float()
     no_ids = edges.indptr.new_empty(0)
     graph = dgl.heterograph(
         {("source", "edge", "destination"): ("csc", (edges.indptr, edges.indices, no_ids))},
@@ -41,7 +41,7 @@ def attend(
     weights = dgl.ops.edge_softmax(graph, scores) if bias is None else _masked_softmax(edges, graph, scores + bias)
     dropped = F.dropout(weights, dropout) if dropout else weights
     out = dgl.ops.u_mul_e_sum(graph, value.contiguous(), dropped.unsqueeze(-1))
-    return out, weights if return_weights else None
+    return out.to(narrow), weights.to(narrow) if return_weights else None
 
 
 def _masked_softmax(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:
