@@ -85,17 +85,17 @@ def edge_table() -> "Callable[[tuple[str, str, str], Sentence, bool], list[tuple
         if cls:
             words = [0, *(word + 1 for word in words)]
         sizes = {"token": len(words), "word": sentence.num_words + cls}
-        deciding = _arcs(sentence, cls) if name == "dependency" else {}
-        found = []
-        for target in range(sizes[target_type]):
-            for source in range(sizes[source_type]):
-                if name == "dependency":
-                    ends = (source, target) if source_type == "word" else (words[source], words[target])
-                    if ends in deciding:
-                        found.append((target, source, *deciding[ends]))
-                elif _joined(name, source, target, words):
-                    found.append((target, source, "", 0))
-        return found
+        pairs = [(target, source) for target in range(sizes[target_type]) for source in range(sizes[source_type])]
+        if name != "dependency":
+            joined = _rule(name, words)
+            return [(target, source, "", 0) for target, source in pairs if joined(source, target)]
+        arcs = _arcs(sentence, cls)
+        word_of = range(sizes["word"]) if source_type == "word" else words
+        return [
+            (target, source, *arcs[word_of[source], word_of[target]])
+            for target, source in pairs
+            if (word_of[source], word_of[target]) in arcs
+        ]
 
     return table
 
@@ -111,17 +111,18 @@ def _arcs(sentence: "Sentence", cls: bool) -> dict[tuple[int, int], tuple[str, i
     return arcs
 
 
-def _joined(name: str, source: int, target: int, words: list[int]) -> bool:
-    """Whether an edge leads from source to target; ``words`` is the word of each token."""
+def _rule(name: str, words: list[int]) -> "Callable[[int, int], bool]":
+    """Whether an edge leads from a source to a target, by their positions; ``words`` is the word of each token."""
     kind, _, scale = name.partition(":")
     if kind in ("window", "radius"):
         width = int(scale) if scale.isdigit() else max(1, len(words) // int(scale[2:] or 1))
         width += width % 2 == 0
-        return abs(source - target) <= (width if kind == "radius" else (width - 1) // 2)
+        reach = width if kind == "radius" else (width - 1) // 2
+        return lambda source, target: abs(source - target) <= reach
     return {
-        "group": words[source] == words[target],
-        "in": words[source] == target,
-        "forward": source < target,
-        "backward": source > target,
-        "all": True,
+        "group": lambda source, target: words[source] == words[target],
+        "in": lambda source, target: words[source] == target,
+        "forward": lambda source, target: source < target,
+        "backward": lambda source, target: source > target,
+        "all": lambda source, target: True,
     }[kind]

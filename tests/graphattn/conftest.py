@@ -1,0 +1,73 @@
+"""Attention computed from the papers' formulas, densely and edge by edge, and the backends that must agree with it.
+
+Letters: N nodes, E edges, H heads, D features of a head.
+"""
+
+import pytest
+import torch
+
+from graphattn.backends import BACKENDS
+
+EVERY = ("auto", *sorted(BACKENDS))
+# "fused" computes attention without bias, dropout and weights.
+FULL = ("auto", "dgl", "torch")
+
+
+@pytest.fixture(params=EVERY)
+def backend(request):
+    """The name of each backend, and `auto`."""
+    return request.param
+
+
+@pytest.fixture(params=FULL)
+def full_backend(request):
+    """The name of each backend that takes bias and dropout and gives weights, and `auto`."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def dense_attention():
+    """Softmax of masked scores as a matrix, times the values (MS-Trans, Eq. 2 and 6); differentiable."""
+
+    def compute(mask, query, key, value, scale=None, bias=0.0):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        scores = torch.einsum("ihd,jhd->hij", query, key) * scale + bias
+        seen = mask.any(1)
+        scores = scores[:, seen].masked_fill(~mask[seen], float("-inf"))
+        out = torch.zeros(query.shape[0], *value.shape[1:], dtype=value.dtype)
+        return out.index_copy(0, seen.nonzero()[:, 0], torch.einsum("hij,jhd->ihd", scores.softmax(-1), value))
+
+    return compute
+
+
+@pytest.fixture(scope="session")
+def edgewise_attention():
+    """The definition, one destination after the other: outputs, and weights in the order of the edges."""
+
+    def compute(sources, targets, query, key, value, scale=None, bias=None):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        out = torch.zeros(query.shape[0], *value.shape[1:], dtype=value.dtype)
+        weights = torch.zeros(len(sources), query.shape[1], dtype=value.dtype)
+        for node in range(query.shape[0]):
+            incoming = [edge for edge, target in enumerate(targets) if target == node]
+            keys, values = key[[sources[edge] for edge in incoming]], value[[sources[edge] for edge in incoming]]
+            scores = (query[node] * keys).sum(-1) * scale + (0.0 if bias is None else bias[incoming])
+            for head in range(query.shape[1]):
+                if incoming and scores[:, head].max() > float("-inf"):
+                    weights[incoming, head] = scores[:, head].softmax(0)
+                    out[node, head] = weights[incoming, head] @ values[:, head]
+        return out, weights
+
+    return compute
+
+
+@pytest.fixture(scope="session")
+def random_tensors():
+    """Query, key and value of given counts, drawn from a seed."""
+
+    def draw(num_destinations, num_sources, *, heads=2, width=5, value_width=3, seed=0, dtype=torch.float64):
+        random = torch.Generator().manual_seed(seed)
+        shapes = (num_destinations, heads, width), (num_sources, heads, width), (num_sources, heads, value_width)
+        return tuple(torch.randn(shape, generator=random, dtype=torch.float64).to(dtype) for shape in shapes)
+
+    return draw

@@ -1,0 +1,266 @@
+"""``attend`` equals the papers' formulas, on sentences and on any graph, with every backend."""
+
+import math
+from random import Random
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from graphattn import Edges, attend
+from graphattn.backends import BACKENDS
+from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
+from graphattn.dgl_import import dgl
+
+EXACT = {"rtol": 0.0, "atol": 1e-10}
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 2e-6, torch.bfloat16: 8e-3}
+NEVER = float("-inf")
+RELATIONS = TextGraphBuilder(
+    [
+        *(Window(scale) for scale in (1, 3, 5, "N", "N/2", "N/4", "N/8", "N/16")),
+        *(Window(scale, as_radius=True) for scale in (1, "N/8")),
+        WordGroup(),
+        Dependency(),
+        Dependency("token"),
+        Order(),
+        Complete(),
+    ]
+)
+NAMES = [relation.canonical for relation in RELATIONS.relations]
+every_relation = pytest.mark.parametrize("relation", NAMES, ids=lambda relation: "-".join(relation))
+
+
+@pytest.fixture(scope="session")
+def batches(random_sentence, edge_table):
+    """Graphs of sentences of 1 to 200 tokens, and for each relation which pairs of nodes it joins."""
+
+    def masks(sentences, graph):
+        found = {}
+        for source, name, target in NAMES:
+            mask = torch.zeros(graph.num_nodes(target), graph.num_nodes(source), dtype=torch.bool)
+            row = column = 0
+            for number, sentence in enumerate(sentences):
+                for here, there, *_ in edge_table((source, name, target), sentence, True):
+                    mask[row + here, column + there] = True
+                row += graph.batch_num_nodes(target)[number]
+                column += graph.batch_num_nodes(source)[number]
+            found[source, name, target] = mask
+        return found
+
+    made = []
+    for seed in range(3):
+        random = Random(seed)
+        sentences = [random_sentence(random, size) for size in (random.randint(60, 120), 0, random.randint(1, 30))]
+        assert max(map(len, sentences)) < 200
+        graph = RELATIONS.batch(sentences)
+        made.append((graph, masks(sentences, graph)))
+    return made
+
+
+@every_relation
+@pytest.mark.parametrize(
+    ("backend", "dtype"),
+    [
+        (backend, dtype)
+        for backend in ("auto", *BACKENDS)
+        for dtype in TOLERANCES
+        if backend != "fused" or dtype != torch.bfloat16
+    ],
+)
+def test_sentences_agree_with_dense_attention(batches, dense_attention, random_tensors, relation, backend, dtype):
+    for graph, masks in batches:
+        tensors = random_tensors(*masks[relation].shape, dtype=dtype)
+        out = attend(graph, *tensors, etype=relation, backend=backend)
+        assert out.dtype == dtype
+        expected = dense_attention(masks[relation], *(tensor.double() for tensor in tensors))
+        assert_close(out.double(), expected, rtol=TOLERANCES[dtype], atol=TOLERANCES[dtype])
+
+
+@every_relation
+def test_weights_of_sentences_sum_to_one(batches, random_tensors, relation, full_backend):
+    graph, masks = batches[0]
+    tensors = random_tensors(*masks[relation].shape)
+    out, weights = attend(graph, *tensors, etype=relation, backend=full_backend, return_weights=True)
+    assert_close(out, attend(graph, *tensors, etype=relation, backend=full_backend), **EXACT)
+    assert weights.shape == (graph.num_edges(relation), 2)
+    assert (weights > 0).all()
+    totals = torch.zeros(len(out), 2, dtype=weights.dtype).index_add_(0, graph.edges(etype=relation)[1].long(), weights)
+    assert_close(totals, masks[relation].any(1).double()[:, None].expand(-1, 2), **EXACT)
+
+
+def test_a_bipartite_relation_has_other_sources_than_destinations(batches, random_tensors, backend):
+    graph, masks = batches[0]
+    words, tokens = masks["token", "in", "word"].shape
+    assert words < tokens
+    assert attend(graph, *random_tensors(words, tokens), etype="in", backend=backend).shape == (words, 2, 3)
+
+
+@settings(max_examples=40)
+@given(
+    random=st.randoms(use_true_random=False),
+    sizes=st.lists(st.integers(0, 6), min_size=1, max_size=3),
+    relation=st.sampled_from(NAMES),
+    backend=st.sampled_from(["auto", "dgl", "torch", "fused"]),
+)
+def test_what_else_is_in_the_batch_does_not_matter(random_sentence, random_tensors, random, sizes, relation, backend):
+    sentences = [random_sentence(random, size) for size in sizes]
+    graph = RELATIONS.batch(sentences)
+    query, key, value = random_tensors(graph.num_nodes(relation[2]), graph.num_nodes(relation[0]))
+    together = attend(graph, query, key, value, etype=relation, backend=backend)
+    row = column = 0
+    for sentence in sentences:
+        alone = RELATIONS.build(sentence)
+        rows = slice(row, row := row + alone.num_nodes(relation[2]))
+        columns = slice(column, column := column + alone.num_nodes(relation[0]))
+        out = attend(alone, query[rows], key[columns], value[columns], etype=relation, backend=backend)
+        assert_close(out, together[rows], rtol=0, atol=1e-12)
+
+
+multigraphs = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
+    lambda counts: st.tuples(
+        st.just(counts),
+        st.lists(st.tuples(st.integers(0, counts[0] - 1), st.integers(0, counts[1] - 1)), max_size=24),
+    )
+)
+
+
+@settings(max_examples=60)
+@given(
+    made=multigraphs,
+    seed=st.integers(0, 99),
+    biased=st.booleans(),
+    backend=st.sampled_from(["auto", "dgl", "torch"]),
+    idtype=st.sampled_from([torch.int32, torch.int64]),
+)
+@example(made=((4, 4), []), seed=0, biased=True, backend="torch", idtype=torch.int32)  # no edges
+@example(made=((1, 3), [(0, 2)] * 4), seed=0, biased=True, backend="dgl", idtype=torch.int32)  # the same edge again
+@example(made=((3, 3), [(2, 2), (1, 1), (0, 0)]), seed=0, biased=True, backend="auto", idtype=torch.int64)
+@example(made=((3, 3), [(2, 0), (1, 1), (0, 2)]), seed=0, biased=False, backend="auto", idtype=torch.int64)
+def test_any_graph_and_bias_and_weights_in_edge_order(
+    edgewise_attention, random_tensors, made, seed, biased, backend, idtype
+):
+    (num_sources, num_destinations), ends = made
+    sources, targets = [s for s, _ in ends], [t for _, t in ends]
+    graph = dgl.heterograph(
+        {("a", "to", "b"): (sources, targets)}, num_nodes_dict={"a": num_sources, "b": num_destinations}, idtype=idtype
+    )
+    tensors = random_tensors(num_destinations, num_sources, seed=seed)
+    bias = random_tensors(len(ends), 1, width=1, seed=seed)[0][..., 0] if biased else None
+    expected = edgewise_attention(sources, targets, *tensors, scale=0.3, bias=bias)
+    found = attend(graph, *tensors, scale=0.3, bias=bias, backend=backend, return_weights=True)
+    assert_close(found, expected, **EXACT)
+    assert_close(attend(Edges.of(graph), *tensors, scale=0.3, bias=bias, backend=backend), expected[0], **EXACT)
+
+
+@given(made=multigraphs, seed=st.integers(0, 99))
+@settings(max_examples=40)
+def test_plain_attention_on_any_graph_with_fused_kernels(edgewise_attention, random_tensors, made, seed):
+    (num_sources, num_destinations), ends = made
+    count = max(num_sources, num_destinations)
+    graph = dgl.graph(([s for s, _ in ends], [t for _, t in ends]), num_nodes=count)
+    tensors = random_tensors(count, count, seed=seed)
+    expected = edgewise_attention([s for s, _ in ends], [t for _, t in ends], *tensors)[0]
+    for backend in ("auto", "fused"):
+        assert_close(attend(graph, *tensors, backend=backend), expected, **EXACT)
+
+
+def test_each_edge_type_is_normalised_alone(edgewise_attention, random_tensors, full_backend):
+    ends = {("n", "first", "n"): ([0, 1, 2, 0], [1, 1, 0, 2]), ("n", "second", "n"): ([2, 0], [1, 1])}
+    graph = dgl.heterograph(ends, num_nodes_dict={"n": 3})
+    tensors = random_tensors(3, 3)
+    for relation, (sources, targets) in ends.items():
+        found = attend(graph, *tensors, etype=relation[1], backend=full_backend, return_weights=True)
+        assert_close(found, edgewise_attention(sources, targets, *tensors), **EXACT)
+
+
+def test_a_destination_with_ten_thousand_edges(random_tensors, backend):
+    count = 10_000
+    graph = dgl.graph((torch.arange(count), torch.zeros(count, dtype=torch.int64)), num_nodes=count)
+    query, key, value = random_tensors(count, count)
+    out = attend(graph, query, key, value, backend=backend)
+    weights = (torch.einsum("hd,jhd->jh", query[0], key) / math.sqrt(5)).softmax(0)
+    assert_close(out[0], torch.einsum("jh,jhd->hd", weights, value), **EXACT)
+    assert out[1:].abs().max() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("etype", ["window:N/4", "all", "forward"])
+def test_huge_logits_stay_finite(batches, dense_attention, random_tensors, backend, dtype, etype):
+    graph, masks = batches[1]
+    mask = masks["token", etype, "token"]
+    query, key, value = random_tensors(*mask.shape, dtype=dtype)
+    query[:, :, 0], key[:, :, 0] = 1e4, torch.tensor([-1.0, 1.0], dtype=dtype).repeat(len(key))[: len(key), None]
+    tensors = [tensor.requires_grad_() for tensor in (query, key, value)]
+    out = attend(graph, *tensors, etype=etype, scale=1.0, backend=backend)
+    gradients = torch.autograd.grad(out.square().sum(), tensors)
+    assert all(tensor.isfinite().all() for tensor in (out, *gradients))
+    if dtype == torch.float64:
+        assert_close(out, dense_attention(mask, query, key, value, scale=1.0), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("num_sources", "num_destinations"), [(0, 0), (0, 3), (3, 0), (3, 3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_without_edges_there_are_zeros_and_zero_gradients(
+    random_tensors, full_backend, num_sources, num_destinations, dtype
+):
+    offsets = torch.zeros(num_destinations + 1, dtype=torch.int32)
+    edges = Edges(offsets, offsets[:0], num_sources)
+    tensors = [tensor.requires_grad_() for tensor in random_tensors(num_destinations, num_sources, dtype=dtype)]
+    bias = torch.zeros(0, 2, dtype=dtype, requires_grad=True)
+    for given_bias in (None, bias):
+        out, weights = attend(edges, *tensors, bias=given_bias, backend=full_backend, return_weights=True)
+        assert (out.shape, weights.shape) == ((num_destinations, 2, 3), (0, 2))
+        assert (out == 0).all() or num_sources == num_destinations == 0
+        asked = tensors if given_bias is None else [*tensors, bias]
+        assert all((gradient == 0).all() for gradient in torch.autograd.grad(out.sum() + weights.sum(), asked))
+
+
+def test_without_edges_plain_attention_is_zero_too(random_tensors, backend):
+    offsets = torch.zeros(4, dtype=torch.int32)
+    tensors = [tensor.requires_grad_() for tensor in random_tensors(3, 2)]
+    out = attend(Edges(offsets, offsets[:0], 2), *tensors, backend=backend)
+    assert torch.equal(out, torch.zeros(3, 2, 3, dtype=torch.float64))
+    assert all((gradient == 0).all() for gradient in torch.autograd.grad(out.sum(), tensors))
+    nothing = attend(Edges(offsets[:1], offsets[:0], 0), *random_tensors(0, 0), backend=backend)
+    assert nothing.shape == (0, 2, 3)
+
+
+def test_hidden_edges_are_as_if_they_were_not_there(random_tensors, full_backend):
+    sources, targets = [0, 1, 2, 0, 1, 2, 1], [0, 0, 0, 1, 1, 2, 2]
+    seen = [0, 2, 4, 5]
+    bias = torch.full((7, 2), NEVER, dtype=torch.float64)
+    bias[seen] = torch.randn(4, 2, dtype=torch.float64)
+    tensors = [tensor.requires_grad_() for tensor in random_tensors(3, 3)]
+    full = dgl.graph((sources, targets), num_nodes=3)
+    part = dgl.graph(([sources[e] for e in seen], [targets[e] for e in seen]), num_nodes=3)
+    out, weights = attend(full, *tensors, bias=bias, backend=full_backend, return_weights=True)
+    expected, kept = attend(part, *tensors, bias=bias[seen], backend=full_backend, return_weights=True)
+    assert_close(out, expected, **EXACT)
+    assert_close(weights[seen], kept, **EXACT)
+    assert (weights[[1, 3, 6]] == 0).all()
+    for found, wanted in zip(
+        torch.autograd.grad(out.sum(), tensors), torch.autograd.grad(expected.sum(), tensors), strict=True
+    ):
+        assert_close(found, wanted, **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("ends", [([0, 1, 2, 0], [0, 0, 1, 2]), ([0, 1, 2], [0, 1, 2])], ids=["any", "identity"])
+def test_a_destination_whose_edges_are_all_hidden_gets_zeros(random_tensors, full_backend, dtype, ends):
+    """Per head: head 0 hides all edges of destination 0, head 1 hides none."""
+    graph = dgl.graph(ends, num_nodes=3)
+    hidden = torch.tensor(ends[1]) == 0
+    bias = torch.zeros(len(ends[0]), 2, dtype=dtype)
+    bias[hidden, 0] = NEVER
+    tensors = [tensor.requires_grad_() for tensor in (*random_tensors(3, 3, dtype=dtype), bias)]
+    query, key, value, bias = tensors
+    out, weights = attend(graph, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    assert (out[0, 0] == 0).all()
+    assert (weights[hidden, 0] == 0).all()
+    assert_close(weights[hidden, 1].sum(), torch.ones((), dtype=dtype))
+    gradients = torch.autograd.grad(out.square().sum() + weights.square().sum(), tensors)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert (gradients[0][0, 0] == 0).all()
+    assert (gradients[3][hidden, 0] == 0).all()

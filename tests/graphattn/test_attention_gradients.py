@@ -1,0 +1,173 @@
+"""First derivatives are exact with every backend; second derivatives are refused, never wrong."""
+
+from random import Random
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from graphattn import Edges, attend
+from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import DoubleBackwardError
+
+SENTENCES = [list("abc"), ["d"], list("efg")]
+
+
+def irregular():
+    """Repeated edges, self-loops, ids out of order, nodes 0 and 4 without incoming edges."""
+    return Edges.of(dgl.graph(([2, 0, 1, 1, 4, 3, 2, 2], [3, 1, 2, 1, 1, 3, 1, 1]), num_nodes=5))
+
+
+def bipartite():
+    ends = {("token", "in", "word"): ([0, 1, 2, 3, 3], [0, 0, 2, 2, 3])}
+    return Edges.of(dgl.heterograph(ends, num_nodes_dict={"token": 4, "word": 5}))
+
+
+def sentences(relation):
+    graph = TextGraphBuilder([relation], cls=False).batch(SENTENCES)
+    return Edges.of(graph)
+
+
+EDGES = {
+    "irregular": irregular,
+    "bipartite": bipartite,
+    "identity": lambda: sentences(Window(1)),
+    "window": lambda: sentences(Window(3)),
+    "forward": lambda: sentences(Order("forward")),
+    "complete": lambda: sentences(Complete()),
+    "no edges": lambda: Edges(torch.zeros(4, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), 2),
+}
+
+
+@pytest.fixture(params=EDGES)
+def edges(request):
+    """Edges of each kind that a backend may treat in a way of its own."""
+    return EDGES[request.param]()
+
+
+@pytest.fixture
+def tensors(edges, random_tensors):
+    """Query, key, value and bias, all asking for gradients."""
+    made = random_tensors(edges.num_destinations, edges.num_sources, width=2, value_width=2)
+    bias = random_tensors(edges.num_edges, 1, width=1, seed=1)[0][..., 0]
+    return [tensor.requires_grad_() for tensor in (*made, bias)]
+
+
+def test_plain_attention(edges, tensors, backend):
+    assert gradcheck(lambda q, k, v: attend(edges, q, k, v, backend=backend), tensors[:3])
+
+
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_with_bias_and_weights(edges, tensors, full_backend, return_weights):
+    def compute(query, key, value, bias):
+        return attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=return_weights)
+
+    assert gradcheck(compute, tensors)
+
+
+def test_through_weights_without_bias(edges, tensors, full_backend):
+    def compute(query, key, value):
+        return attend(edges, query, key, value, backend=full_backend, return_weights=True)
+
+    assert gradcheck(compute, tensors[:3])
+
+
+def test_with_dropout(edges, tensors, full_backend):
+    def compute(query, key, value, bias):
+        torch.manual_seed(0)
+        return attend(edges, query, key, value, bias=bias, dropout=0.4, backend=full_backend)
+
+    assert gradcheck(compute, tensors)
+    assert gradcheck(lambda q, k, v: compute(q, k, v, None), tensors[:3])
+
+
+@pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "bias"])
+def test_for_one_input_alone(edges, tensors, full_backend, asking):
+    def compute(alone):
+        given = [tensor.detach() for tensor in tensors]
+        given[asking] = alone
+        query, key, value, bias = given
+        return attend(edges, query, key, value, bias=bias, backend=full_backend)
+
+    assert gradcheck(compute, [tensors[asking]])
+
+
+def test_gradients_of_sentences_equal_those_of_dense_attention(
+    random_sentence, edge_table, dense_attention, random_tensors, backend
+):
+    builder = TextGraphBuilder([Window("N/4"), Window(1), Dependency("token"), *Order().parts(), Complete()])
+    sentence = random_sentence(Random(0), 40)
+    graph = builder.build(sentence)
+    count = graph.num_nodes("token")
+    inputs = [tensor.requires_grad_() for tensor in random_tensors(count, count)]
+    upstream = random_tensors(count, count, seed=1)[2]
+    for relation in graph.canonical_etypes:
+        mask = torch.zeros(count, count, dtype=torch.bool)
+        for here, there, *_ in edge_table(relation, sentence, True):
+            mask[here, there] = True
+        found = torch.autograd.grad(attend(graph, *inputs, etype=relation, backend=backend), inputs, upstream)
+        expected = torch.autograd.grad(dense_attention(mask, *inputs), inputs, upstream, materialize_grads=True)
+        for mine, wanted in zip(found, expected, strict=True):
+            assert_close(mine, wanted, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_have_the_type_of_their_input(edges, tensors, full_backend, dtype):
+    narrow = [tensor.detach().to(dtype).requires_grad_() for tensor in tensors]
+    query, key, value, bias = narrow
+    out, weights = attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    gradients = torch.autograd.grad(out.sum() + weights.square().sum(), narrow)
+    query, key, value, bias = tensors
+    out, weights = attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    exact = torch.autograd.grad(out.sum() + weights.square().sum(), tensors)
+    tolerance = 1e-5 if dtype == torch.float32 else 0.1
+    for gradient, wanted in zip(gradients, exact, strict=True):
+        assert gradient.dtype == dtype
+        assert_close(gradient.double(), wanted, rtol=tolerance, atol=tolerance)
+
+
+REFUSAL = "attention has first-order gradients only; do not differentiate its gradients again"
+
+
+@pytest.mark.parametrize("asking", range(3), ids=["query", "key", "value"])
+def test_a_penalty_on_gradients_is_refused(edges, tensors, backend, asking):
+    inputs = tensors[:3]
+    out = attend(edges, *inputs, backend=backend)
+    (gradient,) = torch.autograd.grad(out.square().sum(), [inputs[asking]], create_graph=True)
+    with pytest.raises(DoubleBackwardError) as caught:
+        gradient.square().sum().backward()
+    assert str(caught.value) == REFUSAL
+
+
+def test_a_second_derivative_along_bias_and_weights_is_refused(edges, tensors, full_backend):
+    query, key, value, bias = tensors
+    out, weights = attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    for result in (out, weights):
+        gradients = torch.autograd.grad(result.sum(), tensors, create_graph=True, allow_unused=True)
+        for gradient in gradients:
+            if gradient is not None:
+                with pytest.raises(DoubleBackwardError, match=REFUSAL):
+                    gradient.sum().backward(retain_graph=True)
+
+
+def test_a_hessian_is_refused(edges, tensors, backend):
+    query, key, value, _ = (tensor.detach() for tensor in tensors)
+    with pytest.raises(DoubleBackwardError, match=REFUSAL):
+        torch.autograd.functional.hessian(lambda q: attend(edges, q, key, value, backend=backend).square().sum(), query)
+
+
+def test_a_first_derivative_that_keeps_its_graph_is_right(edges, tensors, backend):
+    inputs = tensors[:3]
+    out = attend(edges, *inputs, backend=backend)
+    kept = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+    out = attend(edges, *inputs, backend=backend)
+    for gradient, wanted in zip(kept, torch.autograd.grad(out.square().sum(), inputs), strict=True):
+        assert_close(gradient, wanted, rtol=0, atol=1e-12)
+
+
+def test_without_gradients_nothing_is_kept(edges, tensors, backend):
+    with torch.no_grad():
+        assert not attend(edges, *tensors[:3], backend=backend).requires_grad
+    assert not attend(edges, *(tensor.detach() for tensor in tensors[:3]), backend=backend).requires_grad

@@ -1,0 +1,157 @@
+"""What goes into ``attend`` and what it refuses: graphs or edges, devices, shapes, dropout."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import graphattn.attention
+from graphattn import Edges, attend
+from graphattn.builders import Complete, Order, TextGraphBuilder, Window
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import BackendError, ConfigError, GraphError
+
+BUILDER = TextGraphBuilder([Window(1), Window(5), Order("forward"), Complete()], cls=False)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return BUILDER.batch([list("abcdefgh"), list("ij"), list("klmno")])
+
+
+def test_a_graph_and_its_edges_give_the_same(graph, random_tensors, backend):
+    tensors = random_tensors(15, 15)
+    for relation in graph.canonical_etypes:
+        expected = attend(graph, *tensors, etype=relation, backend=backend)
+        assert torch.equal(attend(graph, *tensors, etype=relation[1], backend=backend), expected)
+        assert torch.equal(attend(Edges.of(graph, relation), *tensors, backend=backend), expected)
+
+
+def test_tensors_may_lie_in_memory_in_any_order(graph, random_tensors, backend):
+    tensors = random_tensors(15, 15)
+    for etype in ("window:5", "all"):
+        expected = attend(graph, *tensors, etype=etype, backend=backend)
+        strided = (tensor.permute(2, 0, 1).contiguous().permute(1, 2, 0) for tensor in tensors)
+        assert_close(attend(graph, *strided, etype=etype, backend=backend), expected, rtol=0, atol=1e-12)
+    spread = torch.randn(15, 1, 5, dtype=torch.float64).expand(15, 2, 5)
+    expected = attend(graph, *(spread.contiguous(),) * 3, etype="window:5", backend=backend)
+    assert_close(attend(graph, spread, spread, spread, etype="window:5", backend=backend), expected)
+
+
+def test_inputs_are_left_alone(graph, random_tensors, full_backend):
+    tensors = random_tensors(15, 15)
+    copies = [tensor.clone() for tensor in tensors]
+    before = set(graph.nodes["token"].data), set(graph.edges["window:5"].data)
+    bias = torch.zeros(graph.num_edges("window:5"), 2, dtype=torch.float64)
+    attend(graph, *tensors, etype="window:5", bias=bias, backend=full_backend, return_weights=True)
+    assert all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copies, strict=True))
+    assert (set(graph.nodes["token"].data), set(graph.edges["window:5"].data)) == before
+    assert (bias == 0).all()
+
+
+def test_the_scale_is_one_over_the_root_of_the_width(graph, random_tensors, backend):
+    query, key, value = random_tensors(15, 15, width=9)
+    expected = attend(graph, query, key, value, etype="window:5", scale=1 / 3, backend=backend)
+    assert_close(attend(graph, query, key, value, etype="window:5", backend=backend), expected)
+    doubled = attend(graph, 2 * query, key, value, etype="window:5", scale=1 / 6, backend=backend)
+    assert_close(doubled, expected)
+
+
+def test_the_edges_of_a_graph_follow_the_query(graph, monkeypatch):
+    seen = []
+
+    def watch(edges, query, key, value, **options):
+        seen.append((edges.indptr.device.type, edges.indices.device.type))
+        return value, None
+
+    monkeypatch.setattr(graphattn.attention, "load_backend", lambda name: watch)
+    tensor = torch.zeros(15, 1, 2, device="meta")
+    attend(graph, tensor, tensor, tensor, etype="window:5", backend="torch")
+    assert seen == [("meta", "meta")]
+
+
+def test_dgl_is_for_processors_only(graph):
+    tensor = torch.zeros(15, 1, 2, device="meta")
+    with pytest.raises(BackendError) as caught:
+        attend(graph, tensor, tensor, tensor, etype="window:5", backend="dgl")
+    assert str(caught.value) == "backend 'dgl' runs on CPUs only: DGL 1.1.3 has no CUDA wheel. Use backend='torch'"
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "message"),
+    [
+        (
+            GraphError,
+            {"etype": "window:7"},
+            "the graph has no relation 'window:7'; it has: all, forward, window:1, window:5",
+        ),
+        (
+            GraphError,
+            {},
+            "the graph has 4 relations (all, forward, window:1, window:5); say which one with etype=",
+        ),
+        (
+            BackendError,
+            {"etype": "window:5", "backend": "cuda"},
+            "backend 'cuda' does not exist; choose one of: auto, dgl, fused, torch",
+        ),
+        (ConfigError, {"etype": "all", "dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
+        (ConfigError, {"etype": "all", "dropout": -0.1}, "dropout is -0.1; it must be at least 0 and below 1"),
+        (ConfigError, {"etype": "all", "dropout": float("nan")}, "dropout is nan; it must be at least 0 and below 1"),
+        (GraphError, {"etype": "window:1", "bias": torch.zeros(3, 1)}, "bias has shape (3, 1); expected (15, 2)"),
+    ],
+)
+def test_mistakes_are_explained(graph, random_tensors, error, options, message):
+    with pytest.raises(error) as caught:
+        attend(graph, *random_tensors(15, 15), **options)
+    assert str(caught.value) == message
+
+
+def test_shapes_are_checked_before_anything_is_computed(graph, random_tensors, backend):
+    query, key, value = random_tensors(15, 15)
+    with pytest.raises(GraphError) as caught:
+        attend(graph, query[:14], key, value, etype="window:1", backend=backend)
+    assert str(caught.value) == "query has shape (14, 2, 5); expected (15, heads, features)"
+
+
+@pytest.mark.parametrize("etype", ["window:1", "window:5", "forward", "all"])
+def test_dropout_keeps_some_weights_and_scales_them_up(graph, random_tensors, full_backend, etype):
+    """With one-hot values the outputs are the weights themselves, so that the mask can be read off."""
+    query, key, value = random_tensors(15, 15)
+    one_hot = torch.eye(15, dtype=torch.float64)[:, None].expand(15, 2, 15)
+    full = attend(graph, query, key, one_hot, etype=etype, backend=full_backend)
+
+    def drop(seed, values):
+        torch.manual_seed(seed)
+        return attend(graph, query, key, values, etype=etype, dropout=0.25, backend=full_backend)
+
+    kept_edges = edges = 0
+    for seed in range(20):
+        dropped = drop(seed, one_hot)
+        kept = dropped != 0
+        assert_close(dropped, torch.where(kept, full / 0.75, torch.zeros_like(full)), rtol=0, atol=1e-12)
+        kept_edges, edges = kept_edges + int(kept.sum()), edges + int((full != 0).sum())
+        expected = torch.einsum("ihj,jhd->ihd", dropped, value)
+        assert_close(drop(seed, value), expected, rtol=0, atol=1e-12)
+    assert abs(kept_edges / edges - 0.75) < 4 * (0.75 * 0.25 / edges) ** 0.5
+
+
+def test_weights_are_those_before_dropout(graph, random_tensors, full_backend):
+    tensors = random_tensors(15, 15)
+    options = {"etype": "window:5", "backend": full_backend, "return_weights": True}
+    out, weights = attend(graph, *tensors, **options)
+    torch.manual_seed(0)
+    dropped, same = attend(graph, *tensors, dropout=0.5, **options)
+    assert_close(same, weights)
+    assert not torch.allclose(dropped, out)
+
+
+def test_no_dropout_is_the_default(graph, random_tensors, backend):
+    tensors = random_tensors(15, 15)
+    first = attend(graph, *tensors, etype="window:5", backend=backend)
+    torch.manual_seed(1)
+    assert torch.equal(attend(graph, *tensors, etype="window:5", dropout=0.0, backend=backend), first)
+
+
+def test_an_unnamed_relation_will_do_when_it_is_the_only_one(random_tensors, backend):
+    graph = dgl.graph(([0, 1, 1], [1, 0, 1]))
+    assert attend(graph, *random_tensors(2, 2), backend=backend).shape == (2, 2, 3)
