@@ -1,0 +1,135 @@
+"""What only the fused kernels promise; their agreement with the other backends is tested in test_attention.py."""
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import Edges, attend
+from graphattn.backends import choose_backend, fused
+from graphattn.exceptions import BackendError
+
+
+def random_edges(nodes: int, edges: int, seed: int) -> Edges:
+    random = np.random.default_rng(seed)
+    degrees = np.bincount(random.integers(0, nodes, edges), minlength=nodes)
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    return Edges(torch.from_numpy(indptr), torch.from_numpy(random.integers(0, nodes, edges)), nodes)
+
+
+def outputs_and_gradients(edges: Edges, seed: int, **options) -> list[torch.Tensor]:
+    torch.manual_seed(seed)
+    inputs = [torch.randn(edges.num_sources, 3, 5, requires_grad=True) for _ in range(3)]
+    out = attend(edges, *inputs, backend="fused", **options)
+    return [out.detach(), *torch.autograd.grad(out.square().sum(), inputs)]
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch, dropout):
+    monkeypatch.setattr(fused, "CHUNK", 64)  # many tasks
+    edges = random_edges(200, 3000, seed=1)
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        results.append(outputs_and_gradients(edges, seed=2, dropout=dropout))
+    for other in results[1:]:
+        assert all(torch.equal(one, two) for one, two in zip(results[0], other, strict=True))
+
+
+def test_two_python_threads_at_once(threads):
+    threads(2)
+    graphs = [random_edges(100, 900, seed) for seed in range(4)]
+    expected = [attend(edges, *inputs_of(edges, 5), backend="fused") for edges in graphs]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda edges: attend(edges, *inputs_of(edges, 5), backend="fused"), graphs * 5))
+    assert all(torch.equal(one, expected[index % 4]) for index, one in enumerate(got))
+
+
+def inputs_of(edges: Edges, seed: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(edges.num_sources, 2, 4, generator=generator) for _ in range(3)]
+
+
+def _in_child(queue) -> None:
+    edges = random_edges(50, 400, seed=3)
+    queue.put(attend(edges, *inputs_of(edges, 7), backend="fused").sum().item())
+
+
+def test_a_forked_process_computes_the_same(threads, monkeypatch):
+    monkeypatch.setattr(fused, "CHUNK", 16)
+    threads(2)
+    edges = random_edges(50, 400, seed=3)
+    expected = attend(edges, *inputs_of(edges, 7), backend="fused").sum().item()
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert queue.get() == expected
+
+
+def test_dropout_drops_the_share_it_should_and_keeps_the_expectation():
+    count = 300
+    complete = Edges(torch.arange(0, count * count + 1, count), torch.arange(count).repeat(count), count)
+    same = torch.zeros(count, 2, 4)
+    which = count * torch.eye(count).unsqueeze(1).expand(-1, 2, -1).contiguous()  # column j is 1 when edge j is kept
+    out = attend(complete, same, same, which, backend="fused", dropout=0.3)  # (destination, head, source)
+    assert (out == 0).float().mean().item() == pytest.approx(0.3, abs=0.005)
+    assert out.mean().item() == pytest.approx(1.0, abs=0.01)
+    assert (out == 0).float().mean(dim=(0, 1)).std().item() < 0.03  # no source is favoured
+    assert (out == 0).float().mean(dim=(1, 2)).std().item() < 0.03  # no destination either
+    both = ((out[:, 0] == 0) & (out[:, 1] == 0)).float().mean().item()
+    assert both == pytest.approx(0.09, abs=0.01)  # heads are independent
+
+
+def test_dropout_repeats_with_the_seed_and_changes_without():
+    edges = random_edges(40, 300, seed=4)
+    first, again, other = (outputs_and_gradients(edges, seed, dropout=0.5)[0] for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    inputs = inputs_of(edges, 3)
+    torch.manual_seed(1)
+    one, two = (attend(edges, *inputs, backend="fused", dropout=0.5) for _ in range(2))
+    assert not torch.equal(one, two)
+    assert not torch.equal(first, other)
+
+
+def test_gradients_see_the_same_dropped_edges():
+    edges = random_edges(6, 25, seed=5)
+    inputs = [torch.randn(6, 2, 3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    bias = torch.randn(25, 2, dtype=torch.float64, requires_grad=True)
+
+    def run(query, key, value, bias):
+        torch.manual_seed(8)
+        return attend(edges, query, key, value, bias=bias, dropout=0.4, backend="fused", return_weights=True)
+
+    assert torch.autograd.gradcheck(run, (*inputs, bias))
+
+
+def test_runs_of_destinations_cover_all_of_them():
+    indptr = np.array([0, 0, 5, 5, 100_000, 100_000, 100_001])
+    runs = fused._runs(indptr)
+    assert [start for start, _ in runs][0] == 0
+    assert runs[-1][1] == 6
+    assert all(one[1] == two[0] for one, two in zip(runs, runs[1:], strict=False))
+    assert fused._runs(np.array([0])) == []
+
+
+def test_float16_is_refused_and_goes_elsewhere_by_itself():
+    edges = random_edges(4, 8, seed=6)
+    half = [tensor.half() for tensor in inputs_of(edges, 1)]
+    with pytest.raises(BackendError) as caught:
+        attend(edges, *half, backend="fused")
+    assert str(caught.value) == (
+        "backend 'fused' takes float32, float64 and bfloat16 on a CPU, not torch.float16 on cpu. Use backend='torch'"
+    )
+    assert choose_backend(edges, half[0]) == "torch"
