@@ -2,6 +2,7 @@
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -118,9 +119,8 @@ def test_gradients_see_the_same_dropped_edges():
 def test_runs_of_destinations_cover_all_of_them():
     indptr = np.array([0, 0, 5, 5, 100_000, 100_000, 100_001])
     runs = fused._runs(indptr)
-    assert [start for start, _ in runs][0] == 0
-    assert runs[-1][1] == 6
-    assert all(one[1] == two[0] for one, two in zip(runs, runs[1:], strict=False))
+    assert (runs[0][0], runs[-1][1]) == (0, 6)
+    assert all(one[1] == two[0] for one, two in pairwise(runs))
     assert fused._runs(np.array([0])) == []
 
 
