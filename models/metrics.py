@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,12 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 SCHEMES = {"IOB1": IOB1, "IOB2": IOB2, "BIOES": IOBES}
 
 
-def classification_metrics(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+def classification_metrics(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
     """Accuracy and macro-averaged precision, recall and F1, all in percent.
+
+    Parameters
+    ----------
+    gold, predicted : class names or numbers
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -52,9 +52,13 @@ class Options(BaseEstimator):
                 raise ConfigError(f"{item.name} is {value!r}; choose one of: {', '.join(map(str, choices))}")
             _check_kind(item.name, value, hints[item.name])
 
+    def copied(self: OptionsT) -> OptionsT:
+        """The same values as plain Python's, in an object of its own."""
+        return replace(self, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as they are written to ``config.json``."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        return asdict(self.copied())
 
     @classmethod
     def from_dict(cls: type[OptionsT], values: Mapping[str, Any]) -> OptionsT:
@@ -75,6 +79,8 @@ class Options(BaseEstimator):
 def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, list):
+        return tuple(value)
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -194,8 +194,8 @@ class KeepBest(Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Keep the weights when the metric is better than before."""
         row = pl_module.finish_epoch()
-        self.rows = [*self.rows, row]
         value = None if self.metric is None else _measured(row, self.metric)
+        self.rows = [*self.rows, row]
         if value is None or self.best is None or value > self.best:
             self.best = value
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}

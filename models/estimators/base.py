@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
@@ -143,12 +143,11 @@ class TextEstimator(BaseEstimator):
 
     def _fix_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
-        self.encoder_: EncoderOptions = clone(self.chosen_encoder())
-        self.inputs_: InputOptions = clone(self.inputs)
-        self.head_: HeadOptions = clone(self.head)
-        self.training_: TrainingOptions = clone(self.training)
-        for options in (self.encoder_, self.inputs_, self.head_, self.training_):
+        encoder = self.chosen_encoder()
+        for options in (encoder, self.inputs, self.head, self.training):
             options.check()
+        self.encoder_, self.inputs_ = encoder.copied(), self.inputs.copied()
+        self.head_, self.training_ = self.head.copied(), self.training.copied()
 
     def _fit_inputs(self, texts: list[Source]) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""

@@ -68,6 +68,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         rows = self._run(X, probabilities=True).probabilities
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
 
+    score = TextEstimator.score  # that of scikit-learn's mixin knows one label for each input, given apart
+
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
 
@@ -107,7 +109,9 @@ class TextClassifier(ClassifierMixin, TextEstimator):
             extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # known to be wrong
             binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
             return multilabel_metrics(binary.transform(labels), binary.transform(self._decided(decisions)))
-        return classification_metrics(labels, self._decided(decisions).tolist())
+        numbers = {label: number for number, label in enumerate(self.labels_.classes)}
+        gold = [numbers.setdefault(label, len(numbers)) for label in labels]
+        return classification_metrics(gold, [int(decided) for decided in decisions])
 
     def _decided(self, decisions: list[Any]) -> Any:
         if self.multilabel:
@@ -123,7 +127,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
 
 
 def _single(label: Any) -> Any:
-    if isinstance(label, (tuple, list, set, np.ndarray)):
+    if isinstance(label, (tuple, list, set, dict, np.ndarray)):
         raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
     return label.item() if isinstance(label, np.generic) else label
 
