@@ -8,20 +8,10 @@ import torch
 
 from graphattn.backends import BACKENDS
 
-EVERY = ("auto", *sorted(BACKENDS))
-# "fused" computes attention without bias, dropout and weights.
-FULL = ("auto", "dgl", "torch")
 
-
-@pytest.fixture(params=EVERY)
+@pytest.fixture(params=["auto", *BACKENDS])
 def backend(request):
     """The name of each backend, and `auto`."""
-    return request.param
-
-
-@pytest.fixture(params=FULL)
-def full_backend(request):
-    """The name of each backend that takes bias and dropout and gives weights, and `auto`."""
     return request.param
 
 

@@ -60,36 +60,36 @@ def test_plain_attention(edges, tensors, backend):
 
 
 @pytest.mark.parametrize("return_weights", [False, True])
-def test_with_bias_and_weights(edges, tensors, full_backend, return_weights):
+def test_with_bias_and_weights(edges, tensors, backend, return_weights):
     def compute(query, key, value, bias):
-        return attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=return_weights)
+        return attend(edges, query, key, value, bias=bias, backend=backend, return_weights=return_weights)
 
     assert gradcheck(compute, tensors)
 
 
-def test_through_weights_without_bias(edges, tensors, full_backend):
+def test_through_weights_without_bias(edges, tensors, backend):
     def compute(query, key, value):
-        return attend(edges, query, key, value, backend=full_backend, return_weights=True)
+        return attend(edges, query, key, value, backend=backend, return_weights=True)
 
     assert gradcheck(compute, tensors[:3])
 
 
-def test_with_dropout(edges, tensors, full_backend):
+def test_with_dropout(edges, tensors, backend):
     def compute(query, key, value, bias):
         torch.manual_seed(0)
-        return attend(edges, query, key, value, bias=bias, dropout=0.4, backend=full_backend)
+        return attend(edges, query, key, value, bias=bias, dropout=0.4, backend=backend)
 
     assert gradcheck(compute, tensors)
     assert gradcheck(lambda q, k, v: compute(q, k, v, None), tensors[:3])
 
 
 @pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "bias"])
-def test_for_one_input_alone(edges, tensors, full_backend, asking):
+def test_for_one_input_alone(edges, tensors, backend, asking):
     def compute(alone):
         given = [tensor.detach() for tensor in tensors]
         given[asking] = alone
         query, key, value, bias = given
-        return attend(edges, query, key, value, bias=bias, backend=full_backend)
+        return attend(edges, query, key, value, bias=bias, backend=backend)
 
     assert gradcheck(compute, [tensors[asking]])
 
@@ -114,13 +114,13 @@ def test_gradients_of_sentences_equal_those_of_dense_attention(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_gradients_have_the_type_of_their_input(edges, tensors, full_backend, dtype):
+def test_gradients_have_the_type_of_their_input(edges, tensors, backend, dtype):
     narrow = [tensor.detach().to(dtype).requires_grad_() for tensor in tensors]
     query, key, value, bias = narrow
-    out, weights = attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
     gradients = torch.autograd.grad(out.sum() + weights.square().sum(), narrow)
     query, key, value, bias = tensors
-    out, weights = attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
     exact = torch.autograd.grad(out.sum() + weights.square().sum(), tensors)
     tolerance = 1e-5 if dtype == torch.float32 else 0.1
     for gradient, wanted in zip(gradients, exact, strict=True):
@@ -141,9 +141,9 @@ def test_a_penalty_on_gradients_is_refused(edges, tensors, backend, asking):
     assert str(caught.value) == REFUSAL
 
 
-def test_a_second_derivative_along_bias_and_weights_is_refused(edges, tensors, full_backend):
+def test_a_second_derivative_along_bias_and_weights_is_refused(edges, tensors, backend):
     query, key, value, bias = tensors
-    out, weights = attend(edges, query, key, value, bias=bias, backend=full_backend, return_weights=True)
+    out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
     for result in (out, weights):
         gradients = torch.autograd.grad(result.sum(), tensors, create_graph=True, allow_unused=True)
         for gradient in gradients:

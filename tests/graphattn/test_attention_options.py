@@ -37,12 +37,12 @@ def test_tensors_may_lie_in_memory_in_any_order(graph, random_tensors, backend):
     assert_close(attend(graph, spread, spread, spread, etype="window:5", backend=backend), expected)
 
 
-def test_inputs_are_left_alone(graph, random_tensors, full_backend):
+def test_inputs_are_left_alone(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     copies = [tensor.clone() for tensor in tensors]
     before = set(graph.nodes["token"].data), set(graph.edges["window:5"].data)
     bias = torch.zeros(graph.num_edges("window:5"), 2, dtype=torch.float64)
-    attend(graph, *tensors, etype="window:5", bias=bias, backend=full_backend, return_weights=True)
+    attend(graph, *tensors, etype="window:5", bias=bias, backend=backend, return_weights=True)
     assert all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copies, strict=True))
     assert (set(graph.nodes["token"].data), set(graph.edges["window:5"].data)) == before
     assert (bias == 0).all()
@@ -114,15 +114,15 @@ def test_shapes_are_checked_before_anything_is_computed(graph, random_tensors, b
 
 
 @pytest.mark.parametrize("etype", ["window:1", "window:5", "forward", "all"])
-def test_dropout_keeps_some_weights_and_scales_them_up(graph, random_tensors, full_backend, etype):
+def test_dropout_keeps_some_weights_and_scales_them_up(graph, random_tensors, backend, etype):
     """With one-hot values the outputs are the weights themselves, so that the mask can be read off."""
     query, key, value = random_tensors(15, 15)
     one_hot = torch.eye(15, dtype=torch.float64)[:, None].expand(15, 2, 15)
-    full = attend(graph, query, key, one_hot, etype=etype, backend=full_backend)
+    full = attend(graph, query, key, one_hot, etype=etype, backend=backend)
 
     def drop(seed, values):
         torch.manual_seed(seed)
-        return attend(graph, query, key, values, etype=etype, dropout=0.25, backend=full_backend)
+        return attend(graph, query, key, values, etype=etype, dropout=0.25, backend=backend)
 
     kept_edges = edges = 0
     for seed in range(20):
@@ -135,9 +135,9 @@ def test_dropout_keeps_some_weights_and_scales_them_up(graph, random_tensors, fu
     assert abs(kept_edges / edges - 0.75) < 4 * (0.75 * 0.25 / edges) ** 0.5
 
 
-def test_weights_are_those_before_dropout(graph, random_tensors, full_backend):
+def test_weights_are_those_before_dropout(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
-    options = {"etype": "window:5", "backend": full_backend, "return_weights": True}
+    options = {"etype": "window:5", "backend": backend, "return_weights": True}
     out, weights = attend(graph, *tensors, **options)
     torch.manual_seed(0)
     dropped, same = attend(graph, *tensors, dropout=0.5, **options)
