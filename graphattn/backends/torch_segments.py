@@ -43,6 +43,20 @@ def attend(
 
 
 def _attend_in_blocks(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
+    """Dense attention within each block; where padding would outweigh the tokens, blocks of like size go together."""
+    if len(sizes) * int(sizes.max()) <= 2 * len(query):
+        return _attend_padded(sizes, query, key, value, scale, dropout)
+    kinds = torch.log2(sizes.double()).floor()  # of a kind: within a factor of two
+    kind_of_node = torch.repeat_interleave(kinds, sizes, output_size=len(query))
+    out = torch.zeros_like(value)
+    for kind in kinds.unique():
+        nodes = (kind_of_node == kind).nonzero().squeeze(1)
+        part = _attend_padded(sizes[kinds == kind], query[nodes], key[nodes], value[nodes], scale, dropout)
+        out = out.index_copy(0, nodes, part)
+    return out
+
+
+def _attend_padded(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
     """Dense attention within each block; blocks are padded to the longest one, and padding is masked."""
     longest = int(sizes.max())
     mask = torch.arange(longest, device=query.device) < sizes.unsqueeze(1)  # (B, T)
