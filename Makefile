@@ -37,8 +37,8 @@ lint: $(VENV)/.installed ## check style, format and types
 	./mypy --config-file "$(CURDIR)/setup.cfg" --cache-dir "$(CURDIR)/.mypy_cache" -p graphattn || status=1; \
 	{ set +x; } 2>/dev/null; exit $$status
 
-bench: $(VENV)/.installed ## time the operator and the graph builders against their peers
-	$(BIN)/graphattn bench $(ARGS)
+bench: $(VENV)/.installed ## time the building of graphs against the pass over them
+	$(BIN)/graphattn bench $(or $(ARGS),build)
 
 docs: $(VENV)/.installed ## run every example of README.md and docs/
 	PYTHONSAFEPATH=1 $(BIN)/pytest tests/test_docs.py $(ARGS)

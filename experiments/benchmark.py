@@ -7,6 +7,8 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -86,16 +88,15 @@ def build_costs(
         graph = builder.graph(layout)
         tokens = torch.randn(layout.num_tokens, encoder.width)
 
-        def build(layout=layout) -> object:  # type: ignore[no-untyped-def]
-            return builder.graph(layout)
-
-        def forward(graph=graph, tokens=tokens) -> object:  # type: ignore[no-untyped-def]
-            with torch.inference_mode():
-                return encoder(graph, tokens)
-
-        medians = in_turns({"build": build, "forward": forward}, rounds)
+        jobs = {"build": partial(builder.graph, layout), "forward": partial(_encode, encoder, graph, tokens)}
+        medians = in_turns(jobs, rounds)
         costs.append(BuildCost(sentences, length, graph.num_edges(), medians["build"], medians["forward"]))
     return costs
+
+
+def _encode(encoder: MSTransEncoder, graph: Any, tokens: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        return encoder(graph, tokens)
 
 
 def random_tree(length: int, random: np.random.Generator) -> tuple[int, ...]:
@@ -111,8 +112,7 @@ def build_table(costs: Sequence[BuildCost]) -> str:
         "| sentences x words | edges | build, ms | forward, ms | build / forward |",
         "|---|---|---|---|---|",
     ]
-    lines += [
-        f"| {cost.sentences} x {cost.length} | {cost.edges:,} | {cost.build:.1f} | {cost.forward:.1f} | {cost.share:.1%} |"
-        for cost in costs
-    ]
+    for cost in costs:
+        size, times = f"{cost.sentences} x {cost.length}", f"{cost.build:.1f} | {cost.forward:.1f}"
+        lines.append(f"| {size} | {cost.edges:,} | {times} | {cost.share:.1%} |")
     return "\n".join(lines)

@@ -232,8 +232,8 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _mean_and_spread(values: Sequence[float]) -> str:
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.1f} ± {spread:.1f}"
+    mean = f"{statistics.mean(values):.1f}"
+    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
 
 def described(row: Mapping[str, Any]) -> str:

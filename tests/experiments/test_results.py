@@ -1,0 +1,104 @@
+"""Runs of the result tables on small corpora laid out like the real ones."""
+
+import json
+
+import pytest
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments import results
+from graphattn.experiments.data_sets import DATA_SETS, data_folder
+from graphattn.models.encoders import ENCODERS, encoder_options
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data folder with a small SST-2 and vectors for its words."""
+    lines = [f"{label}\t{word} {noun}" for noun in "abcdefgh" for label, word in ((1, "good"), (0, "bad"))]
+    (tmp_path / "sst2").mkdir()
+    for part in ("train", "dev", "test"):
+        (tmp_path / "sst2" / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "embeddings_trained").mkdir()
+    (tmp_path / "embeddings_trained" / "vectors.txt").write_text("2 4\ngood 1 0 0 1\nbad 0 1 1 0\n")
+    return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(results, "VECTORS", "embeddings_trained/vectors.txt")
+    monkeypatch.setitem(results.EPOCHS, "sst2", 2)
+    settings = results.settings
+    monkeypatch.setattr(
+        results,
+        "settings",
+        lambda data_set, encoder: settings(data_set, encoder) | {"encoder": {"hidden": 20, "layers": 1}},
+    )
+
+
+def test_a_series_writes_each_run_and_goes_on_where_it_stopped(folder, small, tmp_path):
+    out, told = tmp_path / "out.jsonl", []
+    rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, told=told.append)
+    assert [(row["encoder"], row["seed"]) for row in rows] == [("bilstm", 0), ("bilstm", 1), ("tfidf", 0), ("tfidf", 1)]
+    assert results.read_rows(out) == rows == told
+    assert all(0 <= row["test"] <= 100 for row in rows)
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:-1]))
+    again = []
+    results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, told=again.append)
+    assert [(row["encoder"], row["seed"]) for row in again] == [("tfidf", 1)]
+
+
+def test_the_test_set_is_left_alone_while_choosing(folder, small):
+    (folder / "sst2" / "test.tsv").unlink()
+    row = results.run("sst2", "bilstm", 0, folder=folder, on_test=False, changes={"training": {"epochs": 1}})
+    assert "test" not in row
+    assert row["epochs"] == 1
+    assert row["changes"] == {"training": {"epochs": 1}}
+
+
+def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
+    rows = [
+        {"data_set": "sick", "encoder": "ms-trans", "seed": 0, "dev": 50.0, "test": 60.0},
+        {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 80.0, "test": 81.0},
+        {"data_set": "sst2", "encoder": "tfidf", "seed": 1, "dev": 82.0, "test": 81.0},
+    ]
+    assert results.results_table(rows).splitlines()[2:] == [
+        "| sst2 | tfidf | 2 | 81.0 ± 1.4 | 81.0 ± 0.0 |",
+        "| sick | ms-trans | 1 | 50.0 | 60.0 |",
+    ]
+
+
+@pytest.mark.parametrize("data_set", DATA_SETS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_settings_are_options_that_exist(data_set, encoder):
+    groups = results.settings(data_set, encoder)
+    encoder_options({"name": encoder, **groups["encoder"]}).check()
+    for options, group in (
+        (results.InputOptions, "inputs"),
+        (results.HeadOptions, "head"),
+        (results.TrainingOptions, "training"),
+    ):
+        options(**groups[group]).check()
+
+
+def test_a_data_set_that_does_not_exist(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        results.reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
+    assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, r8,")
+
+
+def test_no_data_folder(monkeypatch):
+    monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
+    with pytest.raises(ConfigError) as caught:
+        data_folder()
+    assert str(caught.value) == "GRAPHATTN_DATA is None; set it to the folder that holds the corpora, or give --data"
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_every_data_set_is_there(corpora, name):
+    data_set = DATA_SETS[name]
+    for part in ("train", "dev", "test"):
+        if getattr(data_set, part) is not None:
+            assert (corpora / getattr(data_set, part)).is_file()
+    first = next(iter(data_set.read(corpora / data_set.test)))
+    assert getattr(first, "tags" if data_set.task == "tag" else "label")
+    assert json.dumps(results.settings(name, "ms-trans"))
