@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
-from graphattn.experiments.commands import bench, evaluate, predict, reproduce, train
+from graphattn.experiments.commands import bench, build, evaluate, predict, reproduce, train
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
@@ -62,6 +62,7 @@ def options(
     """Options that stand before a command."""
 
 
+app.command(epilog=build.EXAMPLES)(build.build)
 app.add_typer(train.app, name="train")
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=predict.EXAMPLES)(predict.predict)

@@ -83,6 +83,22 @@ def irrelevant_options(task: str) -> set[str]:
     return {item.name for item in fields(CorpusOptions) if task not in item.metadata["tasks"]}
 
 
+def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:
+    """A corpus of any kind, one example or sentence at a time.
+
+    Raises
+    ------
+    DataError
+        when the corpus is not as it must be
+    ConfigError
+        when options do not fit each other
+    """
+    from graphattn.builders.readers import read_corpus
+
+    with naming_corpus_flags():
+        yield from read_corpus(path, format=options.format, **options.reader_options())
+
+
 def read_items(path: Path, task: str, options: CorpusOptions, *, multilabel: bool = False) -> list[Example | Sentence]:
     """A corpus in memory.
 

@@ -145,13 +145,33 @@ def lengths_of(graph: DGLGraph, node_type: str) -> torch.Tensor:
 
 
 def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
-    """Write graphs in DGL's own binary format (not a pickle); plain DGL reads them with ``dgl.load_graphs``."""
-    dgl.save_graphs(path, list(graphs))
+    """Write graphs in DGL's own binary format (not a pickle); plain DGL reads them with ``dgl.load_graphs``.
+
+    Raises
+    ------
+    GraphError
+        when the file cannot be written
+    """
+    try:
+        dgl.save_graphs(path, list(graphs))
+        if graphs:
+            dgl.load_graphs(path, [len(graphs) - 1])  # DGL does not notice when the last bytes find no room
+    except dgl.DGLError as error:
+        raise GraphError(f"{path} cannot be written. Check the folder and the space on the disk") from error
 
 
 def load_graphs(path: str) -> list[DGLGraph]:
-    """Read graphs that :func:`save_graphs` wrote."""
-    return dgl.load_graphs(path)[0]
+    """Read graphs that :func:`save_graphs` wrote.
+
+    Raises
+    ------
+    GraphError
+        when the file is missing, or is none of these
+    """
+    try:
+        return dgl.load_graphs(path)[0]
+    except dgl.DGLError as error:
+        raise GraphError(f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote") from error
 
 
 def _int32(values: Ints) -> torch.Tensor:
