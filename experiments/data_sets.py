@@ -36,16 +36,15 @@ class DataSet:
     dev: str | None = None
     metric: str = "accuracy"
 
-    def load(self, part: str, folder: Path | None = None) -> Items | None:
-        """``train``, ``dev`` or ``test`` in memory; None for a dev set that does not exist.
+    def load(self, part: str, folder: Path | None = None) -> Items:
+        """``train``, ``dev`` or ``test`` in memory.
 
         Raises
         ------
         ConfigError
             when no data folder is given
         """
-        name = getattr(self, part)
-        return None if name is None else list(self.read((folder or data_folder()) / name))  # type: ignore[return-value]
+        return list(self.read((folder or data_folder()) / getattr(self, part)))  # type: ignore[return-value]
 
 
 def data_folder() -> Path:

@@ -111,7 +111,8 @@ def run(
     """
     folder = folder or data_folder()
     corpus = DATA_SETS[data_set]
-    train, dev = corpus.load("train", folder), corpus.load("dev", folder)
+    train = corpus.load("train", folder)
+    dev = None if corpus.dev is None else corpus.load("dev", folder)
     test = corpus.load("test", folder) if on_test else None
     started = time.time()
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}

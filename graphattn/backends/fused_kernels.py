@@ -13,7 +13,7 @@ from numba.extending import overload
 
 # Widths of heads stay variables in the kernels: known small ones the compiler would unroll instead of vectorise.
 # NaN and infinity keep their meaning: a score of -inf hides an edge.
-_COMPILE: dict[str, Any] = {
+_COMPILE: Any = {
     "nogil": True,
     "cache": True,
     "error_model": "numpy",
