@@ -75,6 +75,7 @@ def tiny() -> Callable[..., Any]:
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
         "transformer": lambda: TransformerOptions(hidden=12, heads=2, layers=1, ffn=16),
         "bilstm": lambda: BiLSTMOptions(hidden=12),
+        "able": lambda: MSTransOptions(hidden=24, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0, dropout=0.0),
     }
     kinds = {
         "classifier": (TextClassifier, {}, {}, {}),
@@ -95,8 +96,25 @@ def tiny() -> Callable[..., Any]:
                 **{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **arguments.pop("training", {})}
             ),
         }
-        chosen = encoders[encoder]() if encoder in encoders else encoder
+        chosen = encoders[encoder]() if isinstance(encoder, str) else encoder
         return estimator(chosen, **options, **fixed, **arguments)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def able(tiny: Callable[..., Any]) -> Callable[..., Any]:
+    """An untrained estimator that can learn its corpus by heart."""
+
+    def make(kind: str, inputs: dict[str, Any] | None = None, **arguments: Any) -> Any:
+        return tiny(
+            kind,
+            "able",
+            inputs={"embedding_dropout": 0.0, "lowercase": False, **(inputs or {})},
+            head={"head_dropout": 0.0},
+            training={"epochs": 20, "learning_rate": 0.02, "dev_fraction": 0.0},
+            **arguments,
+        )
 
     return make
 

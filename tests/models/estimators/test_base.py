@@ -1,0 +1,359 @@
+"""What all estimators share: scikit-learn's conventions, dev sets, class weights, errors in the user's words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from graphattn.builders import Example, Sentence
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models import MSTransOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
+ESTIMATORS = (TextClassifier, PairClassifier, SequenceTagger)
+GIVE = "Give a text, a list of words, a Sentence or an Example."
+
+
+def message_of(kind, call, *arguments, **keywords):
+    with pytest.raises(kind) as caught:
+        call(*arguments, **keywords)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_parameters(estimator):
+    names = {"encoder", "inputs", "head", "training", "class_weight"}
+    own = {TextClassifier: {"multilabel"}, PairClassifier: set(), SequenceTagger: {"scheme"}}[estimator]
+    assert set(estimator().get_params(deep=False)) == names | own
+    deep = estimator(MSTransOptions()).get_params()
+    assert deep["training__epochs"] == 20
+    assert deep["encoder__scales"] == ("1", "3", "N/16", "N/8", "N/4")
+    assert deep["head__pooling"] == "cls+max"
+    assert deep["inputs__lowercase"] is True
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_set_parameters(estimator):
+    made = estimator(MSTransOptions()).set_params(training__epochs=3, encoder__hidden=50, head__crf=True)
+    assert (made.training.epochs, made.encoder.hidden, made.head.crf) == (3, 50, True)
+    with pytest.raises(ValueError, match="epoch"):
+        made.set_params(training__epoch=3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_clones_and_instances_share_nothing(estimator):
+    weights = {"a": 2.0}
+    original = estimator(MSTransOptions(), training=TrainingOptions(epochs=3), class_weight=weights)
+    copy = clone(original)
+    assert copy.get_params(deep=True).keys() == original.get_params(deep=True).keys()
+    assert copy.training == original.training
+    copy.set_params(training__epochs=9, encoder__layers=1, inputs__embedding=5)
+    copy.class_weight["b"] = 1.0
+    assert (original.training.epochs, original.encoder.layers, original.inputs.embedding) == (3, 3, 300)
+    assert original.class_weight == {"a": 2.0}
+    estimator().training.epochs = 1
+    assert estimator().training.epochs == 20
+
+
+def test_what_scikit_learn_takes_them_for():
+    assert is_classifier(TextClassifier())
+    assert is_classifier(PairClassifier())
+    assert repr(TextClassifier(training=TrainingOptions(epochs=3))) == (
+        "TextClassifier(head=HeadOptions(), inputs=InputOptions(),\n               training=TrainingOptions(epochs=3))"
+    )
+
+
+def test_encoder_by_name_by_values_by_options(corpus, tiny):
+    texts, labels = corpus("classifier", 12)
+    values = {"name": "ms-trans", "hidden": 8, "heads": 2, "layers": 1, "scales": ["1", "3"]}
+    by_values = tiny("classifier", values, training={"epochs": 1}).fit(texts, labels)
+    options = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"))
+    by_options = tiny("classifier", options, training={"epochs": 1}).fit(texts, labels)
+    assert np.array_equal(by_values.predict_proba(texts), by_options.predict_proba(texts))
+    assert TextClassifier("transformer").chosen_encoder().name == "transformer"
+
+
+def test_the_taggers_own_defaults():
+    assert SequenceTagger().chosen_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+    assert TextClassifier().chosen_encoder() == MSTransOptions()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fit_returns_itself_and_is_seen_to_be_fitted(kind, corpus, tiny):
+    estimator = tiny(kind, training={"epochs": 1})
+    assert estimator.fit(*corpus(kind, 16)) is estimator
+    check_is_fitted(estimator)
+    assert 0 <= estimator.score(*corpus(kind, 16)) <= 1
+
+
+def test_pipeline(corpus, tiny):
+    texts, labels = corpus("classifier")
+    pipeline = make_pipeline(FunctionTransformer(lambda X: [text.upper() for text in X]), tiny("classifier"))
+    pipeline.fit(texts, labels)
+    alone = tiny("classifier").fit([text.upper() for text in texts], labels)
+    assert pipeline.predict(texts).tolist() == alone.predict([text.upper() for text in texts]).tolist()
+    assert pipeline.score(texts, labels) == alone.score([text.upper() for text in texts], labels)
+
+
+def test_cross_validation(corpus, tiny):
+    texts, labels = corpus("classifier")
+    scores = cross_val_score(tiny("classifier"), np.array(texts, dtype=object), labels, cv=2, error_score="raise")
+    assert len(scores) == 2
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_cross_validation_of_taggers(corpus, tiny):
+    """A fold may hold entities of two words only, another of one: both have all tags of the type."""
+    words = [["NATO", "was"], ["the", "NATO", "Paris"]] * 4
+    tags = [["B-ORG", "O"], ["O", "B-ORG", "I-ORG"]] * 4
+    scores = cross_val_score(
+        tiny("crf", training={"epochs": 1}), words, tags, cv=[([0, 2], [1, 3])], error_score="raise"
+    )
+    assert len(scores) == 1
+
+
+def test_grid_search(corpus, tiny):
+    texts, labels = corpus("classifier", 24)
+    search = GridSearchCV(
+        Pipeline([("classify", tiny("classifier"))]),
+        {"classify__training__epochs": np.array([1, 2]), "classify__encoder__layers": [1]},
+        cv=2,
+        error_score="raise",
+    ).fit(texts, labels)
+    best = search.best_estimator_.named_steps["classify"]
+    assert len(best.history_) == search.best_params_["classify__training__epochs"]
+    assert len(best.model_.encoder.layers) == 1
+    assert search.predict(texts[:2]).shape == (2,)
+
+
+def test_parameters_set_after_fit_wait_for_the_next_fit(corpus, tiny, tmp_path):
+    from graphattn.models import load
+
+    texts, labels = corpus("classifier")
+    estimator = tiny("classifier").fit(texts, labels)
+    before = estimator.predict_proba(texts)
+    estimator.set_params(encoder__layers=1, head__pooling="mean", inputs__characters=True, training__epochs=1)
+    assert np.array_equal(estimator.predict_proba(texts), before)
+    assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), before)
+    estimator.fit(texts, labels)
+    assert len(estimator.model_.encoder.layers) == 1
+    assert len(estimator.history_) == 1
+
+
+def test_fitting_again_begins_anew(corpus, tiny):
+    texts, labels = corpus("classifier")
+    once = tiny("classifier").fit(texts, labels)
+    twice = tiny("classifier").fit(["x y"] * 4, [1, 2, 1, 2]).fit(texts, labels)
+    assert np.array_equal(once.predict_proba(texts), twice.predict_proba(texts))
+    assert twice.classes_.tolist() == ["bad", "good"]
+
+
+def test_global_generators_are_left_alone(corpus, tiny):
+    import random
+
+    torch.manual_seed(5)
+    np.random.seed(5)
+    random.seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    tiny("crf").fit(*corpus("crf")).predict_proba(corpus("crf")[0])
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert np.array_equal(np.random.get_state()[1], states[1])
+    assert random.getstate() == states[2]
+
+
+def test_forms_of_inputs_and_labels(corpus, tiny):
+    texts, labels = corpus("classifier")
+    expected = tiny("classifier").fit(texts, labels).predict_proba(texts)
+    for X, y in (
+        (np.array(texts), np.array(labels)),
+        (pd.Series(texts), pd.Series(labels)),
+        (tuple(texts), iter(labels)),
+        ((text for text in texts), labels),
+        ([Example(text, label=label) for text, label in zip(texts, labels, strict=True)], None),
+        ([Sentence(text.split(), label=label) for text, label in zip(texts, labels, strict=True)], None),
+        ([text.split() for text in texts], labels),
+    ):
+        assert np.array_equal(tiny("classifier").fit(X, y).predict_proba(texts), expected)
+
+
+def test_dev_set_chooses_the_epoch(corpus, tiny):
+    texts, labels = corpus("classifier")
+    wrong = ["bad" if label == "good" else "good" for label in labels]
+    training = {"epochs": 4}
+    estimators = [
+        tiny("classifier", training=training).fit(texts, labels, dev=dev)
+        for dev in (
+            (texts, wrong),
+            ([text.split() for text in texts], np.array(wrong)),
+            [Example(text, label=label) for text, label in zip(texts, wrong, strict=True)],
+        )
+    ]
+    first = estimators[0]
+    assert set(first.history_[0]) == {
+        "epoch", "train_loss", "dev_accuracy", "dev_macro_precision", "dev_macro_recall", "dev_macro_f1"
+    }  # fmt: skip
+    best = max(row["dev_accuracy"] for row in first.history_)
+    assert first.evaluate(texts, wrong)["accuracy"] == best
+    for other in estimators[1:]:
+        assert other.history_ == first.history_
+
+
+def test_share_held_out_is_not_trained_on(corpus, tiny):
+    texts, labels = corpus("classifier", 40)
+    estimator = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1})
+    seen = {}
+    estimator._metrics = lambda gold, decisions: seen.update(gold=gold) or {"accuracy": 1.0}
+    estimator.fit(texts, labels)
+    assert len(seen["gold"]) == 10
+    assert abs(seen["gold"].count("bad") - labels.count("bad") / 4) <= 1  # the same share of each class
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.01])
+def test_without_dev_set_the_last_epoch_counts(fraction, corpus, tiny):
+    estimator = tiny("classifier", training={"dev_fraction": fraction}).fit(*corpus("classifier"))
+    assert [set(row) for row in estimator.history_] == [{"epoch", "train_loss"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], [], "there are no training examples"),
+        (["a", "b"], ["x"], "2 inputs but 1 labels. Give one for each."),
+        (["a", "b"], None, "input 0 has no label. Give y, or inputs that carry their label."),
+        (
+            [Example("a", label="x"), Example("b")],
+            None,
+            "input 1 has no label. Give y, or inputs that carry their label.",
+        ),
+        (["a", 3], ["x", "y"], f"input 1 of TextClassifier is a int. {GIVE}"),
+        (["a", float("nan")], ["x", "y"], f"input 1 of TextClassifier is a float. {GIVE}"),
+        (["a", None], ["x", "y"], f"input 1 of TextClassifier is a NoneType. {GIVE}"),
+        ("a text", ["x"], "a str is given where many inputs are expected. Put it into a list."),
+        (5, ["x"], "a int is given where many inputs are expected. Put it into a list."),
+        (
+            pd.DataFrame({"text": ["a", "b"]}),
+            ["x", "y"],
+            "a DataFrame is given where a list is expected. "
+            "Give one column of it, or for pairs the rows of two columns with to_numpy().",
+        ),
+        (["a", "b"], ["x", "x"], "all 2 labels are 'x'; a model needs at least two different ones to learn from"),
+        (["a", "b"], [("x",), "y"], "label ('x',) is a collection. Use TextClassifier(multilabel=True)."),
+        (["a", "b"], ["x", 1], "labels of several types: [\"'x'\", '1']; use strings"),
+    ],
+)
+def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
+    assert message_of(DataError, tiny("classifier").fit, X, y) == message
+
+
+@pytest.mark.parametrize(
+    ("dev", "message"),
+    [
+        ((["a b"], ["x", "y"]), "1 inputs but 2 labels. Give one for each."),
+        ((["a b"], ["z"]), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
+        ((["a b"], [None]), "the dev set has label None, which the training set lacks. Known are: x, y."),
+        (["a b"], "input 0 has no label. Give y, or inputs that carry their label."),
+    ],
+)
+def test_dev_sets_that_do_not_fit(dev, message, tiny):
+    assert message_of(DataError, tiny("classifier").fit, ["a", "b"] * 4, ["x", "y"] * 4, dev=dev) == message
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], [], "there are no examples to evaluate on"),
+        (["a", "b"], ["good"], "2 inputs but 1 labels. Give one for each."),
+        (["a"], ["fine"], "the evaluation set has label 'fine', which the training set lacks. Known are: bad, good."),
+        ("a", ["good"], "a str is given where many inputs are expected. Put it into a list."),
+    ],
+)
+def test_evaluations_that_cannot_be(X, y, message, corpus, tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
+    assert message_of(DataError, estimator.evaluate, X, y) == message
+    assert message_of(DataError, estimator.score, X, y) == message
+
+
+def test_unknown_labels_may_count_as_wrong(corpus, tiny):
+    texts, labels = corpus("classifier", 12)
+    estimator = tiny("classifier", training={"epochs": 1}).fit(texts, labels)
+    right = [estimator.predict([texts[0]])[0], "fine"]
+    assert estimator.evaluate([texts[0]] * 2, right, unknown="wrong")["accuracy"] == 50.0
+    assert message_of(ConfigError, estimator.evaluate, texts, labels, unknown="skip") == (
+        "unknown is 'skip'; choose error or wrong"
+    )
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_nothing_before_fit(estimator, tmp_path):
+    expected = f"this {estimator.__name__} is not trained yet; call fit, or graphattn.load a saved one"
+    made = estimator()
+    for call, arguments in (
+        (made.predict, (["a"],)),
+        (made.predict_proba, (["a"],)),
+        (made.score, (["a"], ["x"])),
+        (made.evaluate, (["a"], ["x"])),
+        (made.attention, ("a",)),
+        (made.save, (tmp_path / "model",)),
+    ):
+        assert message_of(NotFittedError, call, *arguments) == expected
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training__epochs": 0}, "epochs is 0; it must be at least 1"),
+        ({"inputs__level": "char"}, "level is 'char'; choose one of: word, bpe"),
+        ({"head__pooling": "sum"}, "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls"),
+        ({"encoder__heads": 5}, "hidden 12 is no multiple of heads 5; set head_feats"),
+        ({"encoder": "gru"}, "encoder 'gru' does not exist; choose one of: ms-trans, transformer, bilstm"),
+        (
+            {"training__metric": "f1"},
+            "metric 'f1' is not measured; choose one of: accuracy, macro_precision, macro_recall, macro_f1",
+        ),
+        ({"class_weight": "equal"}, "class_weight is 'equal'; choose balanced, or give class -> weight"),
+        ({"class_weight": {"good": 0}}, "class_weight of 'good' is 0; it must be positive"),
+    ],
+)
+def test_options_are_checked_when_they_are_used(changes, message, corpus, tiny):
+    estimator = tiny("classifier").set_params(**changes)
+    assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == message
+    assert not hasattr(estimator, "model_")
+
+
+def test_balanced_class_weights(tiny):
+    estimator = tiny("classifier", class_weight="balanced", training={"dev_fraction": 0.0, "epochs": 1})
+    estimator.fit(["a", "b", "c", "d"], ["x", "y", "y", "y"])
+    assert estimator.model_.head.class_weights.tolist() == pytest.approx([4 / (2 * 1), 4 / (2 * 3)])
+
+
+def test_class_weights_by_name(tiny):
+    estimator = tiny("classifier", class_weight={2: 5}, training={"epochs": 1})
+    estimator.fit(["a", "b", "c", "d"], [1, 2, 3, 2])
+    assert estimator.model_.head.class_weights.tolist() == [1.0, 5.0, 1.0]
+    unknown = tiny("classifier", class_weight={"z": 5.0})
+    assert message_of(DataError, unknown.fit, ["a", "b"], ["x", "y"]) == (
+        "the class_weight has label 'z', which the training set lacks. Known are: x, y."
+    )
+
+
+def test_class_weights_when_a_class_is_held_out_altogether(tiny):
+    texts, labels = [f"word{number}" for number in range(40)], ["x"] * 39 + ["rare"]
+    for seed in range(12):  # in one of these the rare one falls into the dev set
+        estimator = tiny(
+            "classifier", class_weight="balanced", training={"epochs": 1, "seed": seed, "dev_fraction": 0.3}
+        )
+        assert all(weight > 0 for weight in estimator.fit(texts, labels).model_.head.class_weights.tolist())
+
+
+def test_class_weights_change_what_is_learnt(corpus, tiny):
+    texts, labels = corpus("classifier")
+    training = {"epochs": 5}
+    for favoured in ("good", "bad"):
+        estimator = tiny("classifier", class_weight={favoured: 1000.0}, training=training).fit(texts, labels)
+        assert set(estimator.predict(texts)) == {favoured}

@@ -1,0 +1,57 @@
+"""The pair classifier: two texts through one encoder."""
+
+import numpy as np
+import pytest
+
+from graphattn.builders import Example, Sentence
+from graphattn.exceptions import DataError
+
+
+def test_learns(corpus, able):
+    pairs, labels = corpus("pair", 60)
+    estimator = able("pair").fit(pairs, labels)
+    assert estimator.score(pairs, labels) > 0.9
+
+
+def test_forms_of_pairs(corpus, tiny):
+    pairs, labels = corpus("pair")
+    expected = tiny("pair").fit(pairs, labels).predict_proba(pairs)
+    np.testing.assert_allclose(expected.sum(1), 1, atol=1e-6)
+    for X, y in (
+        ([list(pair) for pair in pairs], labels),
+        (np.array(pairs), np.array(labels)),
+        ([(one.split(), Sentence(other.split())) for one, other in pairs], labels),
+        ([Example(*pair, label=label) for pair, label in zip(pairs, labels, strict=True)], None),
+    ):
+        assert np.array_equal(tiny("pair").fit(X, y).predict_proba(X), expected)
+
+
+def test_order_of_the_two_matters(corpus, tiny):
+    pairs, labels = corpus("pair")
+    estimator = tiny("pair").fit(pairs, labels)
+    turned = [(other, one) for one, other in pairs]
+    assert np.abs(estimator.predict_proba(pairs) - estimator.predict_proba(turned)).max() > 1e-4
+
+
+def test_both_texts_make_the_vocabulary(tiny):
+    estimator = tiny("pair", training={"epochs": 1}).fit([("first", "second"), ("third", "first")] * 3, ["x", "y"] * 3)
+    assert {"first", "second", "third"} <= set(estimator.vocabulary_.words)
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["ab", ("a",), ("a", "b", "c"), Example("a"), ("a", None), 3, None],
+    ids=str,
+)
+def test_what_is_no_pair(item, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("pair").fit([("a", "b"), item], ["x", "y"])
+    assert str(caught.value) == "input 1 of PairClassifier is no pair of texts. Give (first, second)."
+
+
+def test_what_is_no_text(tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("pair").fit([("a", "b"), ("a", 3)], ["x", "y"])
+    assert str(caught.value) == (
+        "input 1 of PairClassifier is a int. Give a text, a list of words, a Sentence or an Example."
+    )

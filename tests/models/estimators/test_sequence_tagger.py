@@ -1,0 +1,143 @@
+"""The sequence tagger: one tag for each word, in the scheme it was taught in."""
+
+import numpy as np
+import pytest
+
+from graphattn.builders import Sentence
+from graphattn.builders.tag_schemes import convert
+from graphattn.exceptions import ConfigError, DataError
+
+
+@pytest.mark.parametrize("kind", ["tagger", "crf"])
+def test_learns(kind, corpus, able):
+    words, tags = corpus(kind, 60)
+    estimator = able(kind).fit(words, tags)
+    assert estimator.score(words, tags) > 0.8
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "BIOES"])
+def test_tags_come_back_in_the_scheme_of_the_training_set(scheme, corpus, able):
+    words, iob2 = corpus("crf", 60)
+    tags = [convert(own, "IOB2", scheme) for own in iob2]
+    estimator = able("crf").fit(words, tags)
+    assert estimator.scheme_ == scheme
+    assert set(estimator.classes_) == {"O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("LOC", "ORG"))}
+    predicted = estimator.predict(words)
+    allowed = {tag for own in tags for tag in own} | {f"{p}-{k}" for p in "BI" for k in ("LOC", "ORG")}
+    assert {tag for own in predicted for tag in own} <= allowed
+    for own in predicted:
+        convert(own, scheme, "BIOES")  # raises when a tag stands where it cannot
+    assert estimator.evaluate(words, tags)["f1"] > 80
+
+
+def test_plain_tags(corpus, tiny):
+    words, tags = corpus("tagger")
+    estimator = tiny("tagger").fit(words, tags)
+    assert estimator.scheme_ == "none"
+    assert estimator.classes_.tolist() == ["LONG", "NAME", "SHORT"]
+    assert set(estimator.evaluate(words, tags)) == {"accuracy"}
+    assert "dev_accuracy" in estimator.history_[0]
+
+
+def test_scheme_can_be_named(corpus, tiny):
+    words = [["a", "b"], ["c"]] * 4
+    estimator = tiny("tagger", scheme="none", training={"epochs": 1}).fit(words, [["B-X", "O"], ["I-X"]] * 4)
+    assert estimator.classes_.tolist() == ["B-X", "I-X", "O"]
+    assert estimator.scheme_ == "none"
+
+
+@pytest.mark.parametrize("kind", ["tagger", "crf"])
+def test_one_row_of_probabilities_for_each_word(kind, corpus, tiny):
+    words, tags = corpus(kind)
+    estimator = tiny(kind).fit(words, tags)
+    rows = estimator.predict_proba(words)
+    assert [row.shape for row in rows] == [(len(own), len(estimator.classes_)) for own in words]
+    for row in rows:
+        assert row.dtype == np.float32
+        np.testing.assert_allclose(row.sum(1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["tagger", "crf"])
+def test_sub_words_have_one_tag_for_each_word(kind, corpus, able):
+    words, tags = corpus(kind, 60)
+    estimator = able(kind, {"level": "bpe", "vocabulary_size": 30}).fit(words, tags)
+    assert max(len(s) / s.num_words for s in estimator.vocabulary_.sentences(words) if len(s)) > 2
+    assert [len(own) for own in estimator.predict(words)] == [len(own) for own in words]
+    assert [len(own) for own in estimator.predict([["Unheardof", "wordswordswords"], [], ["日本"]])] == [2, 0, 1]
+    assert estimator.score(words, tags) > 0.8
+
+
+def test_texts_are_cut_into_words(corpus, tiny):
+    words, tags = corpus("tagger")
+    estimator = tiny("tagger").fit(words, tags)
+    assert estimator.predict(["the film was slow"]) == estimator.predict([["the", "film", "was", "slow"]])
+
+
+def test_tags_carried_by_sentences(corpus, tiny):
+    words, tags = corpus("tagger")
+    carried = [Sentence(own, tags=own_tags) for own, own_tags in zip(words, tags, strict=True)]
+    given = tiny("tagger").fit(words, tags)
+    estimator = tiny("tagger").fit(carried, dev=carried)
+    assert estimator.predict(carried[:0]) == []
+    assert estimator.score(carried) == estimator.score(words, tags)
+    assert given.classes_.tolist() == estimator.classes_.tolist()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (
+            [["a", "b"], ["c"]],
+            [["X", "Y"], ["X", "Y"]],
+            "field 'tags': sentence 1 of the training set has 1 words but 2 tags. Give one tag for each word.",
+        ),
+        ([["a"], ["b"]], [["O"], ["O"]], "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
+        ([["a"]], [["O"], ["O"]], "1 inputs but 2 labels. Give one for each."),
+        ([["a"]], None, "input 0 has no tags. Give y, or inputs that carry their tags."),
+        ([[], []], [[], []], "there are no tags; a model needs at least two different ones to learn from"),
+    ],
+)
+def test_tags_nothing_can_be_learnt_from(X, y, message, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("tagger", training={"dev_fraction": 0.0}).fit(X, y)
+    assert str(caught.value) == message
+
+
+def test_unknown_tags_at_evaluation(corpus, tiny):
+    words, tags = corpus("crf")
+    estimator = tiny("crf", training={"epochs": 1}).fit(words, tags)
+    with pytest.raises(DataError) as caught:
+        estimator.score([["a", "b"]], [["B-NEW", "O"]])
+    assert str(caught.value) == (
+        "the evaluation set has tag 'S-NEW', which the training set lacks. "
+        "Known are: B-LOC, B-ORG, E-LOC, E-ORG, I-LOC, I-ORG, O, S-LOC, S-ORG."
+    )
+    assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="wrong")["f1"] == 0.0
+
+
+def test_an_entity_longer_than_any_in_training_is_known(corpus, tiny):
+    estimator = tiny("crf", training={"epochs": 1}).fit([["NATO", "was"]] * 8, [["B-ORG", "O"]] * 8)
+    assert estimator.evaluate([["a", "b", "c"]], [["B-ORG", "I-ORG", "I-ORG"]])["accuracy"] >= 0
+
+
+@pytest.mark.parametrize("changes", [{"class_weight": "balanced"}, {"training__label_smoothing": 0.1}])
+def test_a_crf_takes_neither_weights_nor_smoothing(changes, corpus, tiny):
+    with pytest.raises(ConfigError) as caught:
+        tiny("crf").set_params(**changes).fit(*corpus("crf"))
+    assert str(caught.value) == ("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
+
+
+def test_class_weights_without_crf(corpus, tiny):
+    words, tags = corpus("tagger")
+    estimator = tiny("tagger", class_weight={"NAME": 50.0}, training={"epochs": 1}).fit(words, tags)
+    assert estimator.model_.head.class_weights.tolist() == [1.0, 50.0, 1.0]
+    balanced = tiny("tagger", class_weight="balanced", training={"epochs": 1, "dev_fraction": 0.0}).fit(words, tags)
+    flat = [tag for own in tags for tag in own]
+    expected = [len(flat) / (3 * flat.count(tag)) for tag in ("LONG", "NAME", "SHORT")]
+    assert balanced.model_.head.class_weights.tolist() == pytest.approx(expected)
+
+
+def test_a_scheme_that_does_not_exist(corpus, tiny):
+    with pytest.raises(ConfigError) as caught:
+        tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
+    assert str(caught.value) == "there is no tag scheme 'IOB3'. Use one of 'IOB1', 'IOB2', 'BIOES', 'none'."

@@ -1,0 +1,138 @@
+"""The text classifier: labels of any kind, one or several for a text."""
+
+import numpy as np
+import pytest
+
+from graphattn.builders import Example
+from graphattn.exceptions import DataError
+
+
+def test_learns(corpus, able):
+    texts, labels = corpus("classifier", 60)
+    estimator = able("classifier").fit(texts, labels)
+    assert estimator.score(texts, labels) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["neg", "pos"], ["neg", "pos"]),
+        ([0, 1], [0, 1]),
+        ([7, -3], [-3, 7]),
+        ([True, False], [False, True]),
+        (np.array([4, 2]), [2, 4]),
+        (np.array(["b", "a"]), ["a", "b"]),
+        (np.array([True, False]), [False, True]),
+        (np.array([0.5, 2.0]), [0.5, 2.0]),
+    ],
+    ids=str,
+)
+def test_labels_keep_their_type(labels, classes, tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(["a b", "c d"] * 6, list(labels) * 6)
+    assert estimator.classes_.tolist() == classes
+    predicted = estimator.predict(["a", "c", ""])
+    assert predicted.dtype == estimator.classes_.dtype == np.asarray(classes).dtype
+    assert set(predicted.tolist()) <= set(classes)
+    assert all(type(label) is type(classes[0]) for label in predicted.tolist())
+
+
+def test_probabilities(corpus, tiny):
+    texts, labels = corpus("classifier")
+    labels = [f"{label} {number % 2}" for number, label in enumerate(labels)]
+    estimator = tiny("classifier").fit(texts, labels)
+    chances = estimator.predict_proba(texts)
+    assert chances.shape == (40, 4)
+    assert chances.dtype == np.float32
+    np.testing.assert_allclose(chances.sum(1), 1, atol=1e-6)
+    assert estimator.predict(texts).tolist() == estimator.classes_[chances.argmax(1)].tolist()
+    assert estimator.predict_proba([]).shape == (0, 4)
+
+
+def test_several_labels(corpus, able):
+    texts, labels = corpus("multilabel", 60)
+    estimator = able("multilabel")
+    estimator.fit(texts, [list(several) for several in labels])
+    assert estimator.classes_.tolist() == ["dull", "great", "slow"]
+    predicted, chances = estimator.predict(texts), estimator.predict_proba(texts)
+    assert [
+        tuple(name for name, chance in zip(estimator.classes_, row, strict=True) if chance > 0.5) for row in chances
+    ] == predicted
+    assert estimator.evaluate(texts, labels)["exact_match"] == pytest.approx(
+        100 * np.mean([sorted(own) == list(gold) for own, gold in zip(map(sorted, labels), predicted, strict=True)])
+    )
+    assert estimator.score(texts, labels) > 0.8
+    assert () in predicted
+
+
+def test_several_labels_carried_by_examples(tiny):
+    examples = [Example("a b", label=("x", "y")), Example("c", label=()), Example("d", label=("y",))] * 4
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(examples)
+    assert estimator.classes_.tolist() == ["x", "y"]
+    assert 0 <= estimator.score(examples) <= 1
+
+
+def test_labels_given_twice_count_once(tiny):
+    first = tiny("multilabel", training={"epochs": 1}).fit(["a", "b"] * 4, [("x", "x"), ("y",)] * 4)
+    second = tiny("multilabel", training={"epochs": 1}).fit(["a", "b"] * 4, [("x",), ("y",)] * 4)
+    assert np.array_equal(first.predict_proba(["a b"]), second.predict_proba(["a b"]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["x", ("y",)], "label 'x' is no collection. Give a tuple of class names for each text."),
+        ([3, ("y",)], "label 3 is no collection. Give a tuple of class names for each text."),
+        ([(), ()], "there are no labels; a model needs at least two different ones to learn from"),
+    ],
+)
+def test_labels_that_are_no_collections(labels, message, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("multilabel").fit(["a", "b"], labels)
+    assert str(caught.value) == message
+
+
+def test_unknown_labels_among_several(corpus, tiny):
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(*corpus("multilabel"))
+    with pytest.raises(DataError) as caught:
+        estimator.score(["a"], [("slow", "new")])
+    assert str(caught.value) == (
+        "the evaluation set has label 'new', which the training set lacks. Known are: dull, great, slow."
+    )
+
+
+def test_sub_words(corpus, tiny):
+    texts, labels = corpus("classifier")
+    estimator = tiny("classifier", inputs={"level": "bpe", "vocabulary_size": 40}).fit(texts, labels)
+    assert estimator.vocabulary_.level == "bpe"
+    assert estimator.predict(["unheardof words", ""]).shape == (2,)
+
+
+@pytest.mark.parametrize("tune", [False, True])
+def test_word_vectors(tune, corpus, tiny, vectors_file):
+    inputs = {"vectors": str(vectors_file), "tune_vectors": tune}
+    estimator = tiny("classifier", inputs=inputs).fit(*corpus("classifier"))
+    embedding = estimator.model_.embedding
+    assert "other3" in estimator.vocabulary_  # words with a vector that the corpus lacks
+    assert embedding.trained.shape[1] == 6
+    assert (len(embedding.trained) > 3) is tune
+
+
+def test_no_vector_of_other_words_when_not_asked_for(corpus, tiny, vectors_file):
+    inputs = {"vectors": str(vectors_file), "vectors_words": "corpus"}
+    assert "other3" not in tiny("classifier", inputs=inputs).fit(*corpus("classifier")).vocabulary_
+
+
+def test_heads_on_dependencies(tiny):
+    from graphattn.builders import Sentence
+    from graphattn.models import MSTransOptions
+
+    options = MSTransOptions(hidden=8, heads=2, layers=1, scales=("3",), relations=("dependency:1", "group:1"))
+    parsed = [Sentence(["a", "b"], heads=[2, 0], label="x"), Sentence(["b", "a"], heads=[0, 1], label="y")] * 4
+    estimator = tiny("classifier", options, training={"epochs": 1}).fit(parsed)
+    assert estimator.predict(parsed).shape == (8,)
+    with pytest.raises(DataError) as caught:
+        estimator.predict(["a b"])
+    assert str(caught.value) == (
+        "field 'heads': sentence 0 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
+        "Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency()."
+    )
