@@ -91,7 +91,13 @@ class TextGraphBuilder:
         return self._arcs[0].deprel_id if any(relation.needs_heads for relation in self.relations) else None
 
     def graph(self, layout: Layout) -> DGLGraph:
-        """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences."""
+        """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences.
+
+        Raises
+        ------
+        GraphError
+            when a relation has more edges than 32 bits can count
+        """
         nodes: dict[str, Ints] = {TOKEN: layout.lengths}
         if any(WORD in (relation.source, relation.target) for relation in self.relations):
             nodes[WORD] = layout.word_counts
@@ -104,7 +110,15 @@ class TextGraphBuilder:
         return make_graph(edges, nodes, {TOKEN: features})
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
-        """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge."""
+        """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.
+
+        Raises
+        ------
+        DataError
+            as :meth:`layout`
+        GraphError
+            as :meth:`graph`
+        """
         return self.graph(self.layout(sentences))
 
     def build(self, sentence: Source) -> DGLGraph:

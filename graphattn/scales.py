@@ -18,7 +18,7 @@ _RELATIVE = re.compile(r"[Nn](?:\s*/\s*([1-9]\d{0,8}))?")
 @total_ordering
 @dataclass(frozen=True, init=False)
 class Scale:
-    """The total width of a window in tokens, fixed or relative to the sentence (MS-Trans, section 3.1).
+    """The total width of a window in tokens, fixed or relative to the sentence (MS-Trans, Eq. 6-7 and 10).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Relation ``in``: from the tokens of a word to the word's node (UMST, section 3)."""
+"""Relation ``in``: from the tokens of a word to the word's node (G of UMST, section 2.1)."""
 
 from __future__ import annotations
 

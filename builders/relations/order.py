@@ -1,4 +1,4 @@
-"""Relations ``forward`` and ``backward``: the tokens strictly before or strictly after (MTSA, Eq. 9-10)."""
+"""Relations ``forward`` and ``backward``: the tokens strictly before or strictly after (masks of MTSA, section 2.2)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ class Order(RangeRelation):
     Parameters
     ----------
     direction : ``"forward"``, ``"backward"``, or ``"both"`` for the two relations at once
+
+    Raises
+    ------
+    ConfigError
+        for another direction
     """
 
     def __init__(self, direction: str = "both"):

@@ -18,6 +18,11 @@ class Window(RangeRelation):
     scale : total width, odd, or a share of the sentence's length such as ``"N/16"``
     as_radius : read the scale as the reach to each side, as Eq. 7 literally says; the name is then ``radius:...``
 
+    Raises
+    ------
+    ConfigError
+        when the scale is even or is none; the paper forces scales to be odd in either reading
+
     Examples
     --------
     >>> Window("N/16").name, Window(3, as_radius=True).name

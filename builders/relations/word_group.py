@@ -1,4 +1,4 @@
-"""Relation ``group``: all tokens of the same word, itself included (UMST, section 3)."""
+"""Relation ``group``: all tokens of the same word, itself included (A_w of UMST, section 2.1)."""
 
 from __future__ import annotations
 
