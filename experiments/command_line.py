@@ -11,14 +11,23 @@ from typer.core import TyperGroup
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
-from graphattn.experiments.commands import bench, build, evaluate, predict, reproduce, train
+from graphattn.experiments.commands import bench, build, demo, evaluate, predict, reproduce, train
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
 
 
+_FIRST = ["demo", "train", "evaluate", "predict", "build"]
+"""What a newcomer needs, in this order; the other commands follow."""
+
+
 class Commands(TyperGroup):
     """The commands; what a user can get wrong becomes one line on standard error, without a traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of ``--help``."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
@@ -62,6 +71,7 @@ def options(
     """Options that stand before a command."""
 
 
+app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.command(epilog=build.EXAMPLES)(build.build)
 app.add_typer(train.app, name="train")
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

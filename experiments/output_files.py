@@ -33,21 +33,28 @@ def new_file(path: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """An empty folder to fill, beside ``path``; it takes the place of ``path`` when all went well.
+
+    Parameters
+    ----------
+    path : where it will be
+    replace : remove what is there, in the end
 
     Raises
     ------
     DataError
-        when it cannot be written, or ``path`` is there already and not empty
+        when it cannot be written, or ``path`` is there already, not empty and not to be replaced
     """
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+    if not replace and path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DataError("is there already", path=path, hint="Choose another --out, or remove it.")
     beside = _beside(path)
     try:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         yield beside
+        if replace:
+            shutil.rmtree(path, ignore_errors=True)
         os.replace(beside, path)
     except OSError as error:
         raise _unwritable(path, error) from error

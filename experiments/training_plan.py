@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,8 +63,17 @@ def _encoder_flags(task: str) -> dict[str, dict[str, Flag]]:
     return {encoder: {flag.name: flag for flag in flags_of(own)} for encoder, own in options.items()}
 
 
-def _have(owners: Sequence[str]) -> str:
-    return f"{' and '.join(owners)} {'has' if len(owners) == 1 else 'have'}"
+def _refuse_foreign(encoder: str, values: Values, of_encoders: Mapping[str, Mapping[str, Flag]], place: str) -> None:
+    """Refuse options that only other encoders have."""
+    for name in values:
+        owners = [other for other, own in of_encoders.items() if name in own]
+        if owners and encoder not in owners:
+            spelled = name.replace("_", "-") if place == "--" else name
+            raise ConfigError(
+                f"{place}{spelled} is no option of the encoder {encoder}; "
+                f"{' and '.join(owners)} {'has' if len(owners) == 1 else 'have'} it. "
+                "Leave it out, or choose another --encoder"
+            )
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,8 @@ class TrainingPlan:
     def of(cls, task: str, given: Values, config: Path | None = None) -> TrainingPlan:
         """Settle the options: flags before the file, the file before the defaults.
 
+        When a flag chooses another encoder than the file, what only the file's encoder has is left out.
+
         Parameters
         ----------
         task : what is trained
@@ -96,20 +107,17 @@ class TrainingPlan:
             when an option does not exist, is impossible, or is not one of the chosen encoder
         """
         flags = training_flags(task)
-        wanted = {**({} if config is None else read_config(config, flags)), **given}
-        encoder = wanted.get("encoder", TaskOptions().encoder)
         of_encoders = _encoder_flags(task)
-        owners = {flag.name: [e for e, own in of_encoders.items() if flag.name in own] for flag in flags}
-        foreign = [flag.name for flag in flags if owners[flag.name] and encoder not in owners[flag.name]]
-        for name in foreign:
-            if name in wanted:
-                place = f"{config}: {name}" if name not in given else "--" + name.replace("_", "-")
-                raise ConfigError(
-                    f"{place} is no option of the encoder {encoder}; {_have(owners[name])} it. "
-                    "Leave it out, or choose another --encoder"
-                )
-        settled = {flag.name: of_encoders[encoder].get(flag.name, flag) for flag in flags if flag.name not in foreign}
-        return cls(task, {name: wanted.get(name, flag.default) for name, flag in settled.items()})
+        of_any = {name for own in of_encoders.values() for name in own}
+        from_file = {} if config is None else read_config(config, flags)
+        encoder_of_file = from_file.get("encoder", TaskOptions().encoder)
+        _refuse_foreign(encoder_of_file, from_file, of_encoders, f"{config}: ")
+        encoder = given.get("encoder", encoder_of_file)
+        _refuse_foreign(encoder, given, of_encoders, "--")
+        wanted = {**from_file, **given}
+        own = of_encoders[encoder]
+        settled = [own.get(flag.name, flag) for flag in flags if flag.name in own or flag.name not in of_any]
+        return cls(task, {flag.name: wanted.get(flag.name, flag.default) for flag in settled})
 
     @property
     def corpus(self) -> CorpusOptions:

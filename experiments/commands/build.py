@@ -67,6 +67,7 @@ def build_graphs(
     vocabulary: Vocabulary,
     cls: bool = True,
     shard: int = 4096,
+    replace: bool = False,
 ) -> dict[str, Any]:
     """Build the graphs of a corpus and write them; the folder appears when all are there.
 
@@ -79,6 +80,7 @@ def build_graphs(
     vocabulary : cuts texts into tokens and gives these their ids
     cls : put a ``[CLS]`` token before each text
     shard : most graphs in a file
+    replace : remove what is at ``out``
 
     Returns
     -------
@@ -89,7 +91,7 @@ def build_graphs(
     from graphattn.experiments.relation_names import relations_from
 
     builder = TextGraphBuilder(relations_from([name.strip() for name in relations]), cls=cls, vocabulary=vocabulary)
-    with new_folder(out) as folder:
+    with new_folder(out, replace=replace) as folder:
         return write_graph_corpus(shown(_items(corpus, options), "building"), builder, folder, shard=shard)
 
 
