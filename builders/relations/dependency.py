@@ -1,4 +1,4 @@
-"""Relation ``dependency``: arcs of a dependency tree, in both directions, with self-loops (A_p of UMST, section 2.1)."""
+"""Relation ``dependency``: arcs of a dependency tree, both ways, with self-loops (A_p of UMST, section 2.1)."""
 
 from __future__ import annotations
 
