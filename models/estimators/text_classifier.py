@@ -37,9 +37,9 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     Examples
     --------
     >>> from graphattn.models import TrainingOptions
-    >>> classifier = TextClassifier(training=TrainingOptions(epochs=5, learning_rate=1e-3))
-    >>> texts = ["good film", "bad film", "good plot", "bad plot"] * 8
-    >>> classifier.fit(texts, ["pos", "neg"] * 16).predict(["a good one", "a bad one"]).tolist()
+    >>> classifier = TextClassifier(training=TrainingOptions(epochs=10, learning_rate=1e-3, dev_fraction=0))
+    >>> texts = ["a good film", "a bad film", "the plot is good", "the plot is bad"] * 8
+    >>> classifier.fit(texts, ["pos", "neg"] * 16).predict(["the film is good", "a bad plot"]).tolist()
     ['pos', 'neg']
     """
 
