@@ -1,4 +1,8 @@
-"""Corpora as lazy streams of examples and sentences, one file per format."""
+"""Corpora as lazy streams of examples and sentences, one file per format.
+
+A reader tells what stands in a file, and where it stands wrongly; a new format is a new file and a line in
+``FORMATS``. Cutting text into tokens, converting tags and building graphs do not belong here.
+"""
 
 from graphattn.builders.readers.conll import read_conll
 from graphattn.builders.readers.conllu import read_conllu

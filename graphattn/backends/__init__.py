@@ -1,6 +1,7 @@
 """Ways to compute attention over the edges of one relation; each file is one backend with one function, ``attend``.
 
-A backend gets :class:`~graphattn.edges.Edges` and plain tensors and knows nothing of DGL graphs, layers or text.
+A backend gets :class:`~graphattn.edges.Edges` and plain tensors. What knows of DGL graphs, layers or text does not
+belong here.
 """
 
 from __future__ import annotations

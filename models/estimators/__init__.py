@@ -1,4 +1,8 @@
-"""Estimators in scikit-learn's conventions: texts in, labels out. What they are made of lies in the folders beside."""
+"""Estimators in scikit-learn's conventions, one file for each task: texts in, labels out.
+
+Here belongs what turns inputs and labels into a corpus, and decisions into labels. Layers, heads, the training loop
+and files do not: they lie in the folder above and beside.
+"""
 
 from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.pair_classifier import PairClassifier
