@@ -133,7 +133,7 @@ class Corpus(Dataset[Batch]):
         return Batch(self.builder.graph(layout), len(sentences), forms, self._targets(sentences), whole)
 
     def fingerprint(self) -> str:
-        """A text that tells this corpus from others."""
+        """A short text that tells this corpus from others."""
         arrays: list[npt.NDArray | None] = []
         for layout in self.layouts:
             arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
@@ -143,7 +143,7 @@ class Corpus(Dataset[Batch]):
             digest.update(b"-" if array is None else array.tobytes())
         if self.builder.vocabulary is not None:
             digest.update(self.builder.vocabulary.to_json().encode("utf-8"))
-        return digest.hexdigest()
+        return f"{len(self)} examples, {digest.hexdigest()[:16]}"
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:

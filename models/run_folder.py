@@ -59,7 +59,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         checkpoint.unlink(missing_ok=True)
     if checkpoint.exists() and started_with.exists():
         earlier = json.loads(started_with.read_text(encoding="utf-8"))
-        changed = sorted(name for name in {*own, *earlier} if earlier.get(name) != own.get(name))
+        changed = [name for name in {**own, **earlier} if earlier.get(name) != own.get(name)]
         if changed:
             name = changed[0]
             raise ConfigError(

@@ -350,7 +350,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         )
     loggers = []
     if options.run_dir is not None and options.logs:
-        loggers = [CSVLogger(folder, "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]
+        loggers = [CSVLogger(folder / "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]
     return pl.Trainer(
         accelerator=options.accelerator,
         devices=options.devices,
