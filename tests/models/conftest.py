@@ -1,5 +1,8 @@
-"""Small corpora for every task, and estimators so small that they train in a blink."""
+"""Small corpora for every task, estimators so small that they train in a blink, and processes of their own."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -128,3 +131,45 @@ def vectors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [f"{word} {' '.join(f'{random.gauss(0, 2):.4f}' for _ in range(6))}" for word in words]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+_PRELUDE = """
+import json, sys
+import numpy as np
+from graphattn import models
+
+def estimator_from(values):
+    options = {"inputs": models.InputOptions, "head": models.HeadOptions, "training": models.TrainingOptions}
+    made = {name: kind.from_dict(values[name]) for name, kind in options.items()}
+    return getattr(models, values["class"])(values["encoder"], **made, **values["more"])
+
+given = json.load(open(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def fresh_process(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Run a script in a new process: ``fresh_process(script, **given)``.
+
+    The script finds the plain values ``given`` and ``estimator_from`` for those of :func:`described`.
+    """
+
+    def run(script: str, **given: Any) -> "subprocess.CompletedProcess[str]":
+        (tmp_path / "given.json").write_text(json.dumps(given), encoding="utf-8")
+        (tmp_path / "script.py").write_text(_PRELUDE + script, encoding="utf-8")
+        command = [sys.executable, "script.py", "given.json"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def described() -> Callable[[Any], dict[str, Any]]:
+    """An estimator's parameters as plain values."""
+
+    def describe(estimator: Any) -> dict[str, Any]:
+        groups = {name: getattr(estimator, name).to_dict() for name in ("encoder", "inputs", "head", "training")}
+        more = {} if not getattr(estimator, "multilabel", False) else {"multilabel": True}
+        return {"class": type(estimator).__name__, **groups, "more": more}
+
+    return describe
