@@ -1,0 +1,354 @@
+"""Model directories: complete and harmless, and never lost, whatever happens while they are written."""
+
+import errno
+import json
+import os
+import resource
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.exceptions import ModelDirectoryError
+from graphattn.models import load, saving
+from graphattn.models.saving import FORMAT, ModelFiles, read_model, write_model
+
+NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
+
+
+def files(value=1.0):
+    return ModelFiles({"task": "classify"}, ["a", "b"], '{"a": "é"}', {"weight": torch.full((3, 2), value)})
+
+
+def failure(call, *arguments):
+    with pytest.raises(ModelDirectoryError) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write_model(tmp_path / "model", files())
+
+
+def test_what_is_written_is_read(model):
+    read = read_model(model)
+    assert {path.name for path in model.iterdir()} == NAMES
+    assert read.config["task"] == "classify"
+    assert read.config["format"] == FORMAT == 1
+    assert (read.labels, read.tokenizer) == (["a", "b"], '{"a": "é"}')
+    assert torch.equal(read.weights["weight"], torch.ones(3, 2))
+    assert list(model.parent.iterdir()) == [model]  # nothing is left beside
+
+
+def test_notes_stand_beside(tmp_path):
+    noted = files()
+    noted.notes = {"metrics.json": "{}"}
+    folder = write_model(tmp_path / "model", noted)
+    assert (folder / "metrics.json").read_text() == "{}"
+    (folder / "metrics.json").unlink()
+    read_model(folder)
+
+
+def test_parents_are_made(tmp_path):
+    assert read_model(write_model(tmp_path / "some" / "where", files())).labels == ["a", "b"]
+
+
+def test_saving_again_replaces(model):
+    write_model(model, files(2.0))
+    assert read_model(model).weights["weight"][0, 0] == 2.0
+    assert {path.name for path in model.iterdir()} == NAMES
+    assert list(model.parent.iterdir()) == [model]
+
+
+def test_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write_model(Path("."), files())
+    monkeypatch.chdir(tmp_path)
+    assert read_model(Path("here")).labels == ["a", "b"]
+
+
+def test_an_empty_folder_is_used(tmp_path):
+    assert read_model(write_model(tmp_path, files())).labels == ["a", "b"]
+
+
+def test_other_folders_and_files_are_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    (tmp_path / "file").write_text("x")
+    for name in ("mine", "file"):
+        assert failure(write_model, tmp_path / name, files()) == (
+            f"{tmp_path}/{name} exists and is no model directory; choose another place to save to"
+        )
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", "file"}
+
+
+# What can happen while it is written.
+
+
+@pytest.mark.parametrize("failing", ["save_file", "fsync", "write_text", "rename", "second rename"])
+def test_a_full_disk_leaves_the_old_directory(failing, model, monkeypatch):
+    before, calls = contents(model), []
+    rename = os.rename
+
+    def full(*arguments, **keywords):
+        calls.append(arguments)
+        if failing == "second rename" and len(calls) != 2:
+            return rename(*arguments)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    owner, name = {
+        "save_file": (saving, "save_file"),
+        "fsync": (os, "fsync"),
+        "write_text": (Path, "write_text"),
+        "rename": (os, "rename"),
+        "second rename": (os, "rename"),
+    }[failing]
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, full)
+        message = failure(write_model, model, files(2.0))
+    assert message == f"{model} could not be written (No space left on device); what was there before is unchanged"
+    assert contents(model) == before
+    assert list(model.parent.iterdir()) == [model]
+    write_model(model, files(3.0))
+    assert read_model(model).weights["weight"][0, 0] == 3.0
+
+
+def test_a_file_that_grows_too_large(model):
+    """The operating system itself refuses, in the middle of the weights."""
+    before = contents(model)
+    large = files()
+    large.weights = {"weight": torch.zeros(100_000)}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        message = failure(write_model, model, large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert message.startswith(f"{model} could not be written (")
+    assert message.endswith("); what was there before is unchanged")
+    assert contents(model) == before
+    assert list(model.parent.iterdir()) == [model]
+
+
+@pytest.mark.parametrize("moment", ["beside half written", "between the renames", "before the old one is removed"])
+def test_killed_while_saving(moment, model):
+    """What a kill leaves: the old directory, or the new one, loads; and the next save works."""
+    beside, old = model.with_name(f".model.{os.getpid()}.new"), model.with_name(".model.old")
+    expected = 1.0
+    if moment == "beside half written":
+        beside.mkdir()
+        (beside / "model.safetensors").write_bytes(b"half")
+    elif moment == "between the renames":
+        shutil.copytree(model, beside)
+        model.rename(old)
+    else:
+        shutil.copytree(model, old)
+        write_model(model.with_name("other"), files(2.0)).rename(beside)
+        shutil.rmtree(model)
+        beside.rename(model)
+        expected = 2.0
+    assert read_model(model).weights["weight"][0, 0] == expected
+    write_model(model, files(3.0))
+    assert read_model(model).weights["weight"][0, 0] == 3.0
+    assert not old.exists()
+
+
+# What can be wrong when it is read.
+
+
+def test_no_directory(tmp_path, model):
+    expected = "{} is no model directory: it has no config.json. Give what `save` or `train` wrote"
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "missing", tmp_path / "empty", model / "labels.json"):
+        assert failure(read_model, path) == expected.format(path)
+        assert failure(load, path) == expected.format(path)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - {"config.json"}))
+def test_missing_file(name, model):
+    (model / name).unlink()
+    assert failure(read_model, model) == f"{model} is incomplete: {name} is missing. Copy the whole directory again"
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - {"config.json"}))
+@pytest.mark.parametrize("how", ["changed", "cut", "longer"])
+def test_damaged_file(name, how, model):
+    whole = bytearray((model / name).read_bytes())
+    if how == "changed":
+        whole[-3] ^= 1
+    (model / name).write_bytes(whole[:-1] if how == "cut" else whole + (b"x" if how == "longer" else b""))
+    assert failure(read_model, model) == (
+        f"{model}/{name} is damaged: its checksum is not the one in config.json. Copy the directory again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Expecting value: line 1 column 1 (char 0)"),
+        ('{"format": 1,', "Expecting property name enclosed in double quotes: line 1 column 14 (char 13)"),
+        ("{}", "'format'"),
+        ('{"format": 1}', "'sha256'"),
+        ("[]", "list indices must be integers or slices, not str"),
+    ],
+)
+def test_damaged_config(text, reason, model):
+    (model / "config.json").write_text(text)
+    assert failure(read_model, model) == f"{model}/config.json is damaged ({reason}). Save the model again"
+
+
+def test_binary_config(model):
+    (model / "config.json").write_bytes(b"\xff\xfe\x00")
+    assert failure(read_model, model).startswith(f"{model}/config.json is damaged (")
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_another_version(version, model):
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "format": version}))
+    assert failure(read_model, model) == (
+        f"{model} has format {version}, this GraphAttn reads format 1. "
+        "Install the GraphAttn that wrote it, or train again"
+    )
+
+
+# Whole models.
+
+VARIANTS = {
+    "classifier": ("classifier", {}),
+    "transformer": ("classifier", {"encoder": "transformer"}),
+    "bilstm": ("classifier", {"encoder": "bilstm"}),
+    "numbers as labels": ("classifier", {}),
+    "frozen vectors": ("classifier", {"inputs": {"vectors": "FILE"}}),
+    "tuned vectors": ("classifier", {"inputs": {"vectors": "FILE", "tune_vectors": True}}),
+    "characters": ("classifier", {"inputs": {"characters": True, "lowercase": False}}),
+    "sub-words": ("classifier", {"inputs": {"level": "bpe", "vocabulary_size": 40}}),
+    "concatenation": ("classifier", {"head": {"pooling": "concat", "head_hidden": 7}}),
+    "several labels": ("multilabel", {}),
+    "pairs": ("pair", {}),
+    "pairs with vectors": ("pair", {"inputs": {"vectors": "FILE", "normalize_vectors": False}}),
+    "plain tags": ("tagger", {}),
+    "crf": ("crf", {}),
+    "crf with vectors": ("crf", {"inputs": {"vectors": "FILE", "tune_vectors": True}}),
+    "crf on sub-words": ("crf", {"inputs": {"level": "bpe", "vocabulary_size": 40}}),
+}
+
+
+@pytest.fixture(scope="module")
+def saved(corpus, tiny, vectors_file, tmp_path_factory):
+    """Every kind of model, saved, and the word vectors gone: name -> folder, inputs, predictions, probabilities."""
+    folder = tmp_path_factory.mktemp("saved")
+    vectors = Path(shutil.copy(vectors_file, folder / "vectors.txt"))
+    models = {}
+    for name, (kind, arguments) in VARIANTS.items():
+        inputs = arguments.get("inputs", {})
+        if "vectors" in inputs:
+            inputs = {**inputs, "vectors": str(vectors)}
+        X, y = corpus(kind)
+        if name == "numbers as labels":
+            y = [7 if label == "good" else -1 for label in y]
+        estimator = tiny(kind, **{**arguments, "inputs": inputs}, training={"epochs": 1}).fit(X, y)
+        X = [*X[:8], ("", "x") if kind == "pair" else "never seen other3"]
+        path = estimator.save(folder / name.replace(" ", "-"))
+        models[name] = (path, X, estimator.predict(X), estimator.predict_proba(X))
+    vectors.unlink()
+    return models
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_predictions_after_loading(name, saved):
+    path, X, predicted, chances = saved[name]
+    loaded = load(path)
+    assert list(loaded.predict(X)) == list(predicted)
+    for one, other in zip(loaded.predict_proba(X), chances, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.slow
+def test_predictions_in_a_new_process(saved, fresh_process, tmp_path):
+    script = """
+import graphattn
+
+for name, (path, X) in given["models"].items():
+    estimator = graphattn.load(path)
+    rows = np.concatenate([np.atleast_2d(row) for row in estimator.predict_proba(X)])
+    labels = estimator.predict(X)
+    np.savez(name + ".npz", rows=rows)
+    print(json.dumps([name, labels.tolist() if hasattr(labels, "tolist") else labels]))
+"""
+    done = fresh_process(script, models={name: (str(path), X) for name, (path, X, *_) in saved.items()})
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = dict(json.loads(line) for line in done.stdout.splitlines())
+    for name, (_, _, predicted, chances) in saved.items():
+        expected = predicted.tolist() if isinstance(predicted, np.ndarray) else [list(own) for own in predicted]
+        assert printed[name] == expected, name
+        rows = np.load(tmp_path / f"{name}.npz")["rows"]
+        assert np.array_equal(rows, np.concatenate([np.atleast_2d(row) for row in chances])), name
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_nothing_in_it_executes(name, saved):
+    """Only JSON and safetensors: no archive, no pickle."""
+    path = saved[name][0]
+    assert {file.name for file in path.iterdir()} == NAMES
+    for file in path.iterdir():
+        assert not zipfile.is_zipfile(file)
+        if file.suffix == ".json":
+            json.loads(file.read_text(encoding="utf-8"))
+        else:
+            start = file.read_bytes()
+            length = int.from_bytes(start[:8], "little")
+            header = json.loads(start[8 : 8 + length])
+            ends = [entry["data_offsets"][1] for entry in header.values() if "data_offsets" in entry]
+            assert 8 + length + max(ends) == len(start)  # the header accounts for every byte
+
+
+@pytest.mark.parametrize("name", ["classifier", "tuned vectors", "crf with vectors", "several labels", "pairs"])
+def test_a_loaded_model_is_saved_as_it_was(name, saved, tmp_path):
+    path = saved[name][0]
+    again = load(path).save(tmp_path / "again")
+    for file in NAMES - {"model.safetensors"}:
+        first, second = (json.loads((folder / file).read_text()) for folder in (path, again))
+        if file == "config.json":
+            first["sha256"].pop("model.safetensors")
+            second["sha256"].pop("model.safetensors")
+        assert first == second
+    first, second = read_model(path).weights, read_model(again).weights
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_a_loaded_model_can_be_trained_again(saved, corpus):
+    loaded = load(saved["classifier"][0])
+    texts, labels = corpus("classifier")
+    assert loaded.training.epochs == 1
+    loaded.set_params(training__epochs=2).fit(texts, labels)
+    assert len(loaded.history_) == 2
+
+
+def test_loading_leaves_the_global_generator_alone(saved):
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    load(saved["crf"][0])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_settings_are_readable(saved):
+    config = json.loads((saved["crf"][0] / "config.json").read_text())
+    assert config["task"] == "tag"
+    assert config["encoder"]["name"] == "ms-trans"
+    assert config["encoder"]["scales"] == ["1", "3", "N/4"]
+    assert config["head"]["crf"] is True
+    assert config["training"]["epochs"] == 1
+    assert config["scheme"] == "IOB2"
+    assert json.loads((saved["numbers as labels"][0] / "labels.json").read_text()) == [-1, 7]
