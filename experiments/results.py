@@ -39,7 +39,7 @@ ESTIMATORS: dict[str, type[TextEstimator]] = {
 }
 VECTORS = "embeddings_trained/w2v_sg_300d.txt.xz"
 CLASSIFICATION_EPOCHS = {"sst2": 6, "sst5": 6, "r8": 10, "apparel": 8, "books": 8, "dvd": 8, "kitchen": 8}
-EPOCHS = {**CLASSIFICATION_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 12}
+EPOCHS = {**CLASSIFICATION_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 18}
 
 
 def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
@@ -66,9 +66,10 @@ def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
         own = {"scales": ("1", "3", "5", "7", "9"), "alpha": 1.0}
     inputs = {"tune_vectors": True, "word_dropout": 0.1}
     if task == "tag":
+        names = {"embedding_dropout": 0.4, "character_embedding": 50, "character_filters": 128}
         return {
             "encoder": own,
-            "inputs": {**inputs, "characters": True},
+            "inputs": {**inputs, "characters": True, **(names if data_set == "conll2003" else {})},
             "head": {"crf": data_set == "conll2003"},
             "training": training,
         }
