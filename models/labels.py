@@ -35,9 +35,11 @@ class LabelSet:
         Raises
         ------
         DataError
-            when there are fewer than two
+            when there are fewer than two, or one is missing
         """
-        plain = {label.item() if isinstance(label, np.generic) else label for label in labels}
+        plain = {_plain(label) for label in labels}
+        if any(label != label for label in plain):
+            raise DataError(f"a {what} is nan", hint=f"Drop examples without a {what}.")
         if len(plain) < 2:
             found = f"all {len(labels)} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{found}; a model needs at least two different ones to learn from")

@@ -117,7 +117,7 @@ class InputOptions(Options):
 
     level: str = option("word", "what attends: words or sub-words", choices=("word", "bpe"))
     split: str = option("words", "how raw text is cut: by rule or at white space", choices=("words", "whitespace"))
-    lowercase: bool = option(True, "ignore case in the vocabulary (character features still see it)")
+    lowercase: bool = option(True, "ignore case in the vocabulary (character features of whole words still see it)")
     min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector")
     vocabulary_size: int | None = option(None, "largest number of vocabulary entries")
     vectors: str | None = option(None, "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2)")

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils.class_weight import compute_class_weight
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.word_boundaries import Source
@@ -21,6 +20,7 @@ from graphattn.models.attention_weights import Attention, attention_of
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
+from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, held_out_split, listed
 from graphattn.models.heads import Head
 from graphattn.models.labels import LabelSet
@@ -137,13 +137,17 @@ class TextEstimator(BaseEstimator):
             self.classes_ = np.asarray(self.labels_.classes)
             held_out = self._dev_set(columns, labels, dev)
             self._fit_inputs([source for column in columns for source in column])
-            self.model_ = self._make_model(self._class_weights(labels))
+            self.model_ = self._make_model(class_weights(self.class_weight, self.labels_, self._flat_labels(labels)))
         self._train(columns, labels, held_out)
         return self
 
     def _fix_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
         encoder = self.chosen_encoder()
+        kinds = {"inputs": InputOptions, "head": HeadOptions, "training": TrainingOptions}
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
         for options in (encoder, self.inputs, self.head, self.training):
             options.check()
         self.encoder_, self.inputs_ = encoder.copied(), self.inputs.copied()
@@ -173,7 +177,7 @@ class TextEstimator(BaseEstimator):
             sentences = self.vocabulary_.sentences(texts)
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
-    def _make_model(self, class_weights: torch.Tensor | None = None) -> TextModel:
+    def _make_model(self, weights: torch.Tensor | None = None) -> TextModel:
         encoder = make_encoder(self.encoder_)
         self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_)
         embedding = TokenEmbedding(
@@ -185,24 +189,7 @@ class TextEstimator(BaseEstimator):
             num_characters=None if self.characters_ is None else len(self.characters_),
         )
         del self._vectors, self._num_trained
-        return TextModel(embedding, encoder, self._make_head(encoder.width, class_weights))
-
-    def _class_weights(self, labels: list[Any]) -> torch.Tensor | None:
-        if self.class_weight is None:
-            return None
-        weights = np.ones(len(self.labels_))
-        if isinstance(self.class_weight, Mapping):
-            for label, weight in self.class_weight.items():
-                if not weight > 0:
-                    raise ConfigError(f"class_weight of {label!r} is {weight}; it must be positive")
-                weights[self.labels_.ids([label], where="class_weight")] = weight
-        elif self.class_weight == "balanced":
-            ids = self.labels_.ids(self._flat_labels(labels))
-            present = np.unique(ids)  # a class may be in the held-out share only
-            weights[present] = compute_class_weight("balanced", classes=present, y=ids)
-        else:
-            raise ConfigError(f"class_weight is {self.class_weight!r}; choose balanced, or give class -> weight")
-        return torch.tensor(weights, dtype=torch.float32)
+        return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
 
     def _flat_labels(self, labels: list[Any]) -> list[Any]:
         return labels
@@ -212,6 +199,11 @@ class TextEstimator(BaseEstimator):
         if dev is not None:
             X, y = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
             X = listed(X)
+            if not X:
+                raise DataError(
+                    "there are no examples in the dev set",
+                    hint="Leave it out, and a share of the training set is held out.",
+                )
             return self._columns(X), self._labels(X, y)
         count = round(self.training_.dev_fraction * len(labels))
         if count < 1 or len(labels) - count < 2:

@@ -76,7 +76,7 @@ class SequenceTagger(TextEstimator):
         return single_column(X, type(self).__name__)
 
     def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
-        return [[str(tag) for tag in tags] for tags in carried_labels(X, y, "tags")]
+        return [_tags(index, tags) for index, tags in enumerate(carried_labels(X, y, "tags"))]
 
     def _flat_labels(self, labels: list[Any]) -> list[Any]:
         return list(chain.from_iterable(self._inner(tags) for tags in labels))
@@ -140,6 +140,14 @@ class SequenceTagger(TextEstimator):
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
         return tagger
+
+
+def _tags(index: int, tags: Any) -> list[str]:
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise DataError(
+            f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
+        )
+    return [str(tag) for tag in tags]
 
 
 def _with_kin(tags: Sequence[str], scheme: str) -> list[str]:

@@ -1,0 +1,58 @@
+"""Weights of classes in the loss, for labels of which some are rare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.class_weight import compute_class_weight
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.labels import LabelSet
+
+
+def class_weights(
+    given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Sequence[Any]
+) -> torch.Tensor | None:
+    """The weight of each class.
+
+    Parameters
+    ----------
+    given : None for no weights, ``"balanced"`` for the inverse of each class' share, or class -> weight, 1 for others
+    labels : the classes
+    occurring : every label of the training set
+
+    Returns
+    -------
+    (classes,), float32
+
+    Raises
+    ------
+    ConfigError
+        when ``given`` is something else, or a weight is not positive
+    DataError
+        when a class that is given a weight does not exist
+
+    Examples
+    --------
+    >>> class_weights("balanced", LabelSet(["a", "b"]), ["a", "b", "b", "b"])
+    tensor([2.0000, 0.6667])
+    """
+    if given is None:
+        return None
+    weights = np.ones(len(labels))
+    if isinstance(given, Mapping):
+        for label, weight in given.items():
+            if not isinstance(weight, Real) or not weight > 0:
+                raise ConfigError(f"class_weight of {label!r} is {weight!r}; it must be a positive number")
+            weights[labels.ids([label], where="class_weight")] = weight
+    elif given == "balanced":
+        ids = labels.ids(occurring)
+        present = np.unique(ids)  # a class may be in the held-out share only
+        weights[present] = compute_class_weight("balanced", classes=present, y=ids)
+    else:
+        raise ConfigError(f"class_weight is {given!r}; choose balanced, or give class -> weight")
+    return torch.tensor(weights, dtype=torch.float32)
