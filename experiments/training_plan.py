@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,8 @@ from graphattn.models.encoders import ENCODERS
 from graphattn.models.options import Options, option
 
 ESTIMATORS: dict[str, type[TextEstimator]] = {CLASSIFY: TextClassifier, PAIR: PairClassifier, TAG: SequenceTagger}
+RUN_DIR = "OUT.run"
+"""The folder of a run unless another is given: beside the model directory."""
 OptionsT = TypeVar("OptionsT")
 
 
@@ -53,8 +55,9 @@ def training_flags(task: str) -> list[Flag]:
     groups = {"Task": TaskOptions(), "Words": InputOptions(), "Head": HeadOptions(), "Training": TrainingOptions()}
     corpus = flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(task))
     flags = {name: flags_of(group, name, without=_IRRELEVANT[task]) for name, group in groups.items()}
+    training = [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags["Training"]]
     encoder = merged_flags({name: list(own.values()) for name, own in _encoder_flags(task).items()}, "Encoder")
-    return [*flags["Task"], *corpus, *flags["Words"], *encoder, *flags["Head"], *flags["Training"]]
+    return [*flags["Task"], *corpus, *flags["Words"], *encoder, *flags["Head"], *training]
 
 
 def _encoder_flags(task: str) -> dict[str, dict[str, Flag]]:

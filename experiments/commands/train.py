@@ -131,6 +131,7 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
     -------
     What ``metrics.json`` holds.
     """
+    from graphattn.experiments.training_plan import RUN_DIR
     from graphattn.models.run_folder import BEST, CHECKPOINT
 
     plan.check()
@@ -139,13 +140,15 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
         part: [item for path in paths for item in read_items(path, plan.task, plan.corpus, multilabel=plan.multilabel)]
         for part, paths in files.items()
     }
-    run_dir = Path(plan.values["run_dir"] or out.with_name(f"{out.name}.run"))
-    estimator = plan.estimator(run_dir=str(run_dir)).fit(items["training"], dev=items.get("dev"))
+    run_dir = plan.values["run_dir"]
+    if run_dir == RUN_DIR:
+        run_dir = f"{out if out.name else out.absolute()}.run"  # "." has no name
+    estimator = plan.estimator(run_dir=run_dir).fit(items["training"], dev=items.get("dev"))
     figures = _figures(estimator, items)
     notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: _config(plan)}
     estimator.save(out, notes=notes)
-    for name in (CHECKPOINT, BEST):
-        (run_dir / name).unlink(missing_ok=True)
+    for name in (CHECKPOINT, BEST) if run_dir else ():
+        Path(run_dir, name).unlink(missing_ok=True)
     return figures
 
 
@@ -181,6 +184,7 @@ def _best_epoch(estimator: TextEstimator) -> dict[str, float]:
 
 def _config(plan: TrainingPlan) -> str:
     from graphattn.experiments.config_files import config_text
+    from graphattn.experiments.training_plan import RUN_DIR
 
-    values = {name: value for name, value in plan.values.items() if name != "run_dir" or value is not None}
+    values = {name: value for name, value in plan.values.items() if name != "run_dir" or value != RUN_DIR}
     return config_text(values, f"GraphAttn {__version__}: graphattn train {plan.task} TRAIN --config {CONFIG_FILE}")

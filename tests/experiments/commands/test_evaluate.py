@@ -1,0 +1,77 @@
+"""``graphattn evaluate``: metrics as JSON, and labels that the model has never seen."""
+
+import json
+
+import pytest
+
+from graphattn import load
+
+
+def test_metrics_are_json_on_standard_output(graphattn, classifier, corpora_folder):
+    answer = graphattn("evaluate", classifier, corpora_folder / "reviews.tsv")
+    assert (answer.code, answer.err) == (0, "")
+    rows = [line.split("\t") for line in (corpora_folder / "reviews.tsv").read_text().splitlines()[1:]]
+    labels, texts = zip(*rows, strict=True)
+    assert json.loads(answer.out) == load(classifier).evaluate(texts, labels)
+
+
+def test_metrics_go_to_a_file_too(graphattn, tagger, corpora_folder, tmp_path):
+    answer = graphattn("evaluate", tagger, corpora_folder / "tags.conll", "--out", tmp_path / "metrics.json")
+    assert (tmp_path / "metrics.json").read_text() == answer.out
+    assert sorted(json.loads(answer.out)) == ["accuracy", "f1", "precision", "recall"]
+
+
+def test_pairs_are_read_as_pairs(graphattn, pair_classifier, corpora_folder):
+    assert graphattn("evaluate", pair_classifier, corpora_folder / "pairs.tsv").code == 0
+
+
+@pytest.fixture
+def strange_tags(tmp_path):
+    """Half of the tags are new to the tagger."""
+    path = tmp_path / "strange.conll"
+    path.write_text("Ada B-CAT\nsaw O\n\n")
+    return path
+
+
+def test_unknown_tags_are_an_error(graphattn, tagger, strange_tags):
+    answer = graphattn("evaluate", tagger, strange_tags)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("error: the evaluation set has tag 'S-CAT', which the training set lacks. Known are: ")
+
+
+def test_unknown_tags_can_count_as_wrong(graphattn, tagger, strange_tags):
+    answer = graphattn("evaluate", tagger, strange_tags, "--unknown", "wrong")
+    assert answer.code == 0
+    assert json.loads(answer.out)["accuracy"] <= 50
+
+
+def test_unknown_labels_can_count_as_wrong(graphattn, classifier, tmp_path):
+    corpus = tmp_path / "strange.tsv"
+    corpus.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
+    assert "has label 'odd', which the training set lacks" in graphattn("evaluate", classifier, corpus).err
+    answer = graphattn("evaluate", classifier, corpus, "--unknown", "wrong")
+    assert json.loads(answer.out)["accuracy"] == 0
+
+
+def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny):
+    corpus = tmp_path / "several.csv"
+    corpus.write_text("text,label\n" + "a calm day,calm|day\nno day,day\n" * 8)
+    model = tmp_path / "model"
+    graphattn("train", "classify", corpus, "--label-separator", "|", "--out", model, *tiny)
+    corpus.write_text("text,label\na calm day,new\n")
+    command = ["evaluate", model, corpus, "--label-separator", "|"]
+    assert "has label 'new', which the training set lacks" in graphattn(*command).err
+    assert json.loads(graphattn(*command, "--unknown", "wrong").out)["exact_match"] == 0
+
+
+def test_other_choices_are_usage_errors(graphattn, classifier, corpora_folder):
+    assert graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", "--unknown", "right").code == 2
+
+
+def test_a_place_that_cannot_be_written_is_an_error(graphattn, classifier, corpora_folder, tmp_path):
+    answer = graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", "--out", tmp_path / "no" / "m.json")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        f"error: {tmp_path / 'no' / 'm.json'}: cannot be written (No such file or directory). "
+        "Check the folder and the space on the disk.\n"
+    )

@@ -1,0 +1,256 @@
+"""``graphattn train``: what it writes, what it repeats, what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+from graphattn import load
+from graphattn.models import TextEstimator
+
+
+def weights(model):
+    return {name: array.tobytes() for name, array in load_file(model / "model.safetensors").items()}
+
+
+def test_a_model_directory_predicts_and_tells_its_metrics(classifier):
+    written = sorted(path.name for path in classifier.iterdir())
+    assert written == [
+        "config.json",
+        "labels.json",
+        "metrics.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "train.yaml",
+    ]
+    figures = json.loads((classifier / "metrics.json").read_text())
+    assert figures["task"] == "classify"
+    assert figures["encoder"] == "ms-trans"
+    assert figures["examples"] == {"training": 40}
+    assert figures["epochs"] == 2
+    assert figures["best_epoch"] in (1, 2)
+    assert sorted(figures["dev"]) == ["accuracy", "macro_f1", "macro_precision", "macro_recall"]
+    assert load(classifier).predict(["a good film"]).shape == (1,)
+
+
+def test_checkpoints_go_and_histories_stay(classifier):
+    run = classifier.with_name("classifier.run")
+    assert (run / "history.json").exists()
+    assert not list(run.glob("*.ckpt"))
+    assert not list(run.glob("*.safetensors"))
+
+
+def test_logs_are_kept_beside_the_model(graphattn, corpora_folder, tmp_path, tiny):
+    flags = [flag for flag in tiny if flag != "--no-logs"]
+    graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
+    assert (tmp_path / "model.run" / "logs" / "csv").is_dir()
+    assert (tmp_path / "model.run" / "logs" / "tensorboard").is_dir()
+
+
+def test_metrics_are_printed_one_on_a_line(graphattn, corpora_folder, tmp_path, tiny):
+    reviews = corpora_folder / "reviews.tsv"
+    out = tmp_path / "model"
+    answer = graphattn("train", "classify", reviews, "--dev", reviews, "--test", reviews, "--out", out, *tiny)
+    names = [line.rpartition(": ")[0] for line in answer.out.splitlines()]
+    metrics = ["accuracy", "macro precision", "macro recall", "macro f1"]
+    assert names == [f"{part} {metric}" for part in ("dev", "test") for metric in metrics] + ["model"]
+    figures = json.loads((out / "metrics.json").read_text())
+    assert figures["test"] == load(out).evaluate(
+        [text for _, text in rows(reviews)], [label for label, _ in rows(reviews)]
+    )
+    assert figures["dev"] == figures["test"], "the weights that were kept are those of the best epoch"
+
+
+def rows(path):
+    return [line.split("\t") for line in path.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("task", ["tag", "pair"])
+def test_every_task_has_its_metrics(request, task):
+    model = request.getfixturevalue({"tag": "tagger", "pair": "pair_classifier"}[task])
+    figures = json.loads((model / "metrics.json").read_text())
+    assert figures["task"] == task
+    assert ("f1" if task == "tag" else "macro_f1") in figures["dev"]
+
+
+def test_the_config_in_effect_repeats_the_run(graphattn, classifier, corpora_folder, tmp_path):
+    again = tmp_path / "again"
+    config = classifier / "train.yaml"
+    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--config", config, "--out", again)
+    assert answer.code == 0
+    assert weights(again) == weights(classifier)
+    assert (again / "metrics.json").read_text() == (classifier / "metrics.json").read_text()
+    assert (again / "train.yaml").read_text() == config.read_text()
+
+
+def test_the_config_holds_every_option_in_effect(classifier):
+    settings = yaml.safe_load((classifier / "train.yaml").read_text())
+    assert settings["scales"] == ["1", "3"]
+    assert settings["learning_rate"] == 5e-4
+    assert settings["logs"] is False
+    assert "ffn" not in settings, "an option of another encoder"
+    assert not {"run_dir", "crf", "scheme"} & settings.keys()
+
+
+def test_flags_win_over_the_file(graphattn, corpora_folder, tmp_path, tiny):
+    config = tmp_path / "settings.yaml"
+    config.write_text("learning-rate: 1e-3\nepochs: 1\nscales: 1,5\nencoder: ms-trans\n")
+    flags = [*tiny[: tiny.index("--scales")], "--embedding", "16", "--epochs", "2", "--no-logs"]
+    out = tmp_path / "model"
+    graphattn("train", "classify", corpora_folder / "reviews.tsv", "--config", config, "--out", out, *flags)
+    settings = yaml.safe_load((out / "train.yaml").read_text())
+    assert (settings["learning_rate"], settings["epochs"], settings["scales"]) == (1e-3, 2, ["1", "5"])
+
+
+def test_another_encoder_leaves_out_what_was_the_first_ones(graphattn, classifier, corpora_folder, tmp_path):
+    out = tmp_path / "model"
+    config = classifier / "train.yaml"
+    answer = graphattn(
+        *("train", "classify", corpora_folder / "reviews.tsv", "--config", config, "--encoder", "bilstm", "--out", out)
+    )
+    assert answer.code == 0
+    settings = yaml.safe_load((out / "train.yaml").read_text())
+    assert settings["encoder"] == "bilstm"
+    assert settings["hidden"] == 16
+    assert not {"scales", "heads"} & settings.keys()
+
+
+def test_taggers_have_their_own_defaults(graphattn, corpora_folder, tmp_path):
+    out = tmp_path / "model"
+    small = "--hidden 10 --layers 1 --embedding 8 --epochs 1 --no-logs".split()
+    graphattn("train", "tag", corpora_folder / "trees.conllu", "--tags", "xpos", "--out", out, *small)
+    settings = yaml.safe_load((out / "train.yaml").read_text())
+    assert (settings["scales"], settings["alpha"]) == (["1", "3", "5", "7", "9"], 1.0)
+    assert json.loads((out / "labels.json").read_text()) == ["NNS", "VBP"]
+
+
+def test_several_corpora_are_one(graphattn, corpora_folder, tmp_path, tiny):
+    out = tmp_path / "model"
+    graphattn("train", "tag", corpora_folder / "tags.conll", corpora_folder / "tags.conll", "--out", out, *tiny)
+    assert json.loads((out / "metrics.json").read_text())["examples"] == {"training": 40}
+
+
+def test_several_labels(graphattn, tmp_path, tiny):
+    corpus = tmp_path / "several.csv"
+    corpus.write_text("text,label\n" + "a calm day,calm|day\nno day,day\nnothing,\n" * 8)
+    out = tmp_path / "model"
+    assert graphattn("train", "classify", corpus, "--label-separator", "|", "--out", out, *tiny).code == 0
+    assert sorted(json.loads((out / "metrics.json").read_text())["dev"]) == ["exact_match", "macro_f1", "micro_f1"]
+    assert all(isinstance(labels, tuple) for labels in load(out).predict(["a calm day", ""]))
+
+
+@pytest.mark.parametrize("name", ["several.jsonl", "several.txt"])
+def test_several_labels_without_a_separator(graphattn, tmp_path, tiny, name):
+    corpus = tmp_path / name
+    lines = ['{"text": "a day", "label": ["x", "y"]}\n', '{"text": "b", "label": ["x"]}\n']
+    fasttext = ["__label__x __label__y a day\n", "__label__x b\n"]
+    corpus.write_text("".join(lines if name.endswith("jsonl") else fasttext) * 10)
+    answer = graphattn("train", "classify", corpus, "--out", tmp_path / "model", *tiny)
+    assert answer.code == 1
+    assert "--multilabel" in answer.err
+    assert graphattn("train", "classify", corpus, "--multilabel", "--out", tmp_path / "model", *tiny).code == 0
+
+
+def test_a_model_is_not_overwritten_unasked(graphattn, corpora_folder, tmp_path, tiny):
+    command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
+    graphattn(*command)
+    before = weights(tmp_path / "model")
+    answer = graphattn(*command)
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {tmp_path / 'model'} holds a model already; give --overwrite to replace it, or another --out\n",
+    )
+    assert graphattn(*command, "--overwrite", "--seed", "1").code == 0
+    assert weights(tmp_path / "model") != before
+
+
+def test_a_folder_of_others_is_never_overwritten(graphattn, corpora_folder, tmp_path, tiny):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    answer = graphattn("train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "notes", "--overwrite", *tiny)
+    assert answer.err == f"error: {tmp_path / 'notes'} exists and is no model directory; choose another --out\n"
+
+
+def test_another_run_is_not_taken_up(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+    """A run whose model could not be saved leaves a checkpoint, which only its own command may use."""
+    command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
+    with monkeypatch.context() as patch:
+        patch.setattr(TextEstimator, "save", interrupted)
+        assert graphattn(*command).code == 130
+    answer = graphattn(*command, "--hidden", "20")
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {tmp_path / 'model.run'} holds a run with another encoder.hidden (16, now 20). Give another "
+        "--run-dir, the same options and data to resume, or --no-resume to start anew\n",
+    )
+    assert graphattn(*command, "--hidden", "20", "--no-resume").code == 0
+
+
+def interrupted(*_arguments, **_keywords):
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+    command = ["train", "tag", corpora_folder / "tags.conll", *tiny, "--out"]
+    with monkeypatch.context() as patch:
+        patch.setattr(TextEstimator, "save", interrupted)
+        answer = graphattn(*command, tmp_path / "model")
+    assert (answer.code, answer.err) == (130, "stopped; run the same command again to go on\n")
+    assert graphattn(*command, tmp_path / "model").code == 0
+    graphattn(*command, tmp_path / "undisturbed")
+    assert weights(tmp_path / "model") == weights(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--heads", "3"], "hidden 16 is no multiple of heads 3; set --head-feats"),
+        (
+            ["--ffn", "8"],
+            "--ffn is no option of the encoder ms-trans; transformer has it. Leave it out, or choose another --encoder",
+        ),
+        (
+            ["--encoder", "bilstm"],
+            "--heads is no option of the encoder bilstm; ms-trans and transformer have it. "
+            "Leave it out, or choose another --encoder",
+        ),
+        (["--config", "none.yaml"], "none.yaml: there is no such file; give --config a YAML file"),
+        (["--learning-rate", "-1"], "--learning-rate is -1.0; it must be positive, 5e-4 is usual"),
+        (["--level", "bpe", "--vectors", "x.txt"], "word vectors fit whole words; drop --vectors or use --level word"),
+    ],
+)
+def test_impossible_options_are_refused_before_anything_is_read(graphattn, tmp_path, tiny, flags, message):
+    answer = graphattn("train", "classify", tmp_path / "no-such-file.tsv", "--out", tmp_path / "model", *tiny, *flags)
+    assert (answer.code, answer.err) == (1, f"error: {message}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--epochs", "many"], "'many'; it must be a whole number"),
+        (["--schedule", "steep"], "'steep'; choose one of: linear, cosine, constant"),
+        (["--warp", "9"], "No such option: --warp"),
+    ],
+)
+def test_flags_that_cannot_be_read_are_usage_errors(graphattn, tmp_path, flags, message):
+    answer = graphattn("train", "classify", "train.tsv", "--out", tmp_path / "model", *flags)
+    assert answer.code == 2
+    assert message in " ".join(answer.err.replace("│", "").split())
+
+
+def test_a_run_can_go_without_a_folder(graphattn, corpora_folder, tmp_path, tiny):
+    command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
+    assert graphattn(*command, "--run-dir", "none").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_run_may_have_its_folder_elsewhere(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["train", "tag", corpora_folder / "tags.conll", *tiny]
+    assert graphattn(*command, "--run-dir", "run", "--out", "model").code == 0
+    assert graphattn(*command, "--out", "other/model").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other", "run"]
+    assert yaml.safe_load(Path("model/train.yaml").read_text())["run_dir"] == "run"

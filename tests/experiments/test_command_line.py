@@ -1,0 +1,124 @@
+"""The command line as a whole: help, versions, exit codes, and how it ends when it is disturbed."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import graphattn as package
+from graphattn.exceptions import DataError
+from graphattn.experiments.command_line import app
+
+
+def all_commands(command=None, path=()):
+    """The path and command of everything that can be called."""
+    command = get_command(app) if command is None else command
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from all_commands(command.get_command(None, name), (*path, name))
+    else:
+        yield path, command
+
+
+def test_the_version(graphattn):
+    assert graphattn("--version").out == f"graphattn {package.__version__}\n"
+
+
+def test_help_lists_the_commands_in_order(graphattn):
+    text = graphattn("--help").out
+    names = re.findall(r"^\W*(demo|train|evaluate|predict|build) ", text, re.MULTILINE)
+    assert names == ["demo", "train", "evaluate", "predict", "build"]
+
+
+def test_no_command_shows_help(graphattn):
+    answer = graphattn()
+    assert "demo" in answer.out + answer.err
+
+
+@pytest.mark.parametrize("path", [path for path, _ in all_commands()], ids=" ".join)
+def test_every_command_has_help_with_an_example(graphattn, path):
+    answer = graphattn(*path, "--help")
+    assert answer.code == 0
+    assert re.search(rf"graphattn {' '.join(path)}\b", answer.out.partition("Options")[2]), (
+        "no example below the options"
+    )
+
+
+@pytest.mark.parametrize("path", [path for path, _ in all_commands()], ids=" ".join)
+def test_every_example_names_flags_that_exist(path):
+    command = dict(all_commands())[path]
+    known = {word for parameter in command.params for word in [*parameter.opts, *parameter.secondary_opts]}
+    own = [line for line in command.epilog.split("\n") if f"graphattn {' '.join(path)}" in line]
+    assert own
+    assert set(re.findall(r"(?<!\S)--[\w-]+", " ".join(own))) <= known
+
+
+def test_help_loads_no_pytorch():
+    script = (
+        "import sys\n"
+        "from graphattn.experiments.command_line import main\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted({'torch', 'dgl', 'sklearn', 'lightning'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_error_is_one_line(graphattn, monkeypatch, classifier):
+    from graphattn.models import TextEstimator
+
+    def fail(*_arguments, **_keywords):
+        raise DataError("broken\nin two", path="x.tsv", line=3, hint="Mend it.")
+
+    monkeypatch.setattr(TextEstimator, "predict", fail)
+    answer = graphattn("predict", classifier, stdin="a")
+    assert (answer.code, answer.out, answer.err) == (1, "", "error: x.tsv, line 3: broken in two. Mend it.\n")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch, classifier):
+    from graphattn.models import TextEstimator
+
+    monkeypatch.setattr(TextEstimator, "predict", lambda *_: 1 / 0)
+    result = CliRunner().invoke(app, ["predict", str(classifier)], input="a")
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_an_unknown_command_is_a_usage_error(graphattn):
+    answer = graphattn("trian")
+    assert answer.code == 2
+    assert "No such command 'trian'" in answer.err
+
+
+def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\n" * 20_000)
+    process = started("predict", classifier, tmp_path / "texts.txt", "--chunk", "20")
+    assert json.loads(process.stdout.readline())["text"] == "a good film"
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=120) == 141
+
+
+def test_predictions_come_chunk_by_chunk(started, classifier):
+    process = started("predict", classifier, "--chunk", "1", stdin=subprocess.PIPE)
+    for number in range(3):
+        process.stdin.write(f"film {number}\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["text"] == f"film {number}"
+    process.stdin.close()
+    assert process.wait(timeout=120) == 0
+
+
+def test_ctrl_c_says_how_to_go_on(started, wait_for, corpora_folder, tmp_path, tiny):
+    out = tmp_path / "model"
+    flags = [*tiny, "--epochs", "100000"]
+    process = started("train", "tag", corpora_folder / "tags.conll", "--out", out, *flags)
+    wait_for(tmp_path / "model.run" / "last.ckpt", process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (130, "stopped; run the same command again to go on\n")
+    assert not out.exists()
