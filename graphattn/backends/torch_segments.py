@@ -82,7 +82,7 @@ def _chunks(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tensor, s
     while start < count:
         first = int(edges.indptr[start])
         stop = int(torch.searchsorted(edges.indptr, first + limit, right=True)) - 1
-        stop = min(max(stop, start + 1), count)
+        stop = max(stop, start + 1)
         slots = slice(first, int(edges.indptr[stop]))
         nodes = torch.arange(stop - start, device=edges.indptr.device)
         degrees = edges.indptr[start + 1 : stop + 1] - edges.indptr[start:stop]

@@ -142,6 +142,16 @@ def test_another_order_of_relations_permutes_the_heads(random_sentence):
     assert_close(other(graph, inputs), layer(graph, inputs), **EXACT)
 
 
+def test_another_scale_multiplies_the_scores(random_sentence):
+    graph = BUILDER.build(random_sentence(Random(0), 12))
+    inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    usual, other = make_layer(), make_layer(scale=1.5)
+    with torch.no_grad():
+        for queries in (usual.project.weight[:40], usual.project.bias[:40]):
+            queries.mul_(1.5 * math.sqrt(4))
+    assert_close(other(graph, inputs), usual(graph, inputs), **EXACT)
+
+
 def test_edges_may_be_taken_out_once_for_many_layers(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
