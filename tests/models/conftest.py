@@ -122,6 +122,19 @@ def able(tiny: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+@pytest.fixture
+def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """A model, and a corpus with targets: what `train` takes."""
+
+    def make(kind: str = "classifier", count: int = 24) -> tuple[Any, Any]:
+        inputs, labels = corpus(kind, count)
+        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
+        columns = estimator._columns(inputs)
+        return estimator.model_, estimator._corpus(columns, estimator._targets(labels, columns, "data"))
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def vectors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Word vectors in text format for most words of the corpora, and for some others."""

@@ -93,7 +93,8 @@ def test_mode_is_left_as_it_was_and_dropout_is_off(fitted):
     assert prediction.predict_corpus(estimator.model_, data).probabilities is None
 
 
-def test_a_long_text(fitted):
-    text = "the film was not very slow " * 700  # 4,200 tokens
+@pytest.mark.slow
+def test_a_text_of_20000_tokens(fitted):
+    text = "the film was not very slow " * 3334
     alone = chances(fitted("classifier", "ms-trans"), [text])
     close(alone, chances(fitted("classifier", "ms-trans"), ["film", text, ""])[1:2])

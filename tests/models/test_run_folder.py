@@ -14,7 +14,7 @@ import torch
 from graphattn.exceptions import ConfigError, TrainingError
 from graphattn.models import TrainingOptions
 from graphattn.models.run_folder import WholeCheckpoints, checkpoint_to_resume, run_folder, write_text
-from graphattn.models.training import TrainingModule
+from graphattn.models.training_module import TrainingModule
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_killed_run_ends_as_an_undisturbed_one(corpus, tiny, described, fresh_pr
     disturbed = tiny("crf", training={**settings, "run_dir": str(tmp_path / "run")})
     script = """
 import os, signal
-from graphattn.models.training import TrainingModule
+from graphattn.models.training_module import TrainingModule
 
 original = TrainingModule.training_step
 
@@ -117,7 +117,7 @@ def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypa
         patch.setattr(os, "replace", replace)
         with pytest.raises(RuntimeError, match="killed"):
             disturbed.fit(texts, labels)
-    assert (tmp_path / "last.ckpt.part").exists()
+    (tmp_path / "last.ckpt.part").write_bytes(b"half a checkpoint")
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
     assert same(weights_of(disturbed), weights_of(undisturbed))

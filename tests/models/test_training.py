@@ -18,22 +18,10 @@ from graphattn.exceptions import ConfigError, DataError, NotFittedError, Trainin
 from graphattn.models import TrainingOptions, load, training
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.text_model import TextModel
-from graphattn.models.training import SharedBatches, TrainingModule, count_parameters, train
+from graphattn.models.training import count_parameters, train
+from graphattn.models.training_module import TrainingModule
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
-
-
-@pytest.fixture
-def parts(corpus, tiny):
-    """A model, and a corpus with targets: what `train` takes."""
-
-    def make(kind="classifier", count=24):
-        inputs, labels = corpus(kind, count)
-        estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
-        columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, estimator._targets(labels, columns, "data"))
-
-    return make
 
 
 @pytest.fixture
@@ -99,51 +87,6 @@ def test_same_seed_same_bits(kind, encoder, corpus, tiny):
     inputs = corpus(kind)[0]
     for one, two in zip(first.predict_proba(inputs), second.predict_proba(inputs), strict=True):
         assert np.array_equal(one, two)
-
-
-def test_no_decay_on_biases_norms_and_vectors(parts):
-    model, corpus = parts("crf")
-    module = TrainingModule(model, TrainingOptions(weight_decay=0.5), [corpus], None, None)
-    groups = module.configure_optimizers()["optimizer"].param_groups
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
-    assert decays.keys() == set(names.values())
-    for name, decay in decays.items():
-        spared = (
-            name.endswith("bias") or ".norm." in name or name == "embedding.trained" or name.endswith("_transitions")
-        )
-        assert decay == (0.0 if spared else 0.5), name
-
-
-@pytest.mark.parametrize(
-    ("options", "kind"), [({"optimizer": "adam"}, torch.optim.Adam), ({"optimizer": "adamw"}, torch.optim.AdamW)]
-)
-def test_optimizer(options, kind, parts):
-    model, corpus = parts()
-    module = TrainingModule(model, TrainingOptions(learning_rate=0.25, **options), [corpus], None, None)
-    optimizer = module.configure_optimizers()["optimizer"]
-    assert type(optimizer) is kind
-    assert {group["initial_lr"] for group in optimizer.param_groups} == {0.25}
-
-
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        # 4 epochs of 5 batches: 20 steps, 4 of them warm-up
-        ("linear", [0.25, 0.5, 0.75, 1, *(1 - k / 16 for k in range(16)), 0, 0]),
-        ("constant", [0.25, 0.5, 0.75, 1, *[1] * 16, 1, 1]),
-        ("cosine", [0.25, 0.5, 0.75, 1, *((1 + math.cos(math.pi * k / 16)) / 2 for k in range(16)), 0, 0]),
-    ],
-)
-def test_schedule(schedule, expected, parts):
-    options = TrainingOptions(epochs=4, warmup=0.2, schedule=schedule)
-    module = TrainingModule(parts()[0], options, range(5), None, None)
-    assert [module.rate(step) for step in range(22)] == pytest.approx(expected)
-
-
-def test_no_warmup(parts):
-    module = TrainingModule(parts()[0], TrainingOptions(epochs=1, warmup=0.0), range(4), None, None)
-    assert [module.rate(step) for step in range(4)] == pytest.approx([1, 1, 2 / 3, 1 / 3])
 
 
 def test_steps_follow_the_schedule(parts, steps):
@@ -251,19 +194,6 @@ def test_epochs_differ_in_order(corpus, tiny, batches):
     tiny("classifier", training={"epochs": 2, "dev_fraction": 0.0}).fit(*corpus("classifier"))
     first, second = ([batch.targets.tolist() for n, batch in batches if n == epoch] for epoch in (0, 1))
     assert first != second
-
-
-def test_processes_share_each_batch():
-    whole = batching.BudgetBatches(np.arange(1, 12), max_sentences=4, seed=3)
-    samplers = [SharedBatches(batching.BudgetBatches(np.arange(1, 12), max_sentences=4, seed=3)) for _ in range(2)]
-    for epoch in (0, 1, 5):
-        whole.set_epoch(epoch)
-        for rank, sampler in enumerate(samplers):
-            sampler.rank, sampler.processes = rank, 2
-            sampler.set_epoch(epoch)
-        for batch, one, other in zip(whole, *samplers, strict=True):
-            assert sorted(one.sentences + other.sentences) == sorted(batch)
-            assert one.whole == other.whole == batch
 
 
 def test_parameters_are_counted(parts):
@@ -387,6 +317,20 @@ def test_strategy(options, interactive, strategy, monkeypatch):
     else:
         monkeypatch.delattr(sys, "ps1", raising=False)
     assert training._strategy(TrainingOptions(**options)) == strategy
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"accelerator": "tpux"}, "You selected an invalid accelerator name: `accelerator='tpux'`."),
+        ({"strategy": "many"}, "You selected an invalid strategy name: `strategy='many'`."),
+    ],
+)
+def test_devices_that_do_not_exist(options, reason, corpus, tiny):
+    with pytest.raises(ConfigError) as caught:
+        tiny("classifier", training=options).fit(*corpus("classifier", 12))
+    expected = f"accelerator, devices, nodes or strategy do not fit this machine: {reason}"
+    assert str(caught.value).startswith(expected)
 
 
 # Several processes.

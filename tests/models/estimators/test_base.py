@@ -257,6 +257,11 @@ def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
         ((["a b"], ["z"]), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
         ((["a b"], [None]), "the dev set has label None, which the training set lacks. Known are: x, y."),
         (["a b"], "input 0 has no label. Give y, or inputs that carry their label."),
+        (
+            ([], []),
+            "there are no examples in the dev set. Leave it out, and a share of the training set is held out.",
+        ),
+        ("a b", "a str is given where many inputs are expected. Put it into a list."),
     ],
 )
 def test_dev_sets_that_do_not_fit(dev, message, tiny):
@@ -317,7 +322,11 @@ def test_nothing_before_fit(estimator, tmp_path):
             "metric 'f1' is not measured; choose one of: accuracy, macro_precision, macro_recall, macro_f1",
         ),
         ({"class_weight": "equal"}, "class_weight is 'equal'; choose balanced, or give class -> weight"),
-        ({"class_weight": {"good": 0}}, "class_weight of 'good' is 0; it must be positive"),
+        ({"inputs": {"level": "bpe"}}, "inputs is {'level': 'bpe'}; give InputOptions(...)"),
+        ({"training": None}, "training is None; give TrainingOptions(...)"),
+        ({"class_weight": {"good": "2"}}, "class_weight of 'good' is '2'; it must be a positive number"),
+        ({"class_weight": {"good": float("nan")}}, "class_weight of 'good' is nan; it must be a positive number"),
+        ({"class_weight": {"good": 0}}, "class_weight of 'good' is 0; it must be a positive number"),
     ],
 )
 def test_options_are_checked_when_they_are_used(changes, message, corpus, tiny):

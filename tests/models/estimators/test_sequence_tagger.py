@@ -93,6 +93,16 @@ def test_tags_carried_by_sentences(corpus, tiny):
         ),
         ([["a"], ["b"]], [["O"], ["O"]], "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
         ([["a"]], [["O"], ["O"]], "1 inputs but 2 labels. Give one for each."),
+        (
+            [["a"], ["b"]],
+            [["X"], "Y"],
+            "field 'tags': the tags of input 1 are 'Y'. Give a list with one tag for each word.",
+        ),
+        (
+            [["a"], ["b"]],
+            [None, ["X"]],
+            "field 'tags': the tags of input 0 are None. Give a list with one tag for each word.",
+        ),
         ([["a"]], None, "input 0 has no tags. Give y, or inputs that carry their tags."),
         ([[], []], [[], []], "there are no tags; a model needs at least two different ones to learn from"),
     ],

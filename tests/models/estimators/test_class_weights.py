@@ -1,0 +1,22 @@
+"""Class weights by themselves; what estimators make of them stands in test_base.py."""
+
+import pytest
+
+from graphattn.models.estimators.class_weights import class_weights
+from graphattn.models.labels import LabelSet
+
+LABELS = LabelSet(["a", "b", "c"])
+
+
+def test_none():
+    assert class_weights(None, LABELS, ["a", "b"]) is None
+
+
+def test_by_name():
+    assert class_weights({"b": 2, "c": 0.5}, LABELS, ["a"]).tolist() == [1.0, 2.0, 0.5]
+    assert class_weights({}, LABELS, ["a"]).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_balanced_over_the_classes_that_occur():
+    weights = class_weights("balanced", LABELS, ["a", "a", "a", "c"])
+    assert weights.tolist() == pytest.approx([4 / (2 * 3), 1.0, 4 / (2 * 1)])

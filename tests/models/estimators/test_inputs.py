@@ -1,0 +1,53 @@
+"""What is held out of a training set, and inputs in their many forms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders import Example, Sentence
+from graphattn.exceptions import DataError
+from graphattn.models.estimators.inputs import held_out_split, listed, pair_columns, single_column
+
+
+@given(
+    classes=st.lists(st.integers(0, 3), min_size=3, max_size=60),
+    share=st.floats(0.1, 0.9),
+    stratified=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_held_out_share(classes, share, stratified, seed):
+    """Every example is in one of the two, in order; each class keeps its share where it has more than one member."""
+    count, strata = len(classes), np.array(classes)
+    held = min(max(1, round(share * count)), count - 1)
+    rest, taken = held_out_split(count, held, strata if stratified else None, seed)
+    assert sorted(rest + taken) == list(range(count))
+    assert len(taken) == held
+    assert (rest, taken) == (sorted(rest), sorted(taken))
+    assert (rest, taken) == held_out_split(count, held, strata if stratified else None, seed)
+    members = np.unique(strata, return_counts=True)[1]
+    if (
+        stratified
+        and members.min() > 1
+        and len(members) <= min(held, count - held)
+        and set(classes) == {*range(len(members))}
+    ):
+        for number, size in enumerate(members):
+            assert abs(int((strata[taken] == number).sum()) - held * size / count) <= 1
+
+
+def test_columns():
+    one, other = Sentence(["a"]), Example("b c")
+    assert single_column(["x y", ["x", "y"], ("x",), np.array(["x"]), one, other], "Test") == [
+        ["x y", ["x", "y"], ["x"], ["x"], one, "b c"]
+    ]
+    assert pair_columns([("a", one), [["b"], "c"], Example("d", "e")]) == [["a", ["b"], "d"], [one, "c", "e"]]
+
+
+@pytest.mark.parametrize("single", ["text", b"text", Sentence(["a"]), Example("a"), 3, None])
+def test_one_where_many_are_expected(single):
+    with pytest.raises(DataError) as caught:
+        listed(single)
+    assert str(caught.value) == (
+        f"a {type(single).__name__} is given where many inputs are expected. Put it into a list."
+    )

@@ -1,0 +1,69 @@
+"""The optimiser's groups and schedule, and the share of each process."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.builders import BudgetBatches
+from graphattn.models import TrainingOptions
+from graphattn.models.training_module import SharedBatches, TrainingModule
+
+
+def test_no_decay_on_biases_norms_and_vectors(parts):
+    model, corpus = parts("crf")
+    module = TrainingModule(model, TrainingOptions(weight_decay=0.5), [corpus], None, None)
+    groups = module.configure_optimizers()["optimizer"].param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
+    assert decays.keys() == set(names.values())
+    for name, decay in decays.items():
+        spared = (
+            name.endswith("bias") or ".norm." in name or name == "embedding.trained" or name.endswith("_transitions")
+        )
+        assert decay == (0.0 if spared else 0.5), name
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"), [({"optimizer": "adam"}, torch.optim.Adam), ({"optimizer": "adamw"}, torch.optim.AdamW)]
+)
+def test_optimizer(options, kind, parts):
+    model, corpus = parts()
+    module = TrainingModule(model, TrainingOptions(learning_rate=0.25, **options), [corpus], None, None)
+    optimizer = module.configure_optimizers()["optimizer"]
+    assert type(optimizer) is kind
+    assert {group["initial_lr"] for group in optimizer.param_groups} == {0.25}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        # 4 epochs of 5 batches: 20 steps, 4 of them warm-up
+        ("linear", [0.25, 0.5, 0.75, 1, *(1 - k / 16 for k in range(16)), 0, 0]),
+        ("constant", [0.25, 0.5, 0.75, 1, *[1] * 16, 1, 1]),
+        ("cosine", [0.25, 0.5, 0.75, 1, *((1 + math.cos(math.pi * k / 16)) / 2 for k in range(16)), 0, 0]),
+    ],
+)
+def test_schedule(schedule, expected, parts):
+    options = TrainingOptions(epochs=4, warmup=0.2, schedule=schedule)
+    module = TrainingModule(parts()[0], options, range(5), None, None)
+    assert [module.rate(step) for step in range(22)] == pytest.approx(expected)
+
+
+def test_no_warmup(parts):
+    module = TrainingModule(parts()[0], TrainingOptions(epochs=1, warmup=0.0), range(4), None, None)
+    assert [module.rate(step) for step in range(4)] == pytest.approx([1, 1, 2 / 3, 1 / 3])
+
+
+def test_processes_share_each_batch():
+    whole = BudgetBatches(np.arange(1, 12), max_sentences=4, seed=3)
+    samplers = [SharedBatches(BudgetBatches(np.arange(1, 12), max_sentences=4, seed=3)) for _ in range(2)]
+    for epoch in (0, 1, 5):
+        whole.set_epoch(epoch)
+        for rank, sampler in enumerate(samplers):
+            sampler.rank, sampler.processes = rank, 2
+            sampler.set_epoch(epoch)
+        for batch, one, other in zip(whole, *samplers, strict=True):
+            assert sorted(one.sentences + other.sentences) == sorted(batch)
+            assert one.whole == other.whole == batch
