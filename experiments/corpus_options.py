@@ -56,6 +56,8 @@ class CorpusOptions:
             for item in fields(self)
             if item.name != "format" and getattr(self, item.name) != item.default
         }
+        if changed.get("label") == "none":
+            changed["label"] = None
         for name in {"separator", "delimiter"} & changed.keys():
             changed[name] = changed[name].replace("\\t", "\t")
         if "columns" in changed:

@@ -9,13 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 
-def print_metrics(columns: Mapping[str, Mapping[str, float]], *, title: str = "") -> None:
+def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
     """Show metrics in percent.
 
     Parameters
     ----------
     columns : data set (or model) -> metric -> percent
-    title : heading of the table
 
     Examples
     --------
@@ -28,7 +27,7 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]], *, title: str = ""
             for name, value in figures.items():
                 print(f"{column} {_spelled(name)}: {value:.2f}")
         return
-    table = Table("", *columns, title=title or None, title_justify="left")
+    table = Table("", *columns)
     for metric in metrics:
         row = [f"{figures[metric]:.2f}" if metric in figures else "" for figures in columns.values()]
         table.add_row(_spelled(metric), *row)

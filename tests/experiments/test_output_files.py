@@ -1,0 +1,78 @@
+"""Files and folders that are whole or not there."""
+
+import pytest
+
+from graphattn.exceptions import DataError
+from graphattn.experiments.output_files import new_file, new_folder
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_at_the_end(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with new_file(path) as file:
+        file.write("new")
+        file.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_stays_as_it_was_when_something_fails(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), new_file(path):
+        _ = 1 / 0
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_needs_a_folder(tmp_path):
+    with pytest.raises(DataError) as error, new_file(tmp_path / "no" / "a.txt"):
+        pass
+    assert str(error.value) == (
+        f"{tmp_path / 'no' / 'a.txt'}: cannot be written (No such file or directory). "
+        "Check the folder and the space on the disk."
+    )
+
+
+def test_a_folder_appears_at_the_end(tmp_path):
+    with new_folder(tmp_path / "deep" / "a") as folder:
+        (folder / "x").write_text("x")
+        assert not (tmp_path / "deep" / "a").exists()
+    assert names(tmp_path / "deep" / "a") == ["x"]
+    assert names(tmp_path / "deep") == ["a"]
+
+
+def test_a_folder_that_fails_leaves_nothing(tmp_path):
+    def fill() -> None:
+        with new_folder(tmp_path / "a") as folder:
+            (folder / "x").write_text("x")
+            _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        fill()
+    assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path):
+    with pytest.raises(DataError) as error, new_folder(tmp_path / "a"):
+        raise OSError(28, "No space left on device")
+    assert str(error.value) == (
+        f"{tmp_path / 'a'}: cannot be written (No space left on device). Check the folder and the space on the disk."
+    )
+
+
+def test_what_is_there_is_replaced_only_when_asked(tmp_path):
+    (tmp_path / "a").mkdir()
+    with new_folder(tmp_path / "a") as folder:
+        (folder / "x").write_text("x")
+    assert names(tmp_path / "a") == ["x"], "an empty folder is as good as none"
+    with pytest.raises(DataError, match=r"is there already\. Choose another --out, or remove it\."):
+        new_folder(tmp_path / "a").__enter__()
+    with new_folder(tmp_path / "a", replace=True) as folder:
+        (folder / "y").write_text("y")
+    assert names(tmp_path / "a") == ["y"]
