@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
 
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FIRST = ["demo", "train", "evaluate", "predict", "build"]
 """What a newcomer needs, in this order; the other commands follow."""
 
@@ -37,12 +39,22 @@ class Commands(TyperGroup):
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             raise typer.Exit(WRONG) from error
         except BrokenPipeError as error:
-            # Python flushes standard output once more when it exits: let that go nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence()
             raise typer.Exit(PIPE_CLOSED) from error
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            _silence()
+            print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
+            raise typer.Exit(WRONG) from error
         except KeyboardInterrupt as error:
             print("stopped; run the same command again to go on", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
+
+
+def _silence() -> None:
+    """Send standard output nowhere: Python flushes it once more at the end, and that would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(

@@ -346,7 +346,7 @@ class TextEstimator(BaseEstimator):
             "encoder": self.encoder_.to_dict(),
             "inputs": self.inputs_.to_dict(),
             "head": self.head_.to_dict(),
-            "training": self.training_.to_dict(),
+            "training": {**self.training_.to_dict(), "run_dir": None},  # a place on one machine
             "characters": None if self.characters_ is None else list(self.characters_.characters),
             "history": self.history_,
             **self._extra_config(),

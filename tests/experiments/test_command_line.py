@@ -103,6 +103,17 @@ def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
     assert process.wait(timeout=120) == 141
 
 
+def test_output_that_finds_no_room_is_an_error():
+    with open("/dev/full", "w") as full:
+        script = "from graphattn.experiments.command_line import main; main()"
+        command = [sys.executable, "-c", script, "train", "--help"]
+        answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        "error: the output cannot be written (No space left on device)\n",
+    )
+
+
 def test_predictions_come_chunk_by_chunk(started, classifier):
     process = started("predict", classifier, "--chunk", "1", stdin=subprocess.PIPE)
     for number in range(3):
