@@ -13,8 +13,11 @@ import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+from graphattn.models.encoders import ENCODERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -108,11 +111,12 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(folder)
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
-    for block in blocks:
-        if block.language == "python":
-            run_python(block, page, module.__dict__)
-        else:
-            run_console(block, page)
+    with patch.dict(ENCODERS):  # an encoder that a page adds must not reach other tests of this process
+        for block in blocks:
+            if block.language == "python":
+                run_python(block, page, module.__dict__)
+            else:
+                run_console(block, page)
     return len(blocks)
 
 

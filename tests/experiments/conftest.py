@@ -1,6 +1,7 @@
 """The command line in this process or in one of its own, small corpora as files, and models that train in a blink."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -41,15 +42,19 @@ def graphattn() -> Callable[..., Answer]:
     return run
 
 
+def _hear_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture(scope="session")
 def started() -> Callable[..., subprocess.Popen]:
     """Start ``graphattn`` in a process of its own: ``started("train", ..., script=...)``."""
 
     def start(*words: object, script: str = SCRIPT, **options: object) -> subprocess.Popen:
         command = [sys.executable, "-c", script, *map(str, words)]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}, **options
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        # A shell lets its background jobs ignore Ctrl-C, and what they start inherits that.
+        return subprocess.Popen(command, **pipes, env={**os.environ}, preexec_fn=_hear_ctrl_c, **options)
 
     return start
 
