@@ -80,6 +80,10 @@ class TextEstimator(BaseEstimator):
     def _targets(self, labels: list[Any], columns: Columns, where: str) -> Any:
         """Labels as :class:`~graphattn.models.batches.Corpus` wants them."""
 
+    def _as_trained(self, labels: list[Any]) -> list[Any]:
+        """Labels of another corpus, written as the training set writes them."""
+        return labels
+
     def _check_sizes(self, labels: list[Any], columns: Columns, where: str) -> None:
         """Refuse labels that do not fit the size of their inputs."""
 
@@ -204,7 +208,7 @@ class TextEstimator(BaseEstimator):
                     "there are no examples in the dev set",
                     hint="Leave it out, and a share of the training set is held out.",
                 )
-            return self._columns(X), self._labels(X, y)
+            return self._columns(X), self._as_trained(self._labels(X, y))
         count = round(self.training_.dev_fraction * len(labels))
         if count < 1 or len(labels) - count < 2:
             return None
@@ -292,7 +296,7 @@ class TextEstimator(BaseEstimator):
         X = listed(X)
         if not X:
             raise DataError("there are no examples to evaluate on")
-        columns, labels = self._columns(X), self._labels(X, y)
+        columns, labels = self._columns(X), self._as_trained(self._labels(X, y))
         check = self._targets if unknown == "error" else self._check_sizes
         check(labels, columns, "evaluation set")
         return self._metrics(labels, self._run(X).decisions)

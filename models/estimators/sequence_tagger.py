@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphattn.builders.tag_schemes import convert, detect_scheme
+from graphattn.builders.tag_schemes import convert, detect_scheme, spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import EncoderOptions, MSTransOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
@@ -103,6 +103,12 @@ class SequenceTagger(TextEstimator):
         counts = np.array([len(tags) for tags in labels], dtype=np.int64)
         return self.labels_.ids(self._flat_labels(labels), where=where, what="tag"), counts
 
+    def _as_trained(self, labels: list[Any]) -> list[Any]:
+        if self.scheme_ == "none" or all(_follows(tags, self.scheme_) for tags in labels):
+            return labels
+        theirs = detect_scheme(labels)
+        return labels if theirs == "none" else [convert(tags, theirs, self.scheme_) for tags in labels]
+
     def _check_sizes(self, labels: list[Any], columns: Columns, where: str) -> None:
         words = [sentence.num_words for sentence in self.vocabulary_.sentences(columns[0])]
         for index, (word_count, tags) in enumerate(zip(words, labels, strict=True)):
@@ -156,3 +162,12 @@ def _with_kin(tags: Sequence[str], scheme: str) -> list[str]:
         return list(tags)
     types = dict.fromkeys(tag[1:] for tag in tags if tag != "O")
     return [*tags, *(f"{prefix}{name}" for name in types for prefix in "BIES")]
+
+
+def _follows(tags: Sequence[str], scheme: str) -> bool:
+    """Whether tags are valid in a scheme."""
+    try:
+        spans(tags, scheme)
+    except DataError:
+        return False
+    return True

@@ -25,6 +25,19 @@ def test_pairs_are_read_as_pairs(graphattn, pair_classifier, corpora_folder):
     assert graphattn("evaluate", pair_classifier, corpora_folder / "pairs.tsv").code == 0
 
 
+@pytest.mark.parametrize("scheme", ["IOB1", "BIOES"])
+def test_tags_may_be_written_in_another_scheme(graphattn, tagger, corpora_folder, tmp_path, scheme):
+    """The tagger has learnt from IOB2."""
+    same, other = tmp_path / "same.conll", tmp_path / "other.conll"
+    words = ["Ada", "Ada", "Rome", "saw"]
+    tags = {"IOB2": "B-PER I-PER B-PER O", "IOB1": "I-PER I-PER B-PER O", "BIOES": "B-PER E-PER S-PER O"}
+    for path, own in ((same, tags["IOB2"]), (other, tags[scheme])):
+        path.write_text("".join(f"{word} {tag}\n" for word, tag in zip(words, own.split(), strict=True)))
+    answers = [graphattn("evaluate", tagger, path) for path in (same, other)]
+    assert answers[0] == answers[1]
+    assert answers[0].code == 0
+
+
 @pytest.fixture
 def strange_tags(tmp_path):
     """Half of the tags are new to the tagger."""
