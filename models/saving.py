@@ -77,6 +77,7 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     save_file({name: tensor.contiguous() for name, tensor in files.weights.items()}, folder / WEIGHTS)
     (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
     (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
+    shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors lets nobody else read what it writes
     sums = {name: _checksum(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
     config = {"format": FORMAT, **files.config, "sha256": sums}
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -48,6 +48,10 @@ def test_what_is_written_is_read(model):
     assert list(model.parent.iterdir()) == [model]  # nothing is left beside
 
 
+def test_others_may_read_the_weights_as_well_as_the_rest(model):
+    assert len({path.stat().st_mode for path in model.iterdir()}) == 1
+
+
 def test_notes_stand_beside(tmp_path):
     noted = files()
     noted.notes = {"metrics.json": "{}"}
