@@ -105,6 +105,24 @@ def _measured(row: Mapping[str, float], metric: str) -> float:
     return row[f"dev_{metric}"]
 
 
+class Progress(RichProgressBar):
+    """A bar that shows the loss and the dev metric of the last epoch, and nothing else.
+
+    Parameters
+    ----------
+    metric : the dev metric; None without a dev set
+    """
+
+    def __init__(self, metric: str | None):
+        super().__init__()
+        self.shown = ("train_loss", f"dev_{metric}")
+
+    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
+        """What stands at the end of the bar."""
+        figures = trainer.callback_metrics
+        return {name: round(float(figures[name]), 3) for name in self.shown if name in figures}
+
+
 def train(
     model: TextModel,
     corpus: Corpus,
@@ -205,7 +223,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         )
     show = options.progress and sys.stderr.isatty()
     if show:
-        callbacks.append(RichProgressBar())
+        callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:
         callbacks.append(
             ModelCheckpoint(folder, filename="last", enable_version_counter=False, save_on_train_epoch_end=True)

@@ -53,7 +53,8 @@ def build(
     counts = build_graphs(
         corpus, CorpusOptions(**given), out, relations.split(","), vocabulary=vocabulary, cls=cls, shard=shard
     )
-    print(f"{counts['sentences']:,} graphs, {counts['tokens']:,} tokens in {len(counts['shards'])} files: {out}")
+    files = len(counts["shards"])
+    print(f"{counts['sentences']:,} graphs, {counts['tokens']:,} tokens in {files} file{'s' * (files != 1)}: {out}")
     for relation, edges in counts["edges"].items():
         print(f"{relation}: {edges:,} edges")
 

@@ -53,7 +53,7 @@ def test_labels_and_empty_texts_are_kept(graphattn, corpora_folder, tmp_path):
     assert counts["labels"] == {"neg": 20, "pos": 20}
     assert sentences[4] == Sentence([], label="neg")
     assert graphs[4].num_nodes() == 1, "[CLS] alone"
-    assert answer.out.startswith(f"40 graphs, {counts['tokens']} tokens in 1 files: {tmp_path / 'g'}\nwindow:1: ")
+    assert answer.out.startswith(f"40 graphs, {counts['tokens']} tokens in 1 file: {tmp_path / 'g'}\nwindow:1: ")
 
 
 def test_sub_words_and_no_cls(graphattn, corpora_folder, tmp_path):
