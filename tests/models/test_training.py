@@ -196,6 +196,20 @@ def test_epochs_differ_in_order(corpus, tiny, batches):
     assert first != second
 
 
+def test_every_step_draws_its_own_dropout(corpus, tiny, monkeypatch):
+    seeds = []
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        seeds.append(torch.initial_seed())
+        return original(self, batch, batch_idx)
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    for seed in (0, 1):
+        tiny("classifier", training={"epochs": 3, "seed": seed}).fit(*corpus("classifier"))
+    assert len(set(seeds)) == len(seeds) == 2 * 3 * 5
+
+
 def test_parameters_are_counted(parts):
     model, _ = parts()
     model.embedding.trained.requires_grad_(False)
