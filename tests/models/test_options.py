@@ -58,6 +58,13 @@ def test_numbers_of_numpy_and_paths_become_plain():
     assert json.loads(json.dumps(values)) == values
 
 
+def test_copies_are_plain_and_apart():
+    options = MSTransOptions(hidden=np.int32(8), scales=["1", "3"])
+    copy = options.copied()
+    options.scales.append("5")
+    assert (type(copy), type(copy.hidden), copy.hidden, copy.scales) == (MSTransOptions, int, 8, ("1", "3"))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
