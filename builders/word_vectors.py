@@ -95,6 +95,39 @@ class WordVectors:
             )
         return cls(words, matrix)
 
+    @classmethod
+    def concatenated(cls, parts: Sequence[WordVectors], *, normalize: bool = True) -> WordVectors:
+        """Several sets side by side: each word that one of them has gets the vectors of all, one after another.
+
+        Where a set lacks the word, the mean of the set's vectors stands.
+
+        Parameters
+        ----------
+        parts : the sets, at least one
+        normalize : divide each set by its standard deviation first, so that none outweighs the others
+
+        Examples
+        --------
+        >>> small = WordVectors(["good", "bad"], np.array([[1.0], [3.0]]))
+        >>> other = WordVectors(["bad", "ugly"], np.array([[7.0], [9.0]]))
+        >>> both = WordVectors.concatenated([small, other], normalize=False)
+        >>> both.words, both.matrix.tolist()
+        (['good', 'bad', 'ugly'], [[1.0, 8.0], [3.0, 7.0], [2.0, 9.0]])
+        """
+        if len(parts) == 1:
+            return parts[0]
+        words = list(dict.fromkeys(word for part in parts for word in part.words))
+        matrix = np.empty((len(words), sum(part.dim for part in parts)), dtype=np.float32)
+        blocks = np.split(matrix, np.cumsum([part.dim for part in parts])[:-1], axis=1)
+        for part, block in zip(parts, blocks, strict=True):
+            rows = [part._row(word) for word in words]
+            known = [row is not None for row in rows]
+            block[:] = part.matrix.mean(axis=0, dtype=np.float64)
+            block[known] = part.matrix[[row for row in rows if row is not None]]
+            if normalize:
+                block /= max(float(part.matrix.std(dtype=np.float64)), 1e-8)
+        return cls(words, matrix)
+
     @property
     def dim(self) -> int:
         """Numbers in a vector, D."""

@@ -212,7 +212,7 @@ def _from_command_line(flag: Flag, word: Any) -> Any:
 def _kind(hint: Any) -> tuple[type, bool]:
     """Type of a field, and whether it may be None."""
     if get_origin(hint) in (Union, types.UnionType):
-        (kind,) = (part for part in get_args(hint) if part is not type(None))
+        kind = next(part for part in get_args(hint) if part is not type(None))
         return _kind(kind)[0], True
     return get_origin(hint) or hint, False
 

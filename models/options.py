@@ -79,20 +79,19 @@ class Options(BaseEstimator):
 def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, list):
-        return tuple(value)
+    if isinstance(value, (tuple, list)):
+        return tuple(_plain(part) for part in value)
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_kind(name: str, value: Any, hint: Any) -> None:
     """Refuse a value of another kind than the option's annotation says, a text for a number say."""
     allowed = get_args(hint) if type(None) in get_args(hint) else (hint,)
-    kind = getattr(allowed[0], "__origin__", allowed[0])
-    if kind not in _KINDS or (value is None and type(None) in allowed):
+    kinds = [kind for part in allowed if (kind := getattr(part, "__origin__", part)) in _KINDS]
+    if not kinds or (value is None and type(None) in allowed):
         return
-    types, described = _KINDS[kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and kind is not bool):
-        raise ConfigError(f"{name} is {value!r}; it must be {described}")
+    if not any(isinstance(value, _KINDS[kind][0]) and (kind is bool or not isinstance(value, bool)) for kind in kinds):
+        raise ConfigError(f"{name} is {value!r}; it must be {' or '.join(_KINDS[kind][1] for kind in kinds)}")
 
 
 def at_least(options: Options, minimum: float, *names: str) -> None:
@@ -120,7 +119,10 @@ class InputOptions(Options):
     lowercase: bool = option(True, "ignore case in the vocabulary (character features of whole words still see it)")
     min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector")
     vocabulary_size: int | None = option(None, "largest number of vocabulary entries")
-    vectors: str | None = option(None, "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2)")
+    vectors: tuple[str, ...] | str | None = option(
+        None,
+        "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2); several stand side by side",
+    )
     vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
     tune_vectors: bool = option(False, "train the vectors of the training set's words too")
     normalize_vectors: bool = option(True, "scale the vectors to unit variance per number")
@@ -130,6 +132,12 @@ class InputOptions(Options):
     characters: bool = option(False, "add character CNN and capitalisation features")
     character_embedding: int = option(30, "width of character embeddings")
     character_filters: int = option(50, "features the character CNN gives a token")
+
+    def vector_files(self) -> tuple[str, ...]:
+        """The files in ``vectors``; none, one or several."""
+        if self.vectors is None:
+            return ()
+        return (self.vectors,) if isinstance(self.vectors, (str, os.PathLike)) else tuple(self.vectors)
 
     def check(self) -> None:
         """Refuse impossible values."""

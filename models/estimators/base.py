@@ -160,7 +160,8 @@ class TextEstimator(BaseEstimator):
     def _fit_inputs(self, texts: list[Source]) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
-        vectors = WordVectors.read(options.vectors) if options.vectors else None
+        read = [WordVectors.read(path) for path in options.vector_files()]
+        vectors = WordVectors.concatenated(read, normalize=options.normalize_vectors) if read else None
         extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
         self.vocabulary_ = Vocabulary.train(
             texts,

@@ -279,6 +279,25 @@ def test_what_is_drawn_depends_on_seed_and_word_alone(vectors):
     assert not np.array_equal(first[3], vectors.table(one, seed=8)[3])
 
 
+def test_several_sets_side_by_side():
+    """Each block is the set's own look-up, or its mean; scaled to unit spread."""
+    draw = np.random.default_rng(0).normal
+    sets = [WordVectors(["a", "B", "c"], draw(1, 5, (3, 2))), WordVectors(["b", "d"], draw(0, 0.1, (2, 3)))]
+    for normalize in (True, False):
+        both = WordVectors.concatenated(sets, normalize=normalize)
+        assert both.words == ["a", "B", "c", "b", "d"]
+        spreads = [part.matrix.std() if normalize else 1 for part in sets]
+        first = [sets[0].matrix[0], sets[0].matrix[1], sets[0].matrix[2], *2 * [sets[0].matrix.mean(0)]]
+        mean = sets[1].matrix.mean(0)
+        second = [mean, sets[1].matrix[0], mean, sets[1].matrix[0], sets[1].matrix[1]]
+        expected = np.hstack([np.stack(first) / spreads[0], np.stack(second) / spreads[1]])
+        np.testing.assert_allclose(both.matrix, expected, rtol=1e-6)
+
+
+def test_one_set_stays_as_it_is(vectors):
+    assert WordVectors.concatenated([vectors]) is vectors
+
+
 @pytest.mark.parametrize(
     ("words", "matrix", "message"),
     [

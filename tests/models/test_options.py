@@ -58,6 +58,14 @@ def test_numbers_of_numpy_and_paths_become_plain():
     assert json.loads(json.dumps(values)) == values
 
 
+def test_one_file_of_vectors_or_several():
+    for given, files in [(None, ()), ("a", ("a",)), (Path("a"), ("a",)), (["a", Path("b")], ("a", "b"))]:
+        options = InputOptions(vectors=given)
+        options.check()
+        assert options.copied().vector_files() == files
+        assert InputOptions.from_dict(json.loads(json.dumps(options.to_dict()))).vector_files() == files
+
+
 def test_copies_are_plain_and_apart():
     options = MSTransOptions(hidden=np.int32(8), scales=["1", "3"])
     copy = options.copied()
@@ -79,6 +87,7 @@ def test_copies_are_plain_and_apart():
             InputOptions(level="bpe", vectors="vectors.txt"),
             "word vectors fit whole words; drop --vectors or use --level word",
         ),
+        (InputOptions(vectors=3), "vectors is 3; it must be a list or a text"),
         (InputOptions(lowercase="yes"), "lowercase is 'yes'; it must be true or false"),
         (HeadOptions(pooling="sum"), "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls"),
         (HeadOptions(head_hidden=0), "head_hidden is 0; it must be at least 1"),

@@ -5,6 +5,7 @@ import pytest
 
 from graphattn.builders import Example
 from graphattn.exceptions import DataError
+from graphattn.models import load
 
 
 def test_learns(corpus, able):
@@ -115,6 +116,18 @@ def test_word_vectors(tune, corpus, tiny, vectors_file):
     assert "other3" in estimator.vocabulary_  # words with a vector that the corpus lacks
     assert embedding.trained.shape[1] == 6
     assert (len(embedding.trained) > 3) is tune
+
+
+def test_several_files_of_word_vectors(corpus, tiny, vectors_file, tmp_path):
+    more = tmp_path / "more.txt"
+    more.write_text("other3 1 2\nfurther 3 4\n")
+    texts, labels = corpus("classifier")
+    estimator = tiny("classifier", inputs={"vectors": (str(vectors_file), str(more))}).fit(texts, labels)
+    assert "other3" in estimator.vocabulary_
+    assert "further" in estimator.vocabulary_
+    assert estimator.model_.embedding.table.shape[1] == 6 + 2
+    loaded = load(estimator.save(tmp_path / "model"))
+    assert np.array_equal(loaded.predict_proba(texts), estimator.predict_proba(texts))
 
 
 def test_no_vector_of_other_words_when_not_asked_for(corpus, tiny, vectors_file):
