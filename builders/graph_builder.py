@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,8 @@ class TextGraphBuilder:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ConfigError(f"relation {twice[1]!r} is given twice; each needs a name of its own")
-        self._arcs = [relation for relation in self.relations if isinstance(relation, Dependency)] or [Dependency()]
+        simple = [leaf for relation in self.relations for leaf in _uncomposed(relation)]
+        self._arcs = [relation for relation in simple if isinstance(relation, Dependency)] or [Dependency()]
         if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
             raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
 
@@ -106,8 +107,11 @@ class TextGraphBuilder:
             "word": layout.word_ids.astype(np.int32),
             **layout.features,
         }
+        brought = {kind: own for relation in self.relations for kind, own in relation.nodes(layout).items()}
+        nodes |= {kind: own.per_sentence for kind, own in brought.items()}
+        data = {TOKEN: features, **{kind: own.data for kind, own in brought.items()}}
         edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
-        return make_graph(edges, nodes, {TOKEN: features})
+        return make_graph(edges, nodes, data)
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
         """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.
@@ -131,6 +135,14 @@ class TextGraphBuilder:
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
+
+
+def _uncomposed(relation: Relation) -> Iterator[Relation]:
+    """The relations that a relation is composed of in the end; itself, unless it is composed."""
+    if not relation.operands():
+        yield relation
+    for operand in relation.operands():
+        yield from _uncomposed(operand)
 
 
 def _as_sentence(source: Source) -> Sentence:

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.relations.csc import pointers
+from graphattn.exceptions import ConfigError
 from graphattn.graphs import RelationArrays, check_edge_count
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
 
 
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Nodes of one type, which a relation brings along.
+
+    Parameters
+    ----------
+    per_sentence : (B,) how many each sentence has
+    data : node features, name -> (M, ...)
+    """
+
+    per_sentence: Ints
+    data: Mapping[str, npt.NDArray] = field(default_factory=dict)
+
+
 class Relation(ABC):
     """One kind of edge. A relation of your own is a subclass with ``name`` and :meth:`edges`.
+
+    Two relations between the same node types compose: ``a | b`` has the edges of both, ``a & b`` those that are in
+    both, ``a.reverse()`` leads the other way, ``a.within_words()`` keeps the edges inside a word.
 
     Attributes
     ----------
     name : the edge type's name, what users see
     source, target : node types the edges lead from and to
     needs_heads : whether sentences must come with dependency heads
+    needs_sentences : whether the layout must know the sentences of a text
+    needs_links : whether sentences must come with links of the user's
 
     Examples
     --------
@@ -39,6 +63,8 @@ class Relation(ABC):
     source: str = TOKEN
     target: str = TOKEN
     needs_heads: bool = False
+    needs_sentences: bool = False
+    needs_links: bool = False
 
     @property
     def canonical(self) -> CanonicalRelation:
@@ -49,6 +75,14 @@ class Relation(ABC):
         """The single relations this one stands for; itself, unless it is a shorthand for several."""
         return (self,)
 
+    def operands(self) -> tuple[Relation, ...]:
+        """The relations it is composed of; none, unless it is composed."""
+        return ()
+
+    def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
+        """Nodes that its edges need beside tokens and words, by type; none as a rule."""
+        return {}
+
     @abstractmethod
     def edges(self, layout: Layout) -> RelationArrays:
         """All edges of the batch, by destination."""
@@ -57,8 +91,54 @@ class Relation(ABC):
         """(B,) number of edges in each sentence, for batching by an edge budget."""
         return self.edges(layout).per_sentence
 
+    def __or__(self, other: Relation) -> Relation:
+        """The edges of either."""
+        from graphattn.builders.relations.composition import Union
+
+        return Union(self, other)
+
+    def __and__(self, other: Relation) -> Relation:
+        """The edges that are in both."""
+        from graphattn.builders.relations.composition import Intersection
+
+        return Intersection(self, other)
+
+    def reverse(self) -> Relation:
+        """The same edges, led the other way."""
+        from graphattn.builders.relations.composition import Reverse
+
+        return Reverse(self)
+
+    def within_words(self) -> Relation:
+        """The edges between tokens of the same word."""
+        from graphattn.builders.relations.word_group import WordGroup
+
+        return self & WordGroup()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class CompoundRelation(Relation):
+    """A relation of several kinds of edges under one name: a shorthand for its parts, which differ in node types."""
+
+    @abstractmethod
+    def parts(self) -> tuple[Relation, ...]:
+        """One relation for each pair of node types."""
+
+    def edges(self, layout: Layout) -> RelationArrays:
+        """Refused: each part has arrays of its own.
+
+        Raises
+        ------
+        ConfigError
+            always
+        """
+        raise ConfigError(f"relation {self.name!r} has several kinds of edges; take those of its parts()")
+
+    def num_edges(self, layout: Layout) -> Ints:
+        """(B,) edges of each sentence, over all parts."""
+        return np.sum([part.num_edges(layout) for part in self.parts()], axis=0)
 
 
 class RangeRelation(Relation):
@@ -78,22 +158,31 @@ class RangeRelation(Relation):
         """
         first, stop = self.bounds(layout)
         degrees = stop - first
-        indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
-        np.cumsum(degrees, out=indptr[1:])
+        indptr = pointers(degrees)
         check_edge_count(self.name, int(indptr[-1]))
         shift = (first - indptr[:-1]).astype(np.int32)
         indices = np.arange(indptr[-1], dtype=np.int32) + np.repeat(shift, degrees)
-        return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr))
+        return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without writing them out."""
         first, stop = self.bounds(layout)
-        indptr = np.concatenate([[0], np.cumsum(stop - first)])
-        return edges_per_sentence(layout, self.target, indptr)
+        return edges_per_sentence(layout, self.target, pointers(stop - first), self.nodes(layout))
 
 
-def edges_per_sentence(layout: Layout, target: str, indptr: Ints) -> Ints:
-    """(B,) number of edges that arrive in each sentence."""
-    counts = layout.word_counts if target == WORD else layout.lengths
+def edges_per_sentence(layout: Layout, target: str, indptr: Ints, nodes: Mapping[str, Nodes] | None = None) -> Ints:
+    """(B,) number of edges that arrive in each sentence.
+
+    Parameters
+    ----------
+    layout : the batch
+    target : node type that the edges lead to
+    indptr : (N_dst + 1,) where the edges of each destination begin
+    nodes : what the relation's ``nodes`` gave, when it leads to other nodes than tokens and words
+    """
+    counts = {TOKEN: layout.lengths, WORD: layout.word_counts}.get(target)
+    if counts is None:
+        assert nodes is not None
+        counts = nodes[target].per_sentence
     ends = np.cumsum(counts)
     return indptr[ends] - indptr[ends - counts]

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import Layout
+from graphattn.dgl_import import dgl
 
 BATCH_SIZES = (0, 1, 4, 0, 9)
 
@@ -38,3 +40,70 @@ def agrees(edge_table):
 def sentences_of_many_lengths(random_sentence):
     """One batch with empty, short and longer sentences, made from a `Random`."""
     return lambda random: [random_sentence(random, size) for size in BATCH_SIZES]
+
+
+@pytest.fixture(scope="session")
+def follows(batch_equals_singles):
+    """Assert that a relation, alone and in a batch, has the edges that a definition gives sentence by sentence.
+
+    The definition takes a sentence's number of tokens, ``[CLS]`` counted, and gives canonical edge type ->
+    (destination, source) pairs. A batch must equal `dgl.batch` of the single graphs, edge for edge.
+    """
+
+    def check(relation, sentences, definition, *, cls=True):
+        builder = TextGraphBuilder([relation], cls=cls)
+        layout = builder.layout(sentences)
+        singles = batch_equals_singles(builder, sentences)
+        for sentence, single in zip(sentences, singles, strict=True):
+            expected = definition(len(sentence) + cls)
+            assert {part.canonical for part in relation.parts()} == set(expected)
+            for kind, pairs in expected.items():
+                assert pairs_of(single, kind) == sorted(pairs), (kind, len(sentence) + cls)
+        batch = builder.batch(sentences)
+        for part in relation.parts():
+            per_sentence = batch.batch_num_edges(part.canonical).tolist()
+            assert part.num_edges(layout).tolist() == part.edges(layout).per_sentence.tolist() == per_sentence
+        assert relation.num_edges(layout).sum() == batch.num_edges()
+        return batch
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def batch_equals_singles():
+    """Assert that a builder's batch is `dgl.batch` of its single graphs, edge for edge; returns these."""
+
+    def check(builder, sentences):
+        singles = [builder.build(sentence) for sentence in sentences]
+        if sentences:
+            assert_same_graph(builder.batch(sentences), dgl.batch(singles))
+        return singles
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def pairs():
+    """(destination, source) of each edge of a kind, in edge-id order."""
+    return pairs_of
+
+
+def pairs_of(graph, kind):
+    """(destination, source) of each edge, in edge-id order."""
+    sources, targets = graph.edges(etype=kind, order="eid")
+    return list(zip(targets.tolist(), sources.tolist(), strict=True))
+
+
+def assert_same_graph(graph, other):
+    assert graph.canonical_etypes == other.canonical_etypes
+    for kind in graph.ntypes:
+        assert graph.batch_num_nodes(kind).tolist() == other.batch_num_nodes(kind).tolist()
+        assert {name: values.tolist() for name, values in graph.nodes[kind].data.items()} == {
+            name: values.tolist() for name, values in other.nodes[kind].data.items()
+        }
+    for kind in graph.canonical_etypes:
+        assert pairs_of(graph, kind) == pairs_of(other, kind)
+        assert graph.batch_num_edges(kind).tolist() == other.batch_num_edges(kind).tolist()
+        assert {name: values.tolist() for name, values in graph.edges[kind].data.items()} == {
+            name: values.tolist() for name, values in other.edges[kind].data.items()
+        }

@@ -1,0 +1,39 @@
+"""Arithmetic on the arrays of compressed sparse columns that relations share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphattn.builders.layout import Ints
+
+
+def pointers(degrees: Ints) -> Ints:
+    """(N + 1,) where the edges of each destination begin, from (N,) how many it has.
+
+    Examples
+    --------
+    >>> pointers(np.array([2, 0, 1])).tolist()
+    [0, 2, 2, 3]
+    """
+    indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
+    np.cumsum(degrees, out=indptr[1:])
+    return indptr
+
+
+def runs(first: Ints, counts: Ints, step: int = 1) -> Ints:
+    """Runs of numbers, one after the other: ``counts[i]`` numbers from ``first[i]`` on, ``step`` apart.
+
+    Examples
+    --------
+    >>> runs(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
+    [5, 15, 0, 10, 20]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    within = np.arange(total) - np.repeat(ends - counts, counts)
+    return within * step + np.repeat(first, counts)
+
+
+def destinations(indptr: Ints) -> Ints:
+    """(E,) destination of each edge."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
