@@ -1,0 +1,93 @@
+"""Relation ``random``: every token sees a few tokens drawn by lot (BigBird, section 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.relations.base import Relation, edges_per_sentence
+from graphattn.builders.relations.csc import pointers
+from graphattn.exceptions import ConfigError
+from graphattn.graphs import RelationArrays, check_edge_count
+
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+class Random(Relation):
+    """Every token sees ``count`` different tokens of its text, all sets of so many equally likely.
+
+    The lot depends on the seed, the text's length and the token's position, so a text has the same edges in every
+    batch and in every process.
+
+    Parameters
+    ----------
+    count : how many tokens each token sees; all of them in a text that has no more
+    seed : another one gives other edges
+
+    Raises
+    ------
+    ConfigError
+        when the count is below 1, or the seed is negative
+
+    References
+    ----------
+    Zaheer et al.: Big Bird. NeurIPS 2020. arXiv:2007.14062, section 2.
+
+    Examples
+    --------
+    >>> Random(3).name, Random(3, seed=7).name
+    ('random:3', 'random:3:7')
+    """
+
+    def __init__(self, count: int, seed: int = 0):
+        if count < 1:
+            raise ConfigError(f"random:{count} has no edges; give at least 1")
+        if seed < 0:
+            raise ConfigError(f"seed is {seed}; it must be at least 0")
+        self.count, self.seed = count, seed
+        self.name = f"random:{count}:{seed}" if seed else f"random:{count}"
+
+    def edges(self, layout: Layout) -> RelationArrays:
+        """Sources drawn without replacement (Floyd's algorithm, for all tokens at once).
+
+        Raises
+        ------
+        GraphError
+            when there are more edges than one graph can number
+        """
+        lengths = np.repeat(layout.lengths, layout.lengths)
+        degrees = np.minimum(lengths, self.count)
+        indptr = pointers(degrees)
+        check_edge_count(self.name, int(indptr[-1]))
+        drawn = self._drawn(lengths, layout.positions, degrees)
+        real = np.arange(drawn.shape[1]) < degrees[:, None]
+        sources = drawn + np.repeat(layout.token_starts, layout.lengths)[:, None]
+        return RelationArrays(indptr, sources[real], edges_per_sentence(layout, self.target, indptr))
+
+    def num_edges(self, layout: Layout) -> Ints:
+        """(B,) edges of each sentence, without drawing them."""
+        return np.minimum(layout.lengths, self.count) * layout.lengths
+
+    def _drawn(self, lengths: Ints, positions: Ints, degrees: Ints) -> Ints:
+        """(N, most edges) positions, ascending; the first ``degrees`` of each row are real."""
+        most = int(degrees.max(initial=0))
+        drawn = np.full((len(lengths), most), np.iinfo(np.int64).max)
+        state = _mixed(_mixed(lengths.astype(np.uint64) + np.uint64(self.seed)) + positions.astype(np.uint64))
+        for step in range(most):
+            last = lengths - degrees + step  # this step adds one of the positions up to here
+            lot = (_mixed(state + np.uint64(step)) % np.maximum(last + 1, 1).astype(np.uint64)).astype(np.int64)
+            taken = (drawn[:, :step] == lot[:, None]).any(axis=1)
+            drawn[:, step] = np.where(step < degrees, np.where(taken, last, lot), drawn[:, step])
+        return np.sort(drawn, axis=1)
+
+    def __repr__(self) -> str:
+        return f"Random({self.count}{f', seed={self.seed}' if self.seed else ''})"
+
+
+def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Scramble 64 bits so that neighbouring numbers have nothing in common (SplitMix64)."""
+    state = state + np.uint64(_GOLDEN)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
