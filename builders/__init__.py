@@ -6,23 +6,57 @@ models or training; whatever computes on graphs is on the ground floor below.
 
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.relations import Complete, Dependency, Membership, Order, Relation, Window, WordGroup
+from graphattn.builders.relations import (
+    BinaryPartition,
+    Complete,
+    CompoundRelation,
+    Dependency,
+    Dilated,
+    Global,
+    Intersection,
+    Membership,
+    Nodes,
+    Order,
+    Random,
+    RangeRelation,
+    Relation,
+    RelationArrays,
+    Reverse,
+    Star,
+    Union,
+    Window,
+    WordGroup,
+    edges_per_sentence,
+)
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_vectors import WordVectors
 
 __all__ = [
+    "BinaryPartition",
     "BudgetBatches",
     "Complete",
+    "CompoundRelation",
     "Dependency",
+    "Dilated",
     "Example",
+    "Global",
+    "Intersection",
     "Membership",
+    "Nodes",
     "Order",
+    "Random",
+    "RangeRelation",
     "Relation",
+    "RelationArrays",
+    "Reverse",
     "Sentence",
+    "Star",
     "TextGraphBuilder",
+    "Union",
     "Vocabulary",
     "Window",
     "WordGroup",
     "WordVectors",
+    "edges_per_sentence",
 ]

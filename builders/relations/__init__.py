@@ -4,12 +4,46 @@ Only what turns a :class:`~graphattn.builders.layout.Layout` into edges belongs 
 touches DGL.
 """
 
-from graphattn.builders.relations.base import RangeRelation, Relation
+from graphattn.builders.relations.base import (
+    CompoundRelation,
+    Nodes,
+    RangeRelation,
+    Relation,
+    RelationArrays,
+    edges_per_sentence,
+)
+from graphattn.builders.relations.binary_partition import BinaryPartition
 from graphattn.builders.relations.complete import Complete
+from graphattn.builders.relations.composition import Intersection, Reverse, Union
 from graphattn.builders.relations.dependency import Dependency
+from graphattn.builders.relations.dilated import Dilated
+from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.membership import Membership
 from graphattn.builders.relations.order import Order
+from graphattn.builders.relations.random_tokens import Random
+from graphattn.builders.relations.star import Star
 from graphattn.builders.relations.window import Window
 from graphattn.builders.relations.word_group import WordGroup
 
-__all__ = ["Complete", "Dependency", "Membership", "Order", "RangeRelation", "Relation", "Window", "WordGroup"]
+__all__ = [
+    "BinaryPartition",
+    "Complete",
+    "CompoundRelation",
+    "Dependency",
+    "Dilated",
+    "Global",
+    "Intersection",
+    "Membership",
+    "Nodes",
+    "Order",
+    "Random",
+    "RangeRelation",
+    "Relation",
+    "RelationArrays",
+    "Reverse",
+    "Star",
+    "Union",
+    "Window",
+    "WordGroup",
+    "edges_per_sentence",
+]

@@ -1,0 +1,133 @@
+"""Composed relations against sets of edges."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import (
+    Complete,
+    Dependency,
+    Global,
+    Intersection,
+    Membership,
+    Order,
+    Random,
+    Relation,
+    RelationArrays,
+    Reverse,
+    Star,
+    TextGraphBuilder,
+    Union,
+    Window,
+    WordGroup,
+)
+from graphattn.exceptions import ConfigError, DataError
+
+TOKENS = st.sampled_from(
+    [Window(3), Window("N/4"), Global(2), Random(2), Order("forward"), WordGroup(), Complete(), Dependency("token")]
+)
+MEMBERSHIP = Membership()
+
+
+def each_alone(relation, sentence, cls, pairs):
+    return set(pairs(TextGraphBuilder([relation], cls=cls).build(sentence), relation.canonical))
+
+
+@settings(max_examples=60)
+@given(
+    operands=st.lists(TOKENS, min_size=2, max_size=3),
+    random=st.randoms(use_true_random=False),
+    cls=st.booleans(),
+)
+def test_union_and_intersection_are_those_of_sets(batch_equals_singles, pairs, random_sentence, operands, random, cls):
+    sentences = [random_sentence(random, size) for size in (3, 0, 6)]
+    for composed, together in ((Union(*operands), set.union), (Intersection(*operands), set.intersection)):
+        builder = TextGraphBuilder([composed], cls=cls)
+        for sentence, graph in zip(sentences, batch_equals_singles(builder, sentences), strict=True):
+            expected = together(*(each_alone(operand, sentence, cls, pairs) for operand in operands))
+            assert pairs(graph, composed.canonical) == sorted(expected)
+        layout = builder.layout(sentences)
+        assert composed.num_edges(layout).tolist() == builder.graph(layout).batch_num_edges().tolist()
+
+
+@settings(max_examples=40)
+@given(
+    relation=st.one_of(TOKENS, st.just(MEMBERSHIP), st.just(Dependency())),
+    random=st.randoms(use_true_random=False),
+    cls=st.booleans(),
+)
+def test_reverse_swaps_the_ends(batch_equals_singles, pairs, random_sentence, relation, random, cls):
+    sentences = [random_sentence(random, size) for size in (3, 0, 6)]
+    reverse = relation.reverse()
+    builder = TextGraphBuilder([relation, reverse], cls=cls)
+    for graph in batch_equals_singles(builder, sentences):
+        there, back = pairs(graph, relation.canonical), pairs(graph, reverse.canonical)
+        assert back == sorted((source, target) for target, source in there)
+    layout = builder.layout(sentences)
+    assert reverse.num_edges(layout).tolist() == reverse.edges(layout).per_sentence.tolist()
+
+
+def test_features_of_edges_come_along_in_reverse(pairs):
+    class Distant(Relation):
+        name = "distant"
+
+        def edges(self, layout):
+            arrays = Order("forward").edges(layout)
+            targets = np.repeat(np.arange(layout.num_tokens), np.diff(arrays.indptr))
+            distance = targets - arrays.indices
+            return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {"distance": distance})
+
+    graph = TextGraphBuilder([Distant().reverse()], cls=False).build(list("abcd"))
+    ends = pairs(graph, ("token", "reverse(distant)", "token"))
+    assert [source - target for target, source in ends] == graph.edges["reverse(distant)"].data["distance"].tolist()
+
+
+def test_operators_and_names():
+    bigbird = Window(3) | Global(1) | Random(2)
+    assert bigbird.name == "window:3|global:1|random:2"
+    assert [operand.name for operand in bigbird.operands()] == ["window:3", "global:1", "random:2"]
+    assert repr(bigbird) == "Union(Window('3'), Global(1), Random(2))"
+    assert ((Window(9) | Global()) & WordGroup()).name == "(window:9|global:1)&group"
+    assert (Window(9) & WordGroup() | Global()).name == "window:9&group|global:1"
+    assert Window(9).within_words().name == "window:9&group"
+    assert Order("forward").reverse().canonical == ("token", "reverse(forward)", "token")
+    assert Membership().reverse().canonical == ("word", "reverse(in)", "token")
+
+
+def test_needs_are_those_of_the_operands(random_sentence):
+    composed = Dependency("token") & Window(3)
+    assert composed.needs_heads
+    assert not (Window(1) | Window(3)).needs_heads
+    with pytest.raises(DataError, match="has no heads"):
+        TextGraphBuilder([composed]).build(["a", "b"])
+
+
+def test_labels_of_a_composed_dependency_must_agree_too():
+    with pytest.raises(ConfigError, match="different labels"):
+        TextGraphBuilder([Dependency(), Dependency("token", labels=("obj",)) | Window(1)])
+
+
+@pytest.mark.parametrize(
+    ("compose", "message"),
+    [
+        (lambda: Union(Window(3)), "Union is given 1 relation; it takes two or more"),
+        (
+            lambda: Window(3) | Membership(),
+            "relations between different nodes cannot be composed: 'window:3' token -> token, 'in' token -> word",
+        ),
+        (
+            lambda: Star() | Window(3),
+            "relation 'star' has several kinds of edges and cannot be composed; compose its parts()",
+        ),
+        (lambda: Reverse("window:3"), "'window:3' is no relation; compose objects such as Window(3)"),
+        (
+            lambda: Order() & Window(3),
+            "relation 'both' has several kinds of edges and cannot be composed; compose its parts()",
+        ),
+    ],
+)
+def test_what_does_not_compose(compose, message):
+    with pytest.raises(ConfigError) as caught:
+        compose()
+    assert str(caught.value) == message
