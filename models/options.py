@@ -9,9 +9,9 @@ from numbers import Integral, Real
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from graphattn.exceptions import ConfigError
+from graphattn.models.parameters import Parameters
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 
@@ -33,7 +33,7 @@ def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None) -
 
 
 @dataclass
-class Options(BaseEstimator):
+class Options(Parameters):
     """Base of all options; scikit-learn sees the fields as nested parameters (``training__epochs``)."""
 
     def check(self) -> None:

@@ -6,17 +6,15 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
-from graphattn.models.attention_weights import Attention, attention_of
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
@@ -25,16 +23,19 @@ from graphattn.models.estimators.inputs import Columns, held_out_split, listed
 from graphattn.models.heads import Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.parameters import Parameters
 from graphattn.models.prediction import Predictions, predict_corpus
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding
-from graphattn.networkx_export import CLS
+
+if TYPE_CHECKING:
+    from graphattn.models.attention_weights import Attention
 
 EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
 
 
-class TextEstimator(BaseEstimator):
+class TextEstimator(Parameters):
     """Base of the estimators; sub-classes say what their inputs, labels and head are.
 
     Parameters
@@ -318,6 +319,9 @@ class TextEstimator(BaseEstimator):
         ConfigError
             when the encoder has no attention
         """
+        from graphattn.models.attention_weights import attention_of  # loads networkx and pandas
+        from graphattn.networkx_export import CLS
+
         self._check_fitted()
         columns = self._columns([x])
         tokens = [(CLS, *self.vocabulary_.sentence(source).tokens) for (source,) in columns]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.class_weight import compute_class_weight
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.labels import LabelSet
@@ -50,6 +49,8 @@ def class_weights(
                 raise ConfigError(f"class_weight of {label!r} is {weight!r}; it must be a positive number")
             weights[labels.ids([label], where="class_weight")] = weight
     elif given == "balanced":
+        from sklearn.utils.class_weight import compute_class_weight
+
         ids = labels.ids(occurring)
         present = np.unique(ids)  # a class may be in the held-out share only
         weights[present] = compute_class_weight("balanced", classes=present, y=ids)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import train_test_split
 
 from graphattn.builders import Example, Sentence
 from graphattn.builders.word_boundaries import Source
@@ -99,7 +98,9 @@ def carried_labels(X: Sequence[Any], y: Iterable[Any] | None, field: str) -> lis
 
 def held_out_split(count: int, held: int, strata: npt.NDArray | None, seed: int) -> tuple[list[int], list[int]]:
     """Numbers to keep and numbers to hold out, in order; the same share of each class where that is possible."""
-    if strata is not None and (np.bincount(strata).min() < 2 or held < len(np.unique(strata))):
+    from sklearn.model_selection import train_test_split
+
+    if strata is not None and (np.bincount(strata).min() < 2 or min(held, count - held) < len(np.unique(strata))):
         strata = None
     rest, taken = train_test_split(np.arange(count), test_size=held, random_state=seed, stratify=strata)
     return sorted(rest.tolist()), sorted(taken.tolist())

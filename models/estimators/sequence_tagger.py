@@ -17,7 +17,6 @@ from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.labels import LabelSet
-from graphattn.models.metrics import tagging_metrics
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 
 
@@ -129,6 +128,8 @@ class SequenceTagger(TextEstimator):
         )
 
     def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+        from graphattn.models.metrics import tagging_metrics
+
         return tagging_metrics(labels, self._decided(decisions), self.scheme_)
 
     def _decided(self, decisions: list[Any]) -> list[list[str]]:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import ClassifierMixin
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
@@ -17,11 +15,10 @@ from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.labels import LabelSet
-from graphattn.models.metrics import classification_metrics, multilabel_metrics
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 
 
-class TextClassifier(ClassifierMixin, TextEstimator):
+class TextClassifier(TextEstimator):
     """Classify texts (MS-Trans, section 3.4).
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers, or
@@ -68,7 +65,13 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         rows = self._run(X, probabilities=True).probabilities
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
 
-    score = TextEstimator.score  # that of scikit-learn's mixin knows one label for each input, given apart
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_label=self.multilabel)
+        tags.target_tags.required = True
+        return tags
 
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
@@ -105,7 +108,11 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         )
 
     def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+        from graphattn.models.metrics import classification_metrics, multilabel_metrics
+
         if self.multilabel:
+            from sklearn.preprocessing import MultiLabelBinarizer
+
             extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # known to be wrong
             binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
             return multilabel_metrics(binary.transform(labels), binary.transform(self._decided(decisions)))

@@ -8,6 +8,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from graphattn.builders import Example, Sentence
@@ -63,8 +64,11 @@ def test_clones_and_instances_share_nothing(estimator):
 def test_what_scikit_learn_takes_them_for():
     assert is_classifier(TextClassifier())
     assert is_classifier(PairClassifier())
-    assert repr(TextClassifier(training=TrainingOptions(epochs=3))) == (
-        "TextClassifier(head=HeadOptions(), inputs=InputOptions(),\n               training=TrainingOptions(epochs=3))"
+    assert not is_classifier(SequenceTagger())  # a class for each word
+    assert get_tags(TextClassifier(multilabel=True)).classifier_tags.multi_label
+    assert get_tags(TextClassifier()).target_tags.required
+    assert repr(TextClassifier("bilstm", training=TrainingOptions(epochs=3))) == (
+        "TextClassifier(encoder='bilstm', training=TrainingOptions(epochs=3))"
     )
 
 

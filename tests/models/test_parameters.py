@@ -1,0 +1,75 @@
+"""Parameters behave as those of a scikit-learn estimator, side by side with one."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+
+from graphattn.models.parameters import Parameters
+
+
+def make(base):
+    """The same nested class on top of either base."""
+
+    class Part(base):
+        def __init__(self, size=1, names=("a",)):
+            self.size, self.names = size, names
+
+    class Whole(base):
+        def __init__(self, rate=0.5, part=None, kind=None):
+            self.rate, self.part, self.kind = rate, part, kind
+
+    return Whole, Part
+
+
+BASES = [Parameters, BaseEstimator]
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_parameters_are_those_scikit_learn_would_give(deep):
+    ours, theirs = (whole(part=part(size=3), kind=part) for whole, part in map(make, BASES))
+    assert list(map(str, sorted(ours.get_params(deep)))) == sorted(theirs.get_params(deep))
+    plain = {"rate", "part__size", "part__names"} if deep else {"rate"}
+    assert {name: ours.get_params(deep)[name] for name in plain} == {
+        name: theirs.get_params(deep)[name] for name in plain
+    }
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_setting(base):
+    whole, part = make(base)
+    made = whole().set_params(part=part(), part__size=7, rate=0.1)
+    assert (made.rate, made.part.size, made.part.names) == (0.1, 7, ("a",))
+    assert made.set_params() is made
+    with pytest.raises(ValueError, match="Invalid parameter 'speed' for"):
+        made.set_params(speed=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'speed' for"):
+        made.set_params(part__speed=1)
+
+
+def test_a_value_without_parameters_cannot_be_reached_into():
+    whole, _ = make(Parameters)
+    told = "^Invalid parameter 'size' for part='a name', which has no parameters.$"
+    with pytest.raises(ValueError, match=told):
+        whole(part="a name").set_params(part__size=1)
+
+
+def test_the_text_names_what_differs_from_the_defaults():
+    whole, part = make(Parameters)
+    assert repr(whole()) == "Whole()"
+    assert repr(whole(part=part(names=("b",)), kind=np.arange(2))) == (
+        "Whole(part=Part(names=('b',)), kind=array([0, 1]))"
+    )
+
+
+def test_clones_share_nothing():
+    whole, part = make(Parameters)
+    original = whole(part=part())
+    copy = clone(original)
+    copy.part.size = 9
+    assert original.part.size == 1
+
+
+def test_tags_are_those_of_a_plain_estimator():
+    ours, theirs = (get_tags(make(base)[0]()) for base in BASES)
+    assert ours == theirs
