@@ -77,9 +77,9 @@ class TextLines:
     line : 1-based number of the line read last, 0 before the first
     """
 
-    def __init__(self, path: str, stream: io.BufferedReader, resources: ExitStack):
+    def __init__(self, path: str, stream: BinaryIO, resources: ExitStack, *, line: int = 0):
         self.path = path
-        self.line = 0
+        self.line = line
         self._stream = stream
         self._resources = resources
 
@@ -104,6 +104,19 @@ class TextLines:
             raise _encoding_error(error, self.path, self.line) from error
         return text[:-2] + "\n" if text.endswith("\r\n") else text
 
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes as they stand, fewer at the end; for those who cut and check the text themselves.
+
+        Raises
+        ------
+        DataError
+            when the archive or the disk fails
+        """
+        try:
+            return self._stream.read(size)
+        except _ARCHIVE_ERRORS as error:
+            raise _reading_error(error, self.path, None) from error
+
     def __enter__(self) -> TextLines:
         return self
 
@@ -115,6 +128,18 @@ class TextLines:
     def close(self) -> None:
         """Close the file; standard input stays open."""
         self._resources.close()
+
+
+def lines_within(data: bytes, path: str, first: int) -> TextLines:
+    """The lines of a piece of a text file.
+
+    Parameters
+    ----------
+    data : the piece
+    path : what errors call the file
+    first : 1-based number of the line it begins with
+    """
+    return TextLines(path, io.BytesIO(data), ExitStack(), line=first - 1)
 
 
 def open_text(path: FilePath) -> TextLines:

@@ -32,7 +32,7 @@ class CorpusOptions:
     """
 
     format: str = _option(
-        "auto", "csv, tsv, jsonl, labelled, fasttext, conll, conllu or word/tag; auto: tell by looking"
+        "auto", "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag or sentences; auto: tell by looking"
     )
     text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", CLASSIFY, PAIR, reader="text")
     second_column: str = _option("second", "column of the other text (csv, tsv, jsonl)", PAIR, reader="second")

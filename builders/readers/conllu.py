@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from conllu.exceptions import ParseException
@@ -67,33 +67,41 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
     """
     if tags not in ("upos", "xpos", None):
         raise ConfigError(f"tags is {tags!r}. Set it to 'upos', 'xpos' or None.")
-    return _read_sentences(path, _COLUMNS.index(tags) if tags else None)
+    return conllu_sentences(numbered_lines(path), display_name(path), tags=tags)
 
 
-def _read_sentences(path: FilePath, tag_column: int | None) -> Iterator[Sentence]:
-    name = display_name(path)
+def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str | None = "upos") -> Iterator[Sentence]:
+    """:func:`read_conllu` for lines with their numbers.
+
+    Parameters
+    ----------
+    lines : 1-based numbers and lines without their ends
+    path : what errors call the file
+    tags : ``"upos"``, ``"xpos"``, or None for no tags
+    """
+    tag_column = _COLUMNS.index(tags) if tags else None
     words: list[_Word] = []
-    for line, content in numbered_lines(path):
+    for line, content in lines:
         if content.startswith("#"):
             continue
         if content.strip():
-            word = _read_word(content, tag_column, name, line)
+            word = _read_word(content, tag_column, path, line)
             if word is None:
                 continue
             if word.number != len(words) + 1:
                 raise DataError(
                     f"word {word.number} where word {len(words) + 1} was expected",
-                    path=name,
+                    path=path,
                     line=line,
                     field="id",
                     hint="Words count up from 1; a blank line ends a sentence.",
                 )
             words.append(word)
         elif words:
-            yield _sentence(words, name, tagged=tag_column is not None)
+            yield _sentence(words, path, tagged=tag_column is not None)
             words = []
     if words:
-        yield _sentence(words, name, tagged=tag_column is not None)
+        yield _sentence(words, path, tagged=tag_column is not None)
 
 
 def _read_word(content: str, tag_column: int | None, path: str, line: int) -> _Word | None:

@@ -14,6 +14,7 @@ from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.detection import detect_format, guess_columns, is_stream
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.labelled_lines import read_labelled_lines
+from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.table import read_table
 from graphattn.builders.readers.word_tag import read_word_tag
 from graphattn.builders.sentence import Example, Sentence
@@ -51,6 +52,7 @@ FORMATS: dict[str, CorpusFormat] = {
     "conll": CorpusFormat(read_conll, _TAGGED),
     "word/tag": CorpusFormat(read_word_tag, _TAGGED),
     "conllu": CorpusFormat(read_conllu, _TAGGED),
+    "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),
 }
 
 _TASKS = ("classify", "pair", "tag")
@@ -74,7 +76,7 @@ def read_corpus(
     Returns
     -------
     An iterator over :class:`~graphattn.builders.sentence.Example` (csv, tsv, jsonl, labelled, fasttext) or
-    :class:`~graphattn.builders.sentence.Sentence` (conll, word/tag, conllu).
+    :class:`~graphattn.builders.sentence.Sentence` (conll, word/tag, conllu, sentences).
 
     Raises
     ------
@@ -91,6 +93,22 @@ def read_corpus(
     >>> [example.label for example in read_corpus(path)]
     ['1', '0']
     """
+    format = corpus_format(path, format=format, task=task, **options)
+    return _at_least_one(
+        FORMATS[format].read(path, **_defaults(path, format, task, options), **options), display_name(path)
+    )
+
+
+def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = None, **options: Any) -> str:
+    """The name of the format as which :func:`read_corpus` reads a corpus, given the same arguments.
+
+    Raises
+    ------
+    ConfigError
+        when the format, the task or an option is unknown, or they do not go together
+    DataError
+        when the file cannot be read, or its format cannot be told
+    """
     candidates = _formats_with(options) & _formats_for(task)
     if format == "auto":
         if not candidates:
@@ -104,9 +122,7 @@ def read_corpus(
         raise ConfigError(f"there is no format {format!r}. Set format to one of {_listed(FORMATS)}, or 'auto'.")
     elif format not in candidates:
         raise _misfit(format, task, options)
-    return _at_least_one(
-        FORMATS[format].read(path, **_defaults(path, format, task, options), **options), display_name(path)
-    )
+    return format
 
 
 def _formats_with(options: dict[str, Any]) -> set[str]:

@@ -56,13 +56,14 @@ def detect_format(
     """Name the format of a corpus.
 
     The extension under ``.gz``, ``.xz`` or ``.bz2`` decides for ``.csv``, ``.jsonl``, ``.ndjson``, ``.conllu`` and
-    ``.conll`` (unless a ``.conll`` file holds CoNLL-U). Every other file, ``.tsv`` included, is told by its first 200
+    ``.conll`` (unless a ``.conll`` file holds CoNLL-U, or a JSON file ``sentences``). Every other file, ``.tsv`` included, is told by its first 200
     lines; the first rule that fits decides:
 
     =========  ======================================================================================
     format     the first lines
     =========  ======================================================================================
     fasttext   each begins with ``__label__``
+    sentences  the first begins with ``{`` and has ``"tokens":``
     jsonl      the first begins with ``{``
     conllu     the first that is no comment has ten columns and the id 1
     tsv, csv   the first is a header: it names the text column (tsv: or has a usual name such as ``label``)
@@ -165,11 +166,17 @@ def _read_sample(path: FilePath, text_column: str = "text", *, for_tagging: bool
 
 def _by_extension(sample: _Sample) -> str | None:
     named = _EXTENSIONS.get(sample.suffix)
+    if named == "jsonl" and _is_sentences(sample):
+        return "sentences"
     return "conllu" if named == "conll" and _is_conllu(sample) else named
 
 
 def _is_fasttext(sample: _Sample) -> bool:
     return bool(sample.filled) and all(line.lstrip().startswith("__label__") for line in sample.filled)
+
+
+def _is_sentences(sample: _Sample) -> bool:
+    return _is_json_lines(sample) and re.search(r'[{,]\s*"tokens"\s*:', sample.filled[0]) is not None
 
 
 def _is_json_lines(sample: _Sample) -> bool:
@@ -233,6 +240,7 @@ def _listed(formats: Collection[str]) -> str:
 
 _RULES: dict[str, Callable[[_Sample], bool]] = {
     "fasttext": _is_fasttext,
+    "sentences": _is_sentences,
     "jsonl": _is_json_lines,
     "conllu": _is_conllu,
     "tsv": _has_tsv_header,

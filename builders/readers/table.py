@@ -138,7 +138,7 @@ def _read_json_lines(path: FilePath, columns: _Columns) -> Iterator[Example]:
     with open_text(path) as lines:
         name = lines.path
         for line, content in refuse_blank_rows(((lines.line, text.strip()) for text in lines), name):
-            record = _json_object(content, name, line)
+            record = json_object(content, name, line)
             for role, column in columns.roles().items():
                 if column not in record:
                     raise _missing_column(role, column, list(record), name, line, header=False)
@@ -149,7 +149,14 @@ def _read_json_lines(path: FilePath, columns: _Columns) -> Iterator[Example]:
             )
 
 
-def _json_object(content: str, path: str, line: int) -> dict[str, Any]:
+def json_object(content: str, path: str, line: int) -> dict[str, Any]:
+    """The object on a line of JSON Lines.
+
+    Raises
+    ------
+    DataError
+        when the line holds something else
+    """
     hint = "JSON Lines hold one object in braces on each line."
     try:
         record = json.loads(content)

@@ -20,6 +20,7 @@ LINES = {
     "conll": ([], ["a O", "b O", ""], {}),
     "word/tag": ([], ["a/O b/O"], {}),
     "conllu": ([], [CONLLU, ""], {}),
+    "sentences": ([], ['{"tokens": ["Dogs", "bark"], "heads": [2, 0]}'], {}),
 }
 formats = pytest.mark.parametrize("name", LINES)
 
@@ -105,7 +106,7 @@ def test_standard_input_needs_a_format(monkeypatch):
         read_corpus("-", task="tag")
     assert str(caught.value) == (
         "standard input can be read only once, so its format cannot be told by looking."
-        " Set format to one of 'conll', 'conllu', 'word/tag'."
+        " Set format to one of 'conll', 'conllu', 'sentences', 'word/tag'."
     )
     with pytest.raises(ConfigError, match="standard input can be read only once, so its columns cannot be told"):
         read_corpus("-", format="labelled", task="pair")
@@ -119,7 +120,7 @@ def test_standard_input_needs_a_format(monkeypatch):
         (
             {"format": "xml"},
             "there is no format 'xml'. Set format to one of 'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled',"
-            " 'tsv', 'word/tag', or 'auto'.",
+            " 'sentences', 'tsv', 'word/tag', or 'auto'.",
         ),
         ({"task": "translate"}, "there is no task 'translate'. Set task to one of 'classify', 'pair', 'tag', or None."),
         (

@@ -61,7 +61,7 @@ def test_the_only_candidate_needs_no_look():
     assert detect_format("-", among=("conll",)) == "conll"
 
 
-LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'tsv', 'word/tag'"
+LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences', 'tsv', 'word/tag'"
 
 
 @pytest.mark.parametrize(

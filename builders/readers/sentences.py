@@ -1,0 +1,87 @@
+"""Read sentences as JSON Lines: tokens with heads, tags and labels, the fields of ``Sentence`` by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from graphattn.builders.compression import FilePath, display_name, numbered_lines
+from graphattn.builders.readers.rows import refuse_blank_rows
+from graphattn.builders.readers.table import json_object
+from graphattn.builders.sentence import Sentence
+from graphattn.exceptions import DataError
+
+_LISTS: dict[str, type] = {"tokens": str, "word_ids": int, "heads": int, "deprels": str, "tags": str}
+_EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
+_EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
+
+
+def read_sentences(path: FilePath) -> Iterator[Sentence]:
+    """Read sentences from JSON Lines, one at a time.
+
+    Each line is an object with ``tokens`` and, as far as they are known, ``word_ids``, ``heads`` (1-based words, 0 for
+    a root), ``deprels``, ``tags`` and ``label`` (a string, or a list of them). Other keys are passed over.
+
+    Parameters
+    ----------
+    path : the corpus, plain or compressed, or ``"-"`` for standard input
+
+    Raises
+    ------
+    DataError
+        when a line is not such an object, or its fields do not fit together; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trees.jsonl"
+    >>> _ = path.write_text('{"tokens": ["Dogs", "bark"], "heads": [2, 0]}\\n')
+    >>> next(read_sentences(path)).heads
+    (2, 0)
+    """
+    return json_sentences(numbered_lines(path), display_name(path))
+
+
+def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sentence]:
+    """:func:`read_sentences` for lines with their numbers.
+
+    Parameters
+    ----------
+    lines : 1-based numbers and lines without their ends
+    path : what errors call the file
+    """
+    for line, content in refuse_blank_rows(((line, content.strip()) for line, content in lines), path):
+        record = json_object(content, path, line)
+        try:
+            yield Sentence(**_fields(record))
+        except DataError as error:
+            raise DataError(error.message, path=path, line=line, field=error.field, hint=error.hint) from error
+
+
+def _fields(record: dict[str, Any]) -> dict[str, Any]:
+    if "tokens" not in record:
+        raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
+    fields: dict[str, Any] = {}
+    for name, kind in _LISTS.items():
+        values = record.get(name)
+        if values is not None:
+            if not isinstance(values, list) or not all(type(value) is kind for value in values):
+                raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
+            if kind is str:
+                _refuse_half_characters(values, name)
+            fields[name] = tuple(values)
+    label = record.get("label")
+    if label is not None:
+        names = label if isinstance(label, list) else [label]
+        if not all(type(name) is str for name in names):
+            raise DataError("this is neither a string nor a list of strings", field="label", hint="Quote the label.")
+        _refuse_half_characters(names, "label")
+        fields["label"] = tuple(names) if isinstance(label, list) else label
+    return fields
+
+
+def _refuse_half_characters(values: list[str], field: str) -> None:
+    try:
+        "".join(values).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError("half a surrogate pair", field=field, hint="Write both halves.") from error

@@ -1,0 +1,52 @@
+"""Sentences as JSON Lines: every field, and each thing that can be wrong with one."""
+
+import json
+
+import pytest
+
+from graphattn.builders import Sentence
+from graphattn.builders.readers import read_corpus, read_sentences
+from graphattn.exceptions import DataError
+
+HINT = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}.'
+
+
+def test_all_fields_are_read(corpus):
+    full = {
+        "tokens": ["un", "known", "word"],
+        "word_ids": [0, 0, 1],
+        "heads": [2, 0],
+        "deprels": ["amod", "root"],
+        "tags": ["ADJ", "NOUN"],
+        "label": ["a", "b"],
+    }
+    path = corpus("a.jsonl", json.dumps({**full, "source": "elsewhere"}), '{"tokens": [], "label": "x"}')
+    expected = [
+        Sentence(full["tokens"], [0, 0, 1], [2, 0], full["deprels"], label=("a", "b"), tags=full["tags"]),
+        Sentence([], label="x"),
+    ]
+    assert list(read_sentences(path)) == expected
+    assert list(read_corpus(path)) == expected, "told by its first line"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"heads": [0]}', f"field 'tokens': there are no tokens. {HINT}"),
+        ('{"tokens": "a b"}', f"field 'tokens': this is not a list of strings. {HINT}"),
+        ('{"tokens": ["a"], "heads": [true]}', f"field 'heads': this is not a list of whole numbers. {HINT}"),
+        ('{"tokens": ["a"], "label": 1}', "field 'label': this is neither a string nor a list of strings. Quote the "
+         "label."),
+        ('{"tokens": ["\\ud800"]}', "field 'tokens': half a surrogate pair. Write both halves."),
+        ('{"tokens": ["a"], "heads": [1, 0]}', "field 'heads': 2 heads for 1 words. Give one for each word."),
+        ('{"tokens": ["a", "b"], "heads": [2, 1]}', "field 'heads': heads form a cycle through word 1 ('a'). "
+         "Each word must lead to a root."),
+        ("[1]", "a list where an object was expected. JSON Lines hold one object in braces on each line."),
+        ("\n{}", "the line is blank. Delete it, or complete it."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_line(corpus, line, message):
+    path = corpus("a.jsonl", '{"tokens": ["fine"]}', line)
+    with pytest.raises(DataError) as caught:
+        list(read_sentences(path))
+    assert str(caught.value) == f"{path}, line 2{',' if message.startswith('field') else ':'} {message}"
