@@ -37,7 +37,13 @@ ESTIMATORS: dict[str, type[TextEstimator]] = {
     "pair": PairClassifier,
     "tag": SequenceTagger,
 }
-VECTORS = "embeddings_trained/w2v_sg_300d.txt.xz"
+VECTORS = ("embeddings_trained/w2v_sg_300d.txt.xz",)
+ALL_VECTORS = (
+    *VECTORS,
+    "embeddings_trained/fasttext_sg_300d.txt.xz",
+    "embeddings_word2vec_googlenews_300d/GoogleNews.300d.subset.txt.xz",
+    "embeddings_glove_twitter_25d/glove.twitter.27B.25d.subset.txt.xz",
+)
 CLASSIFICATION_EPOCHS = {"sst2": 6, "sst5": 6, "r8": 10, "apparel": 8, "books": 8, "dvd": 8, "kitchen": 8}
 EPOCHS = {**CLASSIFICATION_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 18}
 
@@ -64,25 +70,25 @@ def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
         training["learning_rate"] = 3e-4
     elif encoder == "ms-trans" and task == "tag":
         own = {"scales": ("1", "3", "5", "7", "9"), "alpha": 1.0}
-    inputs = {"tune_vectors": True, "word_dropout": 0.1}
+    inputs: dict[str, Any] = {"vectors": VECTORS, "tune_vectors": True}
     if task == "tag":
         names = {"embedding_dropout": 0.4, "character_embedding": 50, "character_filters": 128}
         return {
             "encoder": own,
-            "inputs": {**inputs, "characters": True, **(names if data_set == "conll2003" else {})},
+            "inputs": {**inputs, "word_dropout": 0.1, "characters": True, **(names if data_set == "conll2003" else {})},
             "head": {"crf": data_set == "conll2003"},
             "training": training,
         }
     if task == "pair":
         return {
             "encoder": {**own, "dropout": 0.1},
-            "inputs": {"tune_vectors": True, "embedding_dropout": 0.1},
+            "inputs": {**inputs, "embedding_dropout": 0.1},
             "head": {"pooling": "max", "head_dropout": 0.2},
             "training": training,
         }
     return {
         "encoder": own,
-        "inputs": {**inputs, "split": "whitespace"},
+        "inputs": {**inputs, "word_dropout": 0.1, "split": "whitespace"},
         "head": {"pooling": "mean"},
         "training": training,
     }
@@ -122,18 +128,20 @@ def run(
     groups = settings(data_set, encoder)
     for group, values in (changes or {}).items():
         groups[group].update(values)
+    inputs = groups["inputs"]
     options: EncoderOptions = replace(encoder_options(encoder), **groups["encoder"])
     estimator = ESTIMATORS[corpus.task](
         options,
-        inputs=InputOptions(**{"vectors": str(folder / VECTORS), **groups["inputs"]}),
+        inputs=InputOptions(**{**inputs, "vectors": [str(folder / file) for file in inputs["vectors"]]}),
         head=HeadOptions(**groups["head"]),
         training=TrainingOptions(seed=seed, progress=False, **groups["training"]),
     )
     estimator.fit(train, dev=dev)
-    best = max(estimator.history_, key=lambda row: row[f"dev_{corpus.metric}"])
+    figure = f"dev_{corpus.metric}"
+    best = max(estimator.history_, key=lambda row: row.get(figure, row["epoch"]))
     return {
         **facts,
-        "dev": round(best[f"dev_{corpus.metric}"], 2),
+        **({"dev": round(best[figure], 2)} if figure in best else {}),
         **({} if test is None else {"test": round(estimator.evaluate(test)[corpus.metric], 2)}),
         "best_epoch": best["epoch"] + 1,
         "epochs": len(estimator.history_),
@@ -228,12 +236,14 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     order = {name: index for index, name in enumerate(DATA_SETS)}
     lines = ["| data set | encoder | seeds | dev | test |", "|---|---|---|---|---|"]
     for (data_set, encoder), group in sorted(groups.items(), key=lambda item: order.get(item[0][0], len(order))):
-        figures = " | ".join(_mean_and_spread([row[part] for row in group]) for part in ("dev", "test"))
+        figures = " | ".join(_mean_and_spread([row[part] for row in group if part in row]) for part in ("dev", "test"))
         lines.append(f"| {data_set} | {encoder} | {len(group)} | {figures} |")
     return "\n".join(lines)
 
 
 def _mean_and_spread(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
     mean = f"{statistics.mean(values):.1f}"
     return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 

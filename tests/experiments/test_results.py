@@ -1,6 +1,7 @@
 """Runs of the result tables on small corpora laid out like the real ones."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(results, "VECTORS", "embeddings_trained/vectors.txt")
+    monkeypatch.setattr(results, "VECTORS", ("embeddings_trained/vectors.txt",))
     monkeypatch.setitem(results.EPOCHS, "sst2", 2)
     settings = results.settings
     monkeypatch.setattr(
@@ -53,6 +54,14 @@ def test_the_test_set_is_left_alone_while_choosing(folder, small):
     assert "test" not in row
     assert row["epochs"] == 1
     assert row["changes"] == {"training": {"epochs": 1}}
+
+
+def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
+    monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
+    row = results.run("sst2", "bilstm", 0, folder=folder, changes={"training": {"dev_fraction": 0.0}})
+    assert "dev" not in row
+    assert row["best_epoch"] == row["epochs"] == 2
+    assert results.results_table([row]).endswith(f"| 1 | - | {row['test']:.1f} |")
 
 
 def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
