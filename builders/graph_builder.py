@@ -77,8 +77,8 @@ class TextGraphBuilder:
         Raises
         ------
         DataError
-            when a relation needs heads and a sentence has none, a raw text comes without a vocabulary, or a feature
-            does not fit the tokens
+            when a relation needs heads or links and a sentence has none, a raw text comes without a vocabulary, or a
+            feature does not fit the tokens
         """
         columns = dict(features or {})
         if self.vocabulary is not None:
@@ -86,7 +86,14 @@ class TextGraphBuilder:
             columns["id"] = (ids, CLS_ID)
         else:
             plain = [_as_sentence(sentence) for sentence in sentences]
-        return Layout.of(plain, with_cls=self.cls, deprel_id=self._deprel_id(), features=columns)
+        return Layout.of(
+            plain,
+            with_cls=self.cls,
+            deprel_id=self._deprel_id(),
+            with_sentences=any(relation.needs_sentences for relation in self.relations),
+            with_links=any(relation.needs_links for relation in self.relations),
+            features=columns,
+        )
 
     def _deprel_id(self) -> Callable[[str], int] | None:
         return self._arcs[0].deprel_id if any(relation.needs_heads for relation in self.relations) else None

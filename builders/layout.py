@@ -15,9 +15,36 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.exceptions import DataError
 
 Ints = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs of words that the user joined, text by text, by target, then by source.
+
+    Parameters
+    ----------
+    counts : (B,) pairs of each text
+    sources, targets : (P,) words, counted within their text
+    """
+
+    counts: Ints
+    sources: Ints
+    targets: Ints
+
+    @classmethod
+    def joined(cls, parts: Sequence[Links]) -> Links:
+        """The links of several batches, one after the other."""
+        columns = zip(*((part.counts, part.sources, part.targets) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    def take(self, texts: Ints) -> Links:
+        """Those of a choice of texts."""
+        rows = _gather(np.cumsum(self.counts) - self.counts, self.counts, texts)
+        return Links(self.counts[texts], self.sources[rows], self.targets[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +59,8 @@ class Layout:
     heads : (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
     deprels : (W,) id of each word's dependency relation; None when not needed
     features : per-token columns that become node features, name -> (N, ...)
+    sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
+    links : the edges of the user's; None when not needed
     """
 
     lengths: Ints
@@ -40,6 +69,8 @@ class Layout:
     heads: Ints | None = None
     deprels: Ints | None = None
     features: Mapping[str, npt.NDArray] = field(default_factory=dict)
+    sentence_ids: Ints | None = None
+    links: Links | None = None
 
     @classmethod
     def of(
@@ -48,6 +79,8 @@ class Layout:
         *,
         with_cls: bool,
         deprel_id: Callable[[str], int] | None = None,
+        with_sentences: bool = False,
+        with_links: bool = False,
         features: Mapping[str, tuple[Sequence[npt.NDArray], Any]] | None = None,
     ) -> Layout:
         """Flatten sentences into columns.
@@ -57,12 +90,14 @@ class Layout:
         sentences : what to flatten
         with_cls : put a ``[CLS]`` token, a word of its own, before each sentence
         deprel_id : name of a dependency relation -> id; None when dependencies are not needed
+        with_sentences : whether the sentences of a text are needed; where none are given, they are told by punctuation
+        with_links : whether the user's links are needed
         features : name -> (one array per sentence, value for ``[CLS]``)
 
         Raises
         ------
         DataError
-            when dependencies are needed and a sentence has none, or a feature does not fit the tokens
+            when dependencies or links are needed and a sentence has none, or a feature does not fit the tokens
         """
         shift = int(with_cls)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
@@ -77,7 +112,16 @@ class Layout:
         word_ids = _word_ids(sentences, lengths)
         if with_cls:
             word_ids = _prepend(word_ids + 1, lengths, 0)
-        return cls(lengths + shift, words + shift, word_ids, heads, deprels, columns)
+        return cls(
+            lengths + shift,
+            words + shift,
+            word_ids,
+            heads,
+            deprels,
+            columns,
+            _sentence_ids(sentences, words, shift) if with_sentences else None,
+            _links(sentences, shift) if with_links else None,
+        )
 
     def __len__(self) -> int:
         return int(self.lengths.shape[0])
@@ -124,11 +168,31 @@ class Layout:
         ends = np.cumsum(counts)
         return ends - counts, ends
 
+    @cached_property
+    def sentence_counts(self) -> Ints:
+        """(B,) sentences of each text; a text without words has none."""
+        assert self.sentence_ids is not None
+        counts, filled = np.zeros_like(self.word_counts), self.word_counts > 0
+        counts[filled] = self.sentence_ids[(self.word_starts + self.word_counts)[filled] - 1] + 1
+        return counts
+
+    @cached_property
+    def sentence_starts(self) -> Ints:
+        """(B,) first sentence of each text."""
+        return np.cumsum(self.sentence_counts) - self.sentence_counts
+
+    @cached_property
+    def own_sentence_of_token(self) -> Ints:
+        """(N,) sentence of each token within its text, counted over the batch."""
+        assert self.sentence_ids is not None
+        return self.sentence_ids[self.word_of_token] + np.repeat(self.sentence_starts, self.lengths)
+
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of a choice of sentences, in the order given; a vectorised gather."""
         chosen = np.asarray(sentences, dtype=np.int64)
         tokens = _gather(self.token_starts, self.lengths, chosen)
-        words = _gather(self.word_starts, self.word_counts, chosen) if self.heads is not None else slice(0)
+        by_word = self.heads is not None or self.sentence_ids is not None
+        words = _gather(self.word_starts, self.word_counts, chosen) if by_word else slice(0)
         return Layout(
             self.lengths[chosen],
             self.word_counts[chosen],
@@ -136,6 +200,8 @@ class Layout:
             None if self.heads is None else self.heads[words],
             None if self.deprels is None else self.deprels[words],
             {name: values[tokens] for name, values in self.features.items()},
+            None if self.sentence_ids is None else self.sentence_ids[words],
+            None if self.links is None else self.links.take(chosen),
         )
 
 
@@ -195,3 +261,25 @@ def _dependencies(
     if shift:
         heads, labels = _prepend(heads, words, -1), _prepend(labels, words, 0)
     return heads, labels
+
+
+def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Ints:
+    """Those given, or told by punctuation; ``[CLS]`` stands in the first."""
+    given = (sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
+    ids = np.fromiter(chain.from_iterable(given), np.int64, int(words.sum()))
+    return _prepend(ids, words, 0) if shift else ids
+
+
+def _links(sentences: Sequence[Sentence], shift: int) -> Links:
+    for index, sentence in enumerate(sentences):
+        if sentence.links is None and sentence.num_words:
+            start = " ".join(sentence.tokens[:5])
+            raise DataError(
+                f"sentence {index} ({start!r} ...) has no links, but the relation 'links' needs them",
+                field="links",
+                hint="Read a corpus with a column of links, give Sentence(links=...), or leave out Links().",
+            )
+    counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))
+    flat = chain.from_iterable(chain.from_iterable(sentence.links or () for sentence in sentences))
+    ends = np.fromiter(flat, np.int64, 2 * int(counts.sum())).reshape(-1, 2) + shift
+    return Links(counts, ends[:, 0], ends[:, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 from graphattn.exceptions import DataError
 
@@ -39,11 +40,15 @@ class Sentence:
     deprels : for each word the name of its dependency relation
     label : class name, or a tuple of names when there may be several
     tags : one tag for each word
+    sentence_ids : for each word the 0-based sentence it stands in, when the text has several; never decreasing,
+        without gaps
+    links : edges of your own as (source, target) pairs of 0-based words: the target will see the source
 
     Raises
     ------
     DataError
-        when the lengths disagree, a head is out of range, or the heads form a cycle
+        when the lengths disagree, a head is out of range, the heads form a cycle, sentences go backwards, or a link
+        leads out of the text
 
     Examples
     --------
@@ -63,14 +68,20 @@ class Sentence:
     deprels: tuple[str, ...] | None = None
     label: Label | None = None
     tags: tuple[str, ...] | None = None
+    sentence_ids: tuple[int, ...] | None = None
+    links: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tokens", "word_ids", "heads", "deprels", "tags"):
+        for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, tuple):
                 object.__setattr__(self, name, tuple(value))
         if self.word_ids is not None:
-            _check_word_ids(self.word_ids, len(self.tokens))
+            _check_groups("word_ids", self.word_ids, len(self.tokens), "token")
+        if self.sentence_ids is not None:
+            _check_groups("sentence_ids", self.sentence_ids, self.num_words, "word")
+        if self.links is not None:
+            object.__setattr__(self, "links", _checked_links(self.links, self.num_words))
         for name in ("heads", "deprels", "tags"):
             value = getattr(self, name)
             if value is not None and len(value) != self.num_words:
@@ -105,20 +116,32 @@ class Sentence:
         return replace(self, tokens=tuple(tokens), word_ids=None if word_ids is None else tuple(word_ids))
 
 
-def _check_word_ids(word_ids: tuple[int, ...], num_tokens: int) -> None:
-    if len(word_ids) != num_tokens:
-        raise DataError(
-            f"{len(word_ids)} word_ids for {num_tokens} tokens", field="word_ids", hint="Give one for each token."
-        )
+def _check_groups(field: str, ids: tuple[int, ...], count: int, unit: str) -> None:
+    """Refuse groups of neighbouring units that do not count up from 0."""
+    if len(ids) != count:
+        raise DataError(f"{len(ids)} {field} for {count} {unit}s", field=field, hint=f"Give one for each {unit}.")
     previous = -1
-    for position, word in enumerate(word_ids):
-        if word not in (previous, previous + 1) or word < 0:
+    for position, group in enumerate(ids):
+        if group not in (previous, previous + 1) or group < 0:
             raise DataError(
-                f"word_ids go from {previous} to {word} at token {position}",
-                field="word_ids",
-                hint="They start at 0 and grow by at most 1 from token to token.",
+                f"{field} go from {previous} to {group} at {unit} {position}",
+                field=field,
+                hint=f"They start at 0 and grow by at most 1 from {unit} to {unit}.",
             )
-        previous = word
+        previous = group
+
+
+def _checked_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tuple[int, int], ...]:
+    """Links as pairs, each once and in order."""
+    for link in links:
+        ends = link if isinstance(link, (tuple, list)) else ()
+        if len(ends) != 2 or not all(isinstance(end, Integral) and 0 <= end < num_words for end in ends):
+            raise DataError(
+                f"the link {link!r} does not join two words; the text has {num_words} words",
+                field="links",
+                hint="Give [source, target] pairs of word numbers, which count from 0.",
+            )
+    return tuple(sorted({(int(source), int(target)) for source, target in links}, key=lambda link: link[::-1]))
 
 
 def check_heads(heads: Sequence[int], words: Sequence[str]) -> None:

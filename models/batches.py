@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Ints, Layout, Links
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, FormBatch, Forms
 
@@ -137,6 +137,8 @@ class Corpus(Dataset[Batch]):
         arrays: list[npt.NDArray | None] = []
         for layout in self.layouts:
             arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
+            arrays += [] if layout.sentence_ids is None else [layout.sentence_ids]
+            arrays += [] if layout.links is None else [layout.links.counts, layout.links.sources, layout.links.targets]
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
         digest = hashlib.sha256()
         for array in arrays:
@@ -170,12 +172,17 @@ def joined(layouts: Sequence[Layout]) -> Layout:
     def together(name: str) -> npt.NDArray:
         return np.concatenate([getattr(layout, name) for layout in layouts])
 
-    has_heads = all(layout.heads is not None for layout in layouts)
+    def if_there(name: str) -> npt.NDArray | None:
+        return together(name) if all(getattr(layout, name) is not None for layout in layouts) else None
+
+    links = [layout.links for layout in layouts if layout.links is not None]
     return Layout(
         together("lengths"),
         together("word_counts"),
         together("word_ids"),
-        together("heads") if has_heads else None,
-        together("deprels") if has_heads else None,
+        if_there("heads"),
+        if_there("deprels"),
         {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
+        if_there("sentence_ids"),
+        Links.joined(links) if links else None,
     )

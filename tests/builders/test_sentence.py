@@ -28,6 +28,17 @@ def test_an_empty_sentence_is_a_sentence():
         assert (len(empty), empty.num_words, empty.words) == (0, 0, ())
 
 
+def test_links_are_kept_by_target_each_once():
+    sentence = Sentence(["a", "b", "c"], links=[[2, 0], [0, 1], [2, 0], [1, 0]])
+    assert sentence.links == ((1, 0), (2, 0), (0, 1))
+    assert hash(sentence) == hash(Sentence(["a", "b", "c"], links=[(2, 0), (1, 0), (0, 1)]))
+
+
+def test_sentences_of_a_text_are_those_of_its_words():
+    text = Sentence(["un", "known", "!", "so"], word_ids=[0, 0, 1, 2], sentence_ids=[0, 0, 1])
+    assert text.with_tokens(["unknown", "!", "so"], None).sentence_ids == (0, 0, 1)
+
+
 def test_an_example_may_be_a_pair_or_have_several_labels():
     assert Example("a").second is None
     assert Example("a", "b", ("x", "y")).label == ("x", "y")
@@ -56,6 +67,23 @@ def test_an_example_may_be_a_pair_or_have_several_labels():
             {"word_ids": [-1, 0, 1]},
             "field 'word_ids': word_ids go from -1 to -1 at token 0. They start at 0 and grow by at most 1 from token"
             " to token.",
+        ),
+        (
+            {"sentence_ids": [0, 0]},
+            "field 'sentence_ids': 2 sentence_ids for 3 words. Give one for each word.",
+        ),
+        (
+            {"sentence_ids": [0, 1, 3]},
+            "field 'sentence_ids': sentence_ids go from 1 to 3 at word 2. They start at 0 and grow by at most 1 from"
+            " word to word.",
+        ),
+        *(
+            (
+                {"links": [(0, 1), link]},
+                f"field 'links': the link {link!r} does not join two words; the text has 3 words. Give [source, "
+                "target] pairs of word numbers, which count from 0.",
+            )
+            for link in ([0, 3], [-1, 0], [0, 1, 2], 7, ["0", "1"])
         ),
         ({"heads": [0, 1]}, "field 'heads': 2 heads for 3 words. Give one for each word."),
         ({"word_ids": [0, 0, 1], "tags": "XYZ"}, "field 'tags': 3 tags for 2 words. Give one for each word."),
