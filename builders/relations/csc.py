@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphattn.builders.layout import Ints
+from graphattn.builders.layout import Ints, Layout
+from graphattn.graphs import check_edge_count
 
 
 def pointers(degrees: Ints) -> Ints:
@@ -37,3 +38,31 @@ def runs(first: Ints, counts: Ints, step: int = 1) -> Ints:
 def destinations(indptr: Ints) -> Ints:
     """(E,) destination of each edge."""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def spread_over_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
+    """Edges between words written out between all tokens of the two words.
+
+    Parameters
+    ----------
+    name : the relation's, for the error
+    layout : the batch
+    indptr, sources : (W + 1,) and (A,) edges between words
+
+    Returns
+    -------
+    (N + 1,) where the edges of each token begin, (E,) their sources, (E,) the edge between words each comes from.
+
+    Raises
+    ------
+    GraphError
+        when there are more edges than one graph can number
+    """
+    first, stop = layout.word_bounds
+    words = layout.word_of_token
+    degrees = (indptr[1:] - indptr[:-1])[words]
+    arcs = runs(indptr[words], degrees)
+    sizes = (stop - first)[sources[arcs]]
+    check_edge_count(name, int(sizes.sum()))
+    edge_ends = pointers(sizes)
+    return edge_ends[pointers(degrees)], runs(first[sources[arcs]], sizes), np.repeat(arcs, sizes)

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
+from graphattn.builders.relations.csc import pointers, spread_over_tokens
 from graphattn.builders.relations.membership import Membership
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays, check_edge_count
+from graphattn.graphs import RelationArrays
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 
 UNIVERSAL_RELATIONS = tuple(
@@ -74,7 +75,7 @@ class Dependency(Relation):
         """Arcs between words; for tokens each arc is written out between all tokens of its two words."""
         indptr, sources, label, direction = _word_arcs(layout)
         if self.target == TOKEN:
-            indptr, sources, arcs = _spread_over_tokens(layout, indptr, sources)
+            indptr, sources, arcs = spread_over_tokens(self.name, layout, indptr, sources)
             label, direction = label[arcs], direction[arcs]
         data: dict[str, npt.NDArray] = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
@@ -95,22 +96,5 @@ def _word_arcs(layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
     label = np.concatenate([np.full(len(words), SELF), names, names])
     direction = np.repeat([TO_ITSELF, FROM_HEAD, FROM_DEPENDENT], [len(words), len(heads), len(heads)])
     order = np.argsort(target * max(len(words), 1) + source, kind="stable")
-    indptr = np.zeros(len(words) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(target, minlength=len(words)), out=indptr[1:])
+    indptr = pointers(np.bincount(target, minlength=len(words)))
     return indptr, source[order], label[order], direction[order]
-
-
-def _spread_over_tokens(layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
-    """CSC arrays over tokens and, for each of their edges, the arc between words it comes from."""
-    first, stop = layout.word_bounds
-    words = layout.word_of_token
-    arcs_of_token = indptr[words + 1] - indptr[words]
-    begins = np.cumsum(arcs_of_token) - arcs_of_token
-    arcs = np.arange(int(arcs_of_token.sum())) + np.repeat(indptr[words] - begins, arcs_of_token)
-    sizes = (stop - first)[sources[arcs]]
-    check_edge_count(DEPENDENCY, int(sizes.sum()))
-    run_begins = np.cumsum(sizes) - sizes
-    tokens = np.arange(int(sizes.sum())) + np.repeat(first[sources[arcs]] - run_begins, sizes)
-    edge_ends = np.concatenate([[0], np.cumsum(sizes)])
-    token_indptr = edge_ends[np.concatenate([[0], np.cumsum(arcs_of_token)])]
-    return token_indptr, tokens, np.repeat(arcs, sizes)

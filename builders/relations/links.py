@@ -1,0 +1,55 @@
+"""Relation ``links``: the user's own edges, which come with the corpus (coreference, semantic roles, citations ...)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphattn.builders.layout import Layout
+from graphattn.builders.relations.base import Relation, edges_per_sentence
+from graphattn.builders.relations.csc import pointers, spread_over_tokens
+from graphattn.exceptions import ConfigError
+from graphattn.graphs import RelationArrays
+from graphattn.schema import TOKEN, WORD
+
+
+class Links(Relation):
+    """The edges in :attr:`Sentence.links <graphattn.builders.Sentence>`, as they are: no self-loops, not both ways.
+
+    Parameters
+    ----------
+    on : ``"token"``, where a link joins all tokens of its two words, or ``"word"``
+
+    Raises
+    ------
+    ConfigError
+        when ``on`` is neither
+
+    Examples
+    --------
+    >>> from graphattn.builders import Sentence, TextGraphBuilder, Window
+    >>> sentence = Sentence(["Ada", "thinks", "she", "errs"], links=[(0, 2)])
+    >>> graph = TextGraphBuilder([Links(), (Links() | Links().reverse() | Window(1))], cls=False).build(sentence)
+    >>> graph.num_edges("links"), graph.num_edges("links|reverse(links)|window:1")
+    (1, 6)
+    """
+
+    name = "links"
+    needs_links = True
+
+    def __init__(self, on: str = TOKEN):
+        if on not in (WORD, TOKEN):
+            raise ConfigError(f"Links(on={on!r}) is not possible; choose 'word' or 'token'")
+        self.source = self.target = on
+
+    def edges(self, layout: Layout) -> RelationArrays:
+        """The pairs, in a batch's numbers."""
+        assert layout.links is not None
+        shift = np.repeat(layout.word_starts, layout.links.counts)
+        sources = layout.links.sources + shift
+        indptr = pointers(np.bincount(layout.links.targets + shift, minlength=int(layout.word_counts.sum())))
+        if self.target == TOKEN:
+            indptr, sources, _ = spread_over_tokens(self.name, layout, indptr, sources)
+        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
+
+    def __repr__(self) -> str:
+        return f"Links(on={self.target!r})"
