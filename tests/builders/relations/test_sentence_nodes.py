@@ -1,0 +1,83 @@
+"""Sentence nodes and the tree of tokens, sentences and document."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import DocumentTree, Sentence, SentenceNodes, TextGraphBuilder
+
+
+@st.composite
+def texts_of_sentences(draw):
+    """A text of words of one or two tokens, its sentences given."""
+    sentences = draw(st.lists(st.integers(1, 3), max_size=4))
+    sentence_ids = [sentence for sentence, size in enumerate(sentences) for _ in range(size)]
+    sizes = [draw(st.integers(1, 2)) for _ in sentence_ids]
+    word_ids = [word for word, size in enumerate(sizes) for _ in range(size)]
+    return Sentence(["x"] * len(word_ids), word_ids=word_ids, sentence_ids=sentence_ids)
+
+
+def own_sentences(text, cls):
+    """The sentence of each token; [CLS] stands in the first."""
+    return [0] * cls + [text.sentence_ids[word] for word in text.word_ids]
+
+
+def sentence_graph(own, num_sentences):
+    tokens = range(len(own))
+    return {
+        ("token", "sentence", "token"): [(i, j) for i in tokens for j in tokens if own[i] == own[j]],
+        ("sentence", "sentence", "token"): [(i, own[i]) for i in tokens],
+        ("token", "sentence", "sentence"): [(own[i], i) for i in tokens],
+        ("sentence", "sentence", "sentence"): [(s, t) for s in range(num_sentences) for t in range(num_sentences)],
+    }
+
+
+def document_tree(own, num_sentences):
+    tokens, sentences = range(len(own)), range(num_sentences)
+    return {
+        ("token", "document", "token"): [(i, i) for i in tokens],
+        ("sentence", "document", "token"): [(i, own[i]) for i in tokens],
+        ("token", "document", "sentence"): [(own[i], i) for i in tokens],
+        ("sentence", "document", "sentence"): [(s, s) for s in sentences],
+        ("document", "document", "sentence"): [(s, 0) for s in sentences],
+        ("sentence", "document", "document"): [(0, s) for s in sentences],
+        ("document", "document", "document"): [(0, 0)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("relation", "definition"), [(SentenceNodes(), sentence_graph), (DocumentTree(), document_tree)]
+)
+@settings(max_examples=50)
+@given(texts=st.lists(texts_of_sentences(), max_size=4), cls=st.booleans())
+def test_they_equal_their_definitions(batch_equals_singles, pairs, relation, definition, texts, cls):
+    builder = TextGraphBuilder([relation], cls=cls)
+    for text, graph in zip(texts, batch_equals_singles(builder, texts), strict=True):
+        own = own_sentences(text, cls)
+        expected = definition(own, max(own, default=-1) + 1)
+        assert set(graph.canonical_etypes) == set(expected)
+        for kind, edges in expected.items():
+            assert pairs(graph, kind) == sorted(edges), kind
+    layout = builder.layout(texts)
+    batch = builder.graph(layout)
+    for part in relation.parts():
+        assert part.num_edges(layout).tolist() == batch.batch_num_edges(part.canonical).tolist()
+    assert relation.num_edges(layout).sum() == batch.num_edges()
+
+
+def test_both_share_the_sentences():
+    graph = TextGraphBuilder([SentenceNodes(), DocumentTree()]).batch([["a", ".", "b"], []])
+    assert graph.batch_num_nodes("sentence").tolist() == [2, 1]
+    assert graph.batch_num_nodes("document").tolist() == [1, 1]
+    assert graph.nodes["sentence"].data["position"].tolist() == [0, 1, 0]
+
+
+def test_sentences_that_are_not_given_end_with_punctuation(pairs):
+    graph = TextGraphBuilder([SentenceNodes()], cls=False).build(["no", ".", "we", "stay", "."])
+    assert pairs(graph, ("sentence", "sentence", "token")) == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]
+
+
+def test_a_choice_of_texts_keeps_its_sentences():
+    builder = TextGraphBuilder([SentenceNodes()])
+    layout = builder.layout([["a", ".", "b", ".", "c"], ["a"], [".", "b"]]).take([2, 0])
+    assert builder.graph(layout).batch_num_nodes("sentence").tolist() == [2, 3]
