@@ -1,0 +1,82 @@
+"""Relative positions as a feature of edges, for any relation between tokens (Shaw et al., section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.relations.base import Nodes, Relation
+from graphattn.builders.relations.csc import destinations
+from graphattn.exceptions import ConfigError
+from graphattn.graphs import RelationArrays
+from graphattn.schema import TOKEN
+
+DISTANCE = "distance"
+"""Name of the edge feature."""
+
+
+class RelativePositions(Relation):
+    r"""The edges of another relation, each with the id of its clipped distance.
+
+    .. math:: distance_{ij} = clip(j - i, k) + k, \quad clip(x, k) = max(-k, min(k, x))
+
+    for the edge from token j to token i, which attends: an id from 0 (k or more tokens to the left) over k (the token
+    itself) to 2k. It is the index into the 2k + 1 learned vectors w of the paper.
+
+    Parameters
+    ----------
+    relation : between tokens
+    clip : k, the largest distance that is told apart
+
+    Raises
+    ------
+    ConfigError
+        when the relation joins other nodes, or k is below 1
+
+    References
+    ----------
+    Shaw, Uszkoreit, Vaswani: Self-Attention with Relative Position Representations. NAACL 2018. arXiv:1803.02155,
+    section 3.2.
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder, Window
+    >>> relation = RelativePositions(Window(3), clip=2)
+    >>> graph = TextGraphBuilder([relation], cls=False).build(["a", "b"])
+    >>> relation.name, graph.edges["relative:2(window:3)"].data["distance"].tolist()
+    ('relative:2(window:3)', [2, 3, 1, 2])
+    """
+
+    def __init__(self, relation: Relation, clip: int):
+        if clip < 1:
+            raise ConfigError(f"clip is {clip}; it must be at least 1")
+        if (relation.source, relation.target) != (TOKEN, TOKEN) or relation not in relation.parts():
+            raise ConfigError(f"relation {relation.name!r} does not join tokens with tokens, so it has no distances")
+        self._relation, self.clip = relation, clip
+        self.name = f"relative:{clip}({relation.name})"
+        self.needs_heads, self.needs_sentences = relation.needs_heads, relation.needs_sentences
+        self.needs_links = relation.needs_links
+
+    def operands(self) -> tuple[Relation, ...]:
+        """The relation whose edges these are."""
+        return (self._relation,)
+
+    def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
+        """Those of the relation."""
+        return self._relation.nodes(layout)
+
+    def edges(self, layout: Layout) -> RelationArrays:
+        """The relation's arrays with one more feature."""
+        arrays = self._relation.edges(layout)
+        distance = arrays.indices.astype(np.int64) - destinations(arrays.indptr)
+        ids = (np.clip(distance, -self.clip, self.clip) + self.clip).astype(np.int32)
+        return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {**arrays.data, DISTANCE: ids})
+
+    def num_edges(self, layout: Layout) -> Ints:
+        """(B,) edges of each sentence."""
+        return self._relation.num_edges(layout)
+
+    def __repr__(self) -> str:
+        return f"RelativePositions({self._relation!r}, {self.clip})"

@@ -1,0 +1,50 @@
+"""Clipped distances on edges (Shaw et al. 2018)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import Dependency, Membership, Random, RelativePositions, Star, TextGraphBuilder, Window
+from graphattn.exceptions import ConfigError
+
+
+@settings(max_examples=50)
+@given(
+    relation=st.sampled_from([Window(5), Random(2), Dependency("token"), Window(3) | Random(1)]),
+    clip=st.integers(1, 4),
+    random=st.randoms(use_true_random=False),
+    cls=st.booleans(),
+)
+def test_ids_are_clipped_distances(batch_equals_singles, pairs, random_sentence, relation, clip, random, cls):
+    sentences = [random_sentence(random, size) for size in (5, 0, 7)]
+    relative = RelativePositions(relation, clip)
+    builder = TextGraphBuilder([relation, relative], cls=cls)
+    for graph in batch_equals_singles(builder, sentences):
+        ends = pairs(graph, relative.canonical)
+        assert ends == pairs(graph, relation.canonical)
+        # a_ij = w_clip(j - i, k); token i attends to token j
+        expected = [max(-clip, min(clip, source - target)) + clip for target, source in ends]
+        assert graph.edges[relative.canonical].data["distance"].tolist() == expected
+        assert set(graph.edges[relation.canonical].data) <= set(graph.edges[relative.canonical].data)
+    layout = builder.layout(sentences)
+    assert relative.num_edges(layout).tolist() == relation.num_edges(layout).tolist()
+    assert relative.needs_heads == relation.needs_heads
+
+
+def test_names():
+    relative = RelativePositions(Window(3) | Random(1), 4)
+    assert relative.name == "relative:4(window:3|random:1)"
+    assert repr(RelativePositions(Window(3), 4)) == "RelativePositions(Window('3'), 4)"
+
+
+@pytest.mark.parametrize("relation", [Membership(), Star(), Dependency()])
+def test_only_tokens_have_distances(relation):
+    with pytest.raises(ConfigError) as caught:
+        RelativePositions(relation, 4)
+    assert str(caught.value) == (f"relation {relation.name!r} does not join tokens with tokens, so it has no distances")
+
+
+def test_a_clip_of_zero_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        RelativePositions(Window(3), 0)
+    assert str(caught.value) == "clip is 0; it must be at least 1"
