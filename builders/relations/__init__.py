@@ -18,9 +18,13 @@ from graphattn.builders.relations.composition import Intersection, Reverse, Unio
 from graphattn.builders.relations.dependency import Dependency
 from graphattn.builders.relations.dilated import Dilated
 from graphattn.builders.relations.global_tokens import Global
+from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.membership import Membership
+from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_tokens import Random
+from graphattn.builders.relations.relative_positions import RelativePositions
+from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
 from graphattn.builders.relations.star import Star
 from graphattn.builders.relations.window import Window
 from graphattn.builders.relations.word_group import WordGroup
@@ -31,16 +35,21 @@ __all__ = [
     "CompoundRelation",
     "Dependency",
     "Dilated",
+    "DocumentTree",
     "Global",
     "Intersection",
+    "Links",
     "Membership",
+    "Nearest",
     "Nodes",
     "Order",
     "Random",
     "RangeRelation",
     "Relation",
     "RelationArrays",
+    "RelativePositions",
     "Reverse",
+    "SentenceNodes",
     "Star",
     "Union",
     "Window",

@@ -1,0 +1,95 @@
+"""The k nearest by cosine, against a sort of all cosines."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import Nearest, Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders.relations import nearest
+from graphattn.exceptions import ConfigError, DataError
+
+
+def by_sorting(vectors, count):
+    """For each row the others with the largest cosine, of equals the first, in float64."""
+    vectors = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(vectors, axis=1)
+    unit = vectors / np.where(lengths > 0, lengths, 1)[:, None]
+    cosines = np.round(unit @ unit.T, 6)
+    rows = []
+    for row, own in enumerate(cosines):
+        order = sorted((other for other in range(len(own)) if other != row), key=lambda other: (-own[other], other))
+        rows.append(sorted(order[:count]))
+    return rows
+
+
+def rows_of(relation, arrays, *, cls=False):
+    builder = TextGraphBuilder([relation], cls=cls)
+    width = arrays[0].shape[1]
+    texts = [Sentence(["x"] * len(own)) for own in arrays]
+    layout = builder.layout(texts, features={"place": (arrays, np.zeros(width))})
+    edges = relation.edges(layout)
+    assert relation.num_edges(layout).tolist() == edges.per_sentence.tolist()
+    rows = np.split(edges.indices, edges.indptr[1:-1])[: layout.num_tokens]
+    starts = np.repeat(layout.token_starts, layout.lengths)
+    return [(row - start).tolist() for row, start in zip(rows, starts, strict=True)]
+
+
+@pytest.mark.parametrize("block", [nearest.BLOCK, 64, 5])
+@settings(max_examples=40)
+@given(count=st.integers(1, 5), lengths=st.lists(st.integers(0, 12), min_size=1, max_size=6), seed=st.integers(0, 99))
+def test_nearest_are_those_a_sort_finds(block, count, lengths, seed):
+    random = np.random.default_rng(seed)
+    arrays = [random.integers(-2, 3, (length, 4)).astype(float) for length in lengths]  # small numbers: many ties
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nearest, "BLOCK", block)
+        found = rows_of(Nearest(count, "place"), arrays)
+    assert found == [row for own in arrays for row in by_sorting(own, count)]
+
+
+def test_repeated_words_are_equal_whatever_else_is_in_the_batch():
+    random = np.random.default_rng(0)
+    table = random.normal(size=(30, 50)).astype(np.float32)
+    texts = [" ".join(f"w{word}" for word in random.integers(0, 27, 17)) for _ in range(9)]
+    vocabulary = Vocabulary.train([f"w{word}" for word in range(27)])
+    builder = TextGraphBuilder([Nearest(4, table)], vocabulary=vocabulary)
+    for text, graph in zip(texts, [builder.build(text) for text in texts], strict=True):
+        ids = graph.nodes["token"].data["id"].numpy()
+        sources = graph.edges(order="eid")[0].view(-1, 4).tolist()
+        assert sources == by_sorting(table[ids], 4), text
+    starts = np.arange(9) * 18
+    batch = builder.batch(texts).edges(order="eid")[0].view(9, -1).numpy() - starts[:, None]
+    assert batch.tolist() == [builder.build(text).edges(order="eid")[0].tolist() for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Nearest(0, "place"), ConfigError, "nearest:0 has no edges; give at least 1"),
+        (
+            lambda: Nearest(2, np.zeros(3)),
+            ConfigError,
+            "vectors have 1 dimensions; give a table with a row for each id, or a feature's name",
+        ),
+        (
+            lambda: TextGraphBuilder([Nearest(2, np.eye(9))]).build(["a"]),
+            DataError,
+            "relation 'nearest:2' needs tokens with the feature 'id'. Give TextGraphBuilder(vocabulary=...) for ids, "
+            "or layout(..., features=...) for others.",
+        ),
+        (
+            lambda: TextGraphBuilder([Nearest(2, np.eye(3))], vocabulary=Vocabulary.train(["a"])).build("a"),
+            DataError,
+            "id 3 has no vector; relation 'nearest:2' has 3 of them. Make the table with the builder's own vocabulary.",
+        ),
+    ],
+)
+def test_what_cannot_be(make, error, message):
+    with pytest.raises(error) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_name():
+    assert Nearest(3, "place").canonical == ("token", "nearest:3", "token")
+    assert (repr(Nearest(3, "place")), repr(Nearest(3, np.eye(2)))) == ("Nearest(3, 'place')", "Nearest(3, '...')")
