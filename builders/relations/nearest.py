@@ -53,7 +53,7 @@ class Nearest(Relation):
                 f"vectors have {np.ndim(vectors)} dimensions; give a table with a row for each id, or a feature's name"
             )
         self.count = count
-        self._vectors = vectors if isinstance(vectors, str) else _unit(np.asarray(vectors))
+        self._vectors = vectors if isinstance(vectors, str) else np.asarray(vectors)
         self.name = f"nearest:{count}"
 
     def edges(self, layout: Layout) -> RelationArrays:
@@ -88,8 +88,8 @@ class Nearest(Relation):
     def _degrees(self, layout: Layout) -> Ints:
         return np.clip(layout.lengths - 1, 0, self.count)
 
-    def _vectors_of(self, layout: Layout) -> npt.NDArray[np.float32]:
-        """(N, D) vectors of length 1."""
+    def _vectors_of(self, layout: Layout) -> npt.NDArray[np.float64]:
+        """(N, D) vectors of length 1, in double precision, so that equal vectors have equal cosines."""
         feature = self._vectors if isinstance(self._vectors, str) else "id"
         values = layout.features.get(feature)
         if values is None:
@@ -104,16 +104,17 @@ class Nearest(Relation):
                 f"id {values.max()} has no vector; relation {self.name!r} has {len(self._vectors)} of them",
                 hint="Make the table with the builder's own vocabulary.",
             )
-        return self._vectors[values]
+        return _unit(self._vectors[values])
 
     def __repr__(self) -> str:
         return f"Nearest({self.count}, {self._vectors if isinstance(self._vectors, str) else '...'!r})"
 
 
-def _unit(vectors: npt.NDArray) -> npt.NDArray[np.float32]:
+def _unit(vectors: npt.NDArray) -> npt.NDArray[np.float64]:
     """Vectors divided by their lengths; zeros stay zeros."""
+    vectors = vectors.astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return vectors / np.where(lengths > 0, lengths, 1)
 
 
 def _blocks(lengths: Ints) -> Iterator[tuple[Ints, slice]]:
