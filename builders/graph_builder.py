@@ -89,13 +89,15 @@ class TextGraphBuilder:
         return Layout.of(
             plain,
             with_cls=self.cls,
-            deprel_id=self._deprel_id(),
+            deprel_id=self.deprel_id,
             with_sentences=any(relation.needs_sentences for relation in self.relations),
             with_links=any(relation.needs_links for relation in self.relations),
             features=columns,
         )
 
-    def _deprel_id(self) -> Callable[[str], int] | None:
+    @property
+    def deprel_id(self) -> Callable[[str], int] | None:
+        """Name of a dependency relation -> id; None when no relation needs heads."""
         return self._arcs[0].deprel_id if any(relation.needs_heads for relation in self.relations) else None
 
     def graph(self, layout: Layout) -> DGLGraph:

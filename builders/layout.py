@@ -205,6 +205,30 @@ class Layout:
         )
 
 
+def joined(layouts: Sequence[Layout]) -> Layout:
+    """Several layouts as one, one after the other."""
+    if len(layouts) == 1:
+        return layouts[0]
+
+    def together(name: str) -> npt.NDArray:
+        return np.concatenate([getattr(layout, name) for layout in layouts])
+
+    def if_there(name: str) -> npt.NDArray | None:
+        return together(name) if all(getattr(layout, name) is not None for layout in layouts) else None
+
+    links = [layout.links for layout in layouts if layout.links is not None]
+    return Layout(
+        together("lengths"),
+        together("word_counts"),
+        together("word_ids"),
+        if_there("heads"),
+        if_there("deprels"),
+        {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
+        if_there("sentence_ids"),
+        Links.joined(links) if links else None,
+    )
+
+
 def _gather(starts: Ints, counts: Ints, chosen: Ints) -> Ints:
     """Indices of the rows of the chosen runs, one run after the other."""
     taken = counts[chosen]

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, Links
+from graphattn.builders.layout import Ints, Layout, joined
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, FormBatch, Forms
 
@@ -162,27 +162,3 @@ class Corpus(Dataset[Batch]):
         if isinstance(self.targets, tuple):
             return float(self.targets[1][sentences].sum())
         return float(len(sentences))
-
-
-def joined(layouts: Sequence[Layout]) -> Layout:
-    """Several layouts as one, one after the other."""
-    if len(layouts) == 1:
-        return layouts[0]
-
-    def together(name: str) -> npt.NDArray:
-        return np.concatenate([getattr(layout, name) for layout in layouts])
-
-    def if_there(name: str) -> npt.NDArray | None:
-        return together(name) if all(getattr(layout, name) is not None for layout in layouts) else None
-
-    links = [layout.links for layout in layouts if layout.links is not None]
-    return Layout(
-        together("lengths"),
-        together("word_counts"),
-        together("word_ids"),
-        if_there("heads"),
-        if_there("deprels"),
-        {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
-        if_there("sentence_ids"),
-        Links.joined(links) if links else None,
-    )
