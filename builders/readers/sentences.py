@@ -11,7 +11,14 @@ from graphattn.builders.readers.table import json_object
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError
 
-_LISTS: dict[str, type] = {"tokens": str, "word_ids": int, "heads": int, "deprels": str, "tags": str}
+_LISTS: dict[str, type] = {
+    "tokens": str,
+    "word_ids": int,
+    "heads": int,
+    "deprels": str,
+    "tags": str,
+    "sentence_ids": int,
+}
 _EXPECTED = {str: "a list of strings", int: "a list of whole numbers"}
 _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
 
@@ -20,7 +27,8 @@ def read_sentences(path: FilePath) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
     Each line is an object with ``tokens`` and, as far as they are known, ``word_ids``, ``heads`` (1-based words, 0 for
-    a root), ``deprels``, ``tags`` and ``label`` (a string, or a list of them). Other keys are passed over.
+    a root), ``deprels``, ``tags``, ``sentence_ids``, ``links`` (pairs of 0-based words) and ``label`` (a string, or a
+    list of them). Other keys are passed over.
 
     Parameters
     ----------
@@ -70,6 +78,11 @@ def _fields(record: dict[str, Any]) -> dict[str, Any]:
             if kind is str:
                 _refuse_half_characters(values, name)
             fields[name] = tuple(values)
+    links = record.get("links")
+    if links is not None:
+        if not isinstance(links, list) or not all(_is_pair(link) for link in links):
+            raise DataError("this is not a list of pairs of whole numbers", field="links", hint="Write [[0, 1]].")
+        fields["links"] = tuple(map(tuple, links))
     label = record.get("label")
     if label is not None:
         names = label if isinstance(label, list) else [label]
@@ -78,6 +91,10 @@ def _fields(record: dict[str, Any]) -> dict[str, Any]:
         _refuse_half_characters(names, "label")
         fields["label"] = tuple(names) if isinstance(label, list) else label
     return fields
+
+
+def _is_pair(link: object) -> bool:
+    return isinstance(link, list) and len(link) == 2 and all(type(word) is int for word in link)
 
 
 def _refuse_half_characters(values: list[str], field: str) -> None:

@@ -19,10 +19,12 @@ def test_all_fields_are_read(corpus):
         "deprels": ["amod", "root"],
         "tags": ["ADJ", "NOUN"],
         "label": ["a", "b"],
+        "sentence_ids": [0, 1],
+        "links": [[0, 1], [1, 1]],
     }
     path = corpus("a.jsonl", json.dumps({**full, "source": "elsewhere"}), '{"tokens": [], "label": "x"}')
     expected = [
-        Sentence(full["tokens"], [0, 0, 1], [2, 0], full["deprels"], label=("a", "b"), tags=full["tags"]),
+        Sentence(**{**full, "label": ("a", "b")}),
         Sentence([], label="x"),
     ]
     assert list(read_sentences(path)) == expected
@@ -35,6 +37,8 @@ def test_all_fields_are_read(corpus):
         ('{"heads": [0]}', f"field 'tokens': there are no tokens. {HINT}"),
         ('{"tokens": "a b"}', f"field 'tokens': this is not a list of strings. {HINT}"),
         ('{"tokens": ["a"], "heads": [true]}', f"field 'heads': this is not a list of whole numbers. {HINT}"),
+        ('{"tokens": ["a"], "links": [0, 0]}', "field 'links': this is not a list of pairs of whole numbers. "
+         "Write [[0, 1]]."),
         ('{"tokens": ["a"], "label": 1}', "field 'label': this is neither a string nor a list of strings. Quote the "
          "label."),
         ('{"tokens": ["\\ud800"]}', "field 'tokens': half a surrogate pair. Write both halves."),
