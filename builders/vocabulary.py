@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -109,6 +110,31 @@ class Vocabulary:
         extra_words = list(extra_words)
         check_options(level, min_count, size, bool(extra_words))
         counts = count_words(corpus, WordSplitter.by_rule(split))
+        return cls.of_counts(
+            counts,
+            level=level,
+            split=split,
+            lowercase=lowercase,
+            min_count=min_count,
+            size=size,
+            extra_words=extra_words,
+        )
+
+    @classmethod
+    def of_counts(
+        cls,
+        counts: Counter[str],
+        *,
+        level: Literal["word", "bpe"] = "word",
+        split: Literal["words", "whitespace"] = "words",
+        lowercase: bool = True,
+        min_count: int = 1,
+        size: int | None = None,
+        extra_words: Iterable[str] = (),
+    ) -> Vocabulary:
+        """:meth:`train` for a corpus whose words are counted already, in the order of their first appearance."""
+        extra_words = list(extra_words)
+        check_options(level, min_count, size, bool(extra_words))
         if level == "bpe":
             tokenizer = train_bpe(counts, split=split, lowercase=lowercase, min_count=min_count, size=size)
         else:
@@ -207,6 +233,11 @@ class Vocabulary:
         """``word`` when tokens are whole words, else ``bpe``."""
         return "word" if self._whole_words else "bpe"
 
+    @property
+    def splitter(self) -> WordSplitter:
+        """Its rule of where words begin and end."""
+        return self._splitter
+
     def split(self, text: str) -> list[str]:
         """The words of a raw text as they stand in it, case kept.
 
@@ -244,6 +275,15 @@ class Vocabulary:
     def encode(self, source: Source) -> np.ndarray:
         """The ids of one source's tokens."""
         return self.ids(self.sentence(source).tokens)
+
+    def ids_of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Into how many tokens each word is cut, and the ids of all these tokens, one word after the other; int32."""
+        if self._whole_words:
+            return np.ones(len(words), np.int32), self.ids(words)
+        self._learn_pieces([words])
+        pieces = [self._pieces[word] for word in words]
+        counts = np.fromiter(map(len, pieces), np.int32, len(pieces))
+        return counts, self.ids(list(chain.from_iterable(pieces)))
 
     def encode_batch(self, sources: Sequence[Source]) -> tuple[list[Sentence], list[np.ndarray]]:
         """Sentences and the ids of their tokens, for many sources at once."""

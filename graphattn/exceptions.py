@@ -73,5 +73,9 @@ class NotFittedError(GraphAttnError):
     """An estimator was used before ``fit`` or ``load``."""
 
 
+class BuildError(GraphAttnError):
+    """The building of a store cannot go on, for a reason that is not in the corpus; what is done is kept."""
+
+
 class TrainingError(GraphAttnError):
     """Training cannot go on (a loss that is not finite, say); the message says what to change."""
