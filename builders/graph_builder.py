@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.graphs import make_graph
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
@@ -108,6 +108,16 @@ class TextGraphBuilder:
         GraphError
             when a relation has more edges than 32 bits can count
         """
+        return self.arrays(layout).dgl
+
+    def arrays(self, layout: Layout) -> ArrayGraph:
+        """The same graph for models: DGL makes it when more is asked of it than edges, features and lengths.
+
+        Raises
+        ------
+        GraphError
+            as :meth:`graph`
+        """
         nodes: dict[str, Ints] = {TOKEN: layout.lengths}
         if any(WORD in (relation.source, relation.target) for relation in self.relations):
             nodes[WORD] = layout.word_counts
@@ -120,7 +130,7 @@ class TextGraphBuilder:
         nodes |= {kind: own.per_sentence for kind, own in brought.items()}
         data = {TOKEN: features, **{kind: own.data for kind, own in brought.items()}}
         edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
-        return make_graph(edges, nodes, data)
+        return ArrayGraph(edges, nodes, data)
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
         """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.

@@ -1,4 +1,7 @@
-"""Making DGL graphs from arrays: the door through which everything above the ground floor gets its graphs."""
+"""Making DGL graphs from arrays: the door through which everything above the ground floor gets its graphs.
+
+DGL is loaded when the first graph is made.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphattn.dgl_import import dgl
 from graphattn.exceptions import GraphError
 from graphattn.schema import CanonicalRelation
 
@@ -60,16 +62,24 @@ def make_graph(
     GraphError
         when a relation has more edges than 32 bits can count, or arrays that do not describe edges between the nodes
     """
-    num_nodes = {kind: int(counts.sum()) for kind, counts in nodes_per_sentence.items()}
-    for (source, name, target), arrays in relations.items():
-        check_edge_count(name, arrays.indices.shape[0])
-        _check_arrays(name, arrays, num_nodes[source], num_nodes[target])
+    check_relations(relations, nodes_per_sentence)
+    return graph_of_checked(relations, nodes_per_sentence, node_data)
+
+
+def graph_of_checked(
+    relations: Mapping[CanonicalRelation, RelationArrays],
+    nodes_per_sentence: Mapping[str, Ints],
+    node_data: Mapping[str, Mapping[str, npt.NDArray]],
+) -> DGLGraph:
+    """:func:`make_graph` of arrays that :func:`check_relations` has let pass."""
+    from graphattn.dgl_import import dgl
+
     graph = dgl.heterograph(
         {
-            relation: ("csc", (_int32(arrays.indptr), _int32(arrays.indices), torch.empty(0, dtype=torch.int32)))
+            relation: ("csc", (as_int32(arrays.indptr), as_int32(arrays.indices), torch.empty(0, dtype=torch.int32)))
             for relation, arrays in relations.items()
         },
-        num_nodes_dict=num_nodes,
+        num_nodes_dict={kind: int(counts.sum()) for kind, counts in nodes_per_sentence.items()},
         idtype=torch.int32,
     )
     for kind, features in node_data.items():
@@ -78,9 +88,19 @@ def make_graph(
     for relation, arrays in relations.items():
         for name, values in arrays.data.items():
             graph.edges[relation].data[name] = torch.from_numpy(values)
-    graph.set_batch_num_nodes({kind: _int32(counts) for kind, counts in nodes_per_sentence.items()})
-    graph.set_batch_num_edges({relation: _int32(arrays.per_sentence) for relation, arrays in relations.items()})
+    graph.set_batch_num_nodes({kind: as_int32(counts) for kind, counts in nodes_per_sentence.items()})
+    graph.set_batch_num_edges({relation: as_int32(arrays.per_sentence) for relation, arrays in relations.items()})
     return graph
+
+
+def check_relations(
+    relations: Mapping[CanonicalRelation, RelationArrays], nodes_per_sentence: Mapping[str, Ints]
+) -> None:
+    """Refuse arrays from which no graph can be made; parameters and errors are those of :func:`make_graph`."""
+    num_nodes = {kind: int(counts.sum()) for kind, counts in nodes_per_sentence.items()}
+    for (source, name, target), arrays in relations.items():
+        check_edge_count(name, arrays.indices.shape[0])
+        _check_arrays(name, arrays, num_nodes[source], num_nodes[target])
 
 
 def check_edge_count(name: str, count: int) -> None:
@@ -132,6 +152,8 @@ def make_graph_in_edge_order(
     num_nodes : node type -> how many
     idtype : ``torch.int32`` or ``torch.int64``
     """
+    from graphattn.dgl_import import dgl
+
     ends = {
         relation: (torch.tensor(sources, dtype=idtype), torch.tensor(destinations, dtype=idtype))
         for relation, (sources, destinations) in relations.items()
@@ -152,6 +174,8 @@ def save_graphs(graphs: Sequence[DGLGraph], path: str) -> None:
     GraphError
         when the file cannot be written
     """
+    from graphattn.dgl_import import dgl
+
     try:
         dgl.save_graphs(path, list(graphs))
         if graphs:
@@ -168,11 +192,14 @@ def load_graphs(path: str) -> list[DGLGraph]:
     GraphError
         when the file is missing, or is none of these
     """
+    from graphattn.dgl_import import dgl
+
     try:
         return dgl.load_graphs(path)[0]
     except dgl.DGLError as error:
         raise GraphError(f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote") from error
 
 
-def _int32(values: Ints) -> torch.Tensor:
+def as_int32(values: Ints) -> torch.Tensor:
+    """An array as the tensor of int32 that DGL and the kernels take; the same memory where it is that already."""
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int32))

@@ -161,7 +161,7 @@ def attention_of(
         prediction=label.item() if isinstance(label, np.generic) else label,
         tokens=tuple(tuple(text) for text in tokens),
         layers=_with_ends(weights, batch.graph),
-        input_graph=batch.graph,
+        input_graph=batch.graph.dgl,
     )
 
 

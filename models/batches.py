@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout, joined
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, FormBatch, Forms
-
-if TYPE_CHECKING:
-    from dgl import DGLGraph
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +26,14 @@ class Batch:
 
     Parameters
     ----------
-    graph : B sentences; for pairs 2 B, all first texts before all second ones
+    graph : behaves as the DGL graph of B sentences; for pairs 2 B, all first texts before all second ones
     size : B
     forms : characters of the tokens, or None
     targets : (B,) class ids, (B, C) zeros and ones, or (W,) tag ids; None when unknown
     whole : number of targets in the batch of all processes together, by which losses are divided
     """
 
-    graph: DGLGraph
+    graph: ArrayGraph
     size: int
     forms: FormBatch | None = None
     targets: Tensor | None = None
@@ -130,7 +127,7 @@ class Corpus(Dataset[Batch]):
             sentences, whole = share.whole[:1], math.inf
         layout = joined([layout.take(sentences) for layout in self.layouts])
         forms = None if self.forms is None else self.forms.take(layout.features["form"])
-        return Batch(self.builder.graph(layout), len(sentences), forms, self._targets(sentences), whole)
+        return Batch(self.builder.arrays(layout), len(sentences), forms, self._targets(sentences), whole)
 
     def fingerprint(self) -> str:
         """A short text that tells this corpus from others."""

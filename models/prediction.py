@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,14 +44,12 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
     """
     decisions: list[Any] = [None] * len(corpus)
     chances: list[Any] = [None] * len(corpus)
-    batches = BudgetBatches(
-        corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=corpus.num_edges(), shuffle=False
-    )
     was_training = model.training
-    model.eval()
+    if was_training:
+        model.eval()
     try:
         with torch.inference_mode():
-            for numbers in batches:
+            for numbers in _batches(corpus):
                 batch = corpus[numbers]
                 scores = model(batch)
                 items = model.head.items(batch.graph).tolist() if model.head.per_word else None
@@ -58,8 +57,18 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
                 if probabilities:
                     _spread(chances, numbers, model.head.probabilities(scores, batch.graph), items)
     finally:
-        model.train(was_training)
+        if was_training:
+            model.train()
     return Predictions(decisions, chances if probabilities else None)
+
+
+def _batches(corpus: Corpus) -> Iterable[list[int]]:
+    """Batches within the budgets; one sentence is one batch, without counting its edges."""
+    if len(corpus) == 1:
+        return [[0]]
+    return BudgetBatches(
+        corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=corpus.num_edges(), shuffle=False
+    )
 
 
 def _spread(into: list[Any], numbers: list[int], values: torch.Tensor, items: list[int] | None) -> None:

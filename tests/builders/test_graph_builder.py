@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphattn import Edges
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -66,6 +67,21 @@ def test_a_batch_equals_the_batch_of_single_graphs(random_sentence, random, size
     sentences = [random_sentence(random, size) for size in sizes]
     builder = TextGraphBuilder(EVERYTHING, cls=cls)
     assert_equal_graphs(builder.batch(sentences), dgl.batch([builder.build(sentence) for sentence in sentences]))
+
+
+@settings(max_examples=20)
+@given(random=st.randoms(use_true_random=False), sizes=batches)
+def test_arrays_hold_the_edges_of_the_graph(random_sentence, random, sizes):
+    builder = TextGraphBuilder(EVERYTHING)
+    layout = builder.layout([random_sentence(random, size) for size in sizes])
+    arrays, graph = builder.arrays(layout), builder.graph(layout)
+    for relation in graph.canonical_etypes:
+        ours, theirs = Edges.of(arrays, relation), Edges.of(graph, relation)
+        assert torch.equal(ours.indptr, theirs.indptr)
+        assert torch.equal(ours.indices, theirs.indices)
+        assert (ours.num_sources, ours.edge_ids) == (theirs.num_sources, None)
+    assert "dgl" not in vars(arrays)
+    assert_equal_graphs(arrays, graph)
 
 
 @pytest.mark.parametrize("cls", [False, True])
