@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphattn.layers import MultiScaleAttention
     from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
     from graphattn.scales import Scale, allocate_heads
+    from graphattn.tensorized import tensorized_attend
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ _HOMES = {
     "allocate_heads": "graphattn.scales",
     "attend": "graphattn.attention",
     "load": "graphattn.models",
+    "tensorized_attend": "graphattn.tensorized",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "allocate_heads",
     "attend",
     "load",
+    "tensorized_attend",
 ]
 
 

@@ -61,3 +61,19 @@ def random_tensors():
         return tuple(torch.randn(shape, generator=random, dtype=torch.float64).to(dtype) for shape in shapes)
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def dense_tensorized_attention():
+    """MTSA's definition (Eq. 10-12): an (n, n, H, F) tensor of alignment scores and a softmax for each feature."""
+
+    def compute(mask, query, key, value, source_scores, scale=None, function=lambda x: x, bias=0.0):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        pairs = function(torch.einsum("ihd,jhd->ijh", query, key) * scale) + bias  # bias: (n, n, H) or a number
+        scores = pairs.unsqueeze(-1) + source_scores
+        seen = mask.any(1)
+        weights = scores[seen].masked_fill(~mask[seen][..., None, None], float("-inf")).softmax(1)
+        out = torch.zeros(len(mask), *value.shape[1:], dtype=value.dtype)
+        return out.index_copy(0, seen.nonzero()[:, 0], (weights * value).sum(1))
+
+    return compute

@@ -1,0 +1,230 @@
+"""Relations of neighbouring keys as dense blocks: which tokens go into one matrix product, and what it must hide.
+
+Order, complete graphs and windows lead from a range of keys to each destination. Their edges fall into runs of nodes
+that no edge leaves (sentences); runs of like length form a chunk, and the queries of a chunk are cut into strips, each
+with the keys that it can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphattn.edges import Edges
+
+STRIP = 128
+"""Queries of one strip: fewer spare work on hidden keys, more make larger products."""
+CHUNK = 1 << 19
+"""Tokens times keys, of all sentences of a chunk: what it works on should stay in the cache."""
+DENSITY = 1 / 8
+"""Share of all pairs below which blocks would do too much for nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """Some queries of every sentence of a chunk, and the keys they can see.
+
+    Parameters
+    ----------
+    queries, keys : their places in the sentence
+    hidden : (1 or B, I, J) -inf where a query does not see a key, else 0; None when each sees all
+    keyless : (1 or B, I, 1) which queries see no key; None when all see one
+    """
+
+    queries: slice
+    keys: slice
+    hidden: Tensor | None
+    keyless: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Sentences of like length.
+
+    Parameters
+    ----------
+    size, length : number of sentences, and tokens of the longest
+    first : the first token, when all are equally long and stand one after the other
+    tokens : (B T,) which token stands in each place, the last one repeated as padding; None when ``first`` says it
+    places : (tokens,) the places that are no padding; None when all are
+    strips : the queries, cut
+    """
+
+    size: int
+    length: int
+    first: int
+    tokens: Tensor | None
+    places: Tensor | None
+    strips: tuple[Strip, ...]
+
+    def take(self, rows: Tensor) -> Tensor:
+        """(N, D) -> (B, T, D)."""
+        if self.tokens is None:
+            rows = rows[self.first : self.first + self.size * self.length]
+        else:
+            rows = rows.index_select(0, self.tokens)
+        return rows.unflatten(0, (self.size, self.length))
+
+    def put(self, into: Tensor, rows: Tensor) -> None:
+        """Write (B, T, D) into their rows of (N, D)."""
+        flat = rows.flatten(0, 1)
+        if self.tokens is None:
+            into[self.first : self.first + self.size * self.length] = flat
+        elif self.places is None:
+            into.index_copy_(0, self.tokens, flat)
+        else:
+            into.index_copy_(0, self.tokens[self.places], flat[self.places])
+
+    def mask_padding(self, rows: Tensor, value: float) -> Tensor:
+        """(B, T, D) with the padding's rows set."""
+        if self.places is not None:
+            padding = rows.new_ones(self.size * self.length, dtype=torch.bool)
+            padding[self.places] = False
+            rows.masked_fill_(padding.view(self.size, self.length, 1), value)
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How to compute one relation in blocks.
+
+    Parameters
+    ----------
+    chunks : every token is in one of them
+    keyless : (N,) which nodes have no incoming edge
+    """
+
+    chunks: tuple[Chunk, ...]
+    keyless: Tensor
+
+
+_plans: WeakKeyDictionary[Edges, Plan | None] = WeakKeyDictionary()
+
+
+def plan_of(edges: Edges) -> Plan | None:
+    """The plan of a relation, made once; None when keys are no ranges, or blocks would be mostly empty.
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 0, 1, 3]), torch.tensor([0, 0, 1]), 3)  # forward, three tokens
+    >>> [(chunk.size, chunk.length) for chunk in plan_of(edges).chunks]
+    [(1, 3)]
+    """
+    if edges not in _plans:
+        _plans[edges] = _make_plan(edges)
+    return _plans[edges]
+
+
+def _make_plan(edges: Edges) -> Plan | None:
+    ranges = _ranges(edges)
+    if ranges is None:
+        return None
+    begin, end = ranges
+    bounds = torch.from_numpy(_uncrossed(begin.cpu().numpy(), end.cpu().numpy() - 1)).to(begin.device)
+    starts, sizes = bounds[:-1], bounds.diff()
+    if edges.num_edges < DENSITY * float(sizes.double().square().sum()):
+        return None
+    own_start = torch.repeat_interleave(starts, sizes, output_size=len(begin))
+    begin, end = begin - own_start, end - own_start
+    chunks = tuple(_chunk(begin, end, starts[own], sizes[own]) for own in _of_like_size(sizes))
+    return Plan(chunks, begin >= end)
+
+
+def _ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
+    """(N,) first key and (N,) the one after the last; both the node itself where there is none."""
+    count = edges.num_destinations
+    if edges.num_sources != count or not edges.num_edges:
+        return None
+    indptr = edges.indptr.long()
+    degrees = indptr[1:] - indptr[:-1]
+    here = torch.arange(count, device=indptr.device)
+    first = edges.indices[indptr[:-1].clamp(max=edges.num_edges - 1)].long()
+    begin = torch.where(degrees > 0, first, here)
+    slots = torch.arange(edges.num_edges, dtype=edges.indices.dtype, device=indptr.device)
+    shift = (begin - indptr[:-1]).to(slots.dtype)
+    slots += torch.repeat_interleave(shift, degrees, output_size=edges.num_edges)
+    return (begin, begin + degrees) if torch.equal(slots, edges.indices) else None
+
+
+def sentence_starts(edges: Edges) -> npt.NDArray[np.int64]:
+    """(B + 1,) first nodes of the runs that no edge leaves, and the number of nodes; for edges on a CPU.
+
+    Where sources and destinations are different nodes it is all one run.
+    """
+    count = edges.num_destinations
+    if edges.num_sources != count:
+        return np.array([0, count])
+    indptr, indices = edges.indptr.numpy(), edges.indices.numpy()
+    low, high = np.arange(count), np.arange(count)
+    (seeing,) = np.nonzero(indptr[1:] > indptr[:-1])
+    if len(seeing):
+        low[seeing] = np.minimum.reduceat(indices, indptr[seeing])
+        high[seeing] = np.maximum.reduceat(indices, indptr[seeing])
+    return _uncrossed(low, high)
+
+
+def _uncrossed(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """The places between nodes that no edge crosses, from each node's lowest and highest source."""
+    here = np.arange(len(low))
+    begins = np.bincount(np.minimum(low, here) + 1, minlength=len(low) + 1)
+    ends = np.bincount(np.maximum(high, here) + 1, minlength=len(low) + 1)
+    return np.flatnonzero(np.cumsum(begins - ends) == 0)
+
+
+def _of_like_size(sizes: Tensor) -> Iterator[Tensor]:
+    """Numbers of sentences that make a chunk: of about one length, and not too many."""
+    order = torch.argsort(sizes, stable=True)
+    ordered = sizes[order].tolist()
+    start = 0
+    for stop in range(1, len(ordered) + 1):
+        longest = ordered[stop] if stop < len(ordered) else 0
+        full = (stop + 1 - start) * longest * max(longest, 64) > CHUNK
+        if stop == len(ordered) or full or longest > 1.25 * ordered[start] + 4:
+            yield order[start:stop]
+            start = stop
+
+
+def _chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
+    size, length = len(sizes), int(sizes.max())
+    first = int(starts[0])
+    place = torch.arange(length, device=starts.device)
+    tokens = starts.unsqueeze(1) + torch.minimum(place, sizes.unsqueeze(1) - 1)  # (B, T)
+    real = place < sizes.unsqueeze(1)
+    low, high = begin[tokens], end[tokens]
+    # padding weighs nothing as a key, so that a range up to the sentence's end may be one up to the block's
+    high = torch.where(high >= sizes.unsqueeze(1), length, high)
+    longest = int(sizes.argmax())
+    low, high = torch.where(real, low, low[longest]), torch.where(real, high, high[longest])
+    if bool((low == low[:1]).all() and (high == high[:1]).all()):
+        low, high = low[:1], high[:1]
+    strips = tuple(_strip(low, high, slice(q, min(q + STRIP, length))) for q in range(0, length, STRIP))
+    consecutive = bool((starts == first + length * torch.arange(size, device=starts.device)).all())
+    whole = bool(real.all())
+    return Chunk(
+        size,
+        length,
+        first,
+        None if whole and consecutive else tokens.flatten(),
+        None if whole else real.flatten().nonzero().squeeze(1),
+        strips,
+    )
+
+
+def _strip(low: Tensor, high: Tensor, queries: slice) -> Strip:
+    low, high = low[:, queries], high[:, queries]
+    keyless = low >= high
+    seeing = ~keyless
+    if not bool(seeing.any()):
+        return Strip(queries, slice(0, 1), low.new_zeros(1, 1, 1, dtype=torch.bool), keyless.unsqueeze(-1))
+    keys = slice(int(low[seeing].min()), int(high[seeing].max()))
+    place = torch.arange(keys.start, keys.stop, device=low.device)
+    hidden = (place < low.unsqueeze(-1)) | (place >= high.unsqueeze(-1))
+    return Strip(
+        queries, keys, hidden if bool(hidden.any()) else None, keyless.unsqueeze(-1) if bool(keyless.any()) else None
+    )

@@ -1,0 +1,76 @@
+"""Scale functions of token2token scores (MTSA, Eq. 10, sigma_t), as exponentials and slopes on tensors.
+
+The operator needs e^R only up to a factor for each destination, and the slope of R; both are made in place.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SCALE_FUNCTIONS = ("identity", "sigmoid", "log-sigmoid", "tanh")
+"""R = x, sigmoid(x), log(sigmoid(x)), or c tanh(x / c)."""
+
+
+def scaled(scores: Tensor, function: str, bound: float) -> Tensor:
+    """R, differentiably: the scale function of the scores.
+
+    Parameters
+    ----------
+    scores : any shape
+    function : one of :data:`SCALE_FUNCTIONS`
+    bound : c of ``tanh``
+
+    Examples
+    --------
+    >>> scaled(torch.tensor([0.0, 500.0]), "tanh", 5.0)
+    tensor([0., 5.])
+    """
+    if function == "identity":
+        return scores
+    if function == "tanh":
+        return bound * torch.tanh(scores / bound)
+    return scores.sigmoid() if function == "sigmoid" else torch.nn.functional.logsigmoid(scores)
+
+
+def slope(scores: Tensor, function: str, bound: float) -> Tensor | float:
+    """The slope dR/dx at the scores."""
+    if function == "identity":
+        return 1.0
+    if function == "tanh":
+        return 1 - torch.tanh(scores / bound).square()
+    share = scores.sigmoid()
+    return share * (1 - share) if function == "sigmoid" else 1 - share
+
+
+def exponentials(scores: Tensor, hidden: Tensor | None, function: str, bound: float) -> tuple[Tensor, Tensor | None]:
+    """Exponentials e^R of rows of scores, each row times a factor of its own; uses the scores' memory.
+
+    Parameters
+    ----------
+    scores : (B, I, J)
+    hidden : (1 or B, I, J) which become zero; None for none
+    function, bound : as for :func:`scaled`
+
+    Returns
+    -------
+    e^R, and what :func:`slope_after` needs. A row of ``identity`` that is all hidden is NaN.
+    """
+    if function == "identity":
+        if hidden is not None:
+            scores.masked_fill_(hidden, float("-inf"))
+        return torch.softmax(scores, -1), None
+    inner = scores.div_(bound).tanh_() if function == "tanh" else scores.sigmoid_()
+    powers = inner if function == "log-sigmoid" else torch.exp(inner * bound if function == "tanh" else inner)
+    if hidden is not None:
+        powers.masked_fill_(hidden, 0)
+    return powers, inner
+
+
+def slope_after(kept: Tensor | None, function: str) -> Tensor | None:
+    """The slope dR/dx from what :func:`exponentials` returned; None for 1."""
+    if kept is None:
+        return None
+    if function == "tanh":
+        return 1 - kept.square()
+    return 1 - kept if function == "log-sigmoid" else kept * (1 - kept)

@@ -1,0 +1,238 @@
+"""The operator of MTSA: attention with a weight for each edge, head and feature, at the cost of one for each head."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import torch
+from torch import Tensor
+
+from graphattn.backends.tensorized_blocks import attend_in_blocks
+from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights
+from graphattn.backends.tensorized_plan import plan_of
+from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
+from graphattn.edges import Edges
+from graphattn.exceptions import BackendError, ConfigError, DoubleBackwardError, GraphError
+from graphattn.schema import CanonicalRelation
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
+"""Ways to compute :func:`tensorized_attend`; ``auto`` chooses among them."""
+
+
+@overload
+def tensorized_attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    scale_function: str = ...,
+    bound: float = ...,
+    bias: Tensor | None = ...,
+    backend: str = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def tensorized_attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    scale_function: str = ...,
+    bound: float = ...,
+    bias: Tensor | None = ...,
+    backend: str = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def tensorized_attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    scale_function: str = ...,
+    bound: float = ...,
+    bias: Tensor | None = ...,
+    backend: str = ...,
+    return_weights: bool,
+) -> Any: ...
+def tensorized_attend(
+    graph: DGLGraph | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = None,
+    scale: float | None = None,
+    scale_function: str = "identity",
+    bound: float = 5.0,
+    bias: Tensor | None = None,
+    backend: str = "auto",
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""Attend along the edges of one relation with a softmax for each feature (MTSA, Eq. 10-12, on any graph).
+
+    .. math:: out_{il} = \sum_{j \to i} softmax_j(R_{ij} + S_{jl}) \, v_{jl}, \quad
+              R_{ij} = \sigma_t(scale \cdot q_i^T k_j) + b_{ij}
+
+    It is computed as two sums over edges of products of :math:`e^{R_{ij}}` and :math:`e^{S_{jl}}` (Algorithm 1), less
+    the largest R of each destination and the largest S of each sentence and feature. Where that leaves too little,
+    because the best source scores lie outside a neighbourhood, the rows concerned are computed again edge by edge.
+
+    Parameters
+    ----------
+    graph : a DGL graph, or the :class:`~graphattn.edges.Edges` taken out of one (saves taking them again)
+    query : (N_dst, H, D), one row for each destination node
+    key : (N_src, H, D), one row for each source node
+    value : (N_src, H, F)
+    source_scores : (N_src, H, F), the scores S of source2token attention, already scaled (sigma_s)
+    etype : the relation, by name or as a canonical triple; may be left out when the graph has only one
+    scale : factor on the dot products, 1/sqrt(D) when None
+    scale_function : sigma_t: ``"identity"``, ``"sigmoid"``, ``"log-sigmoid"`` or ``"tanh"``, c tanh(x / c)
+    bound : c of ``"tanh"``
+    bias : (E, H), added to R, in edge-id order; -inf hides an edge
+    backend : ``"blocks"``, matrix products over whole sentences, for relations whose keys are neighbours; ``"fused"``,
+        compiled loops over edges on a CPU; ``"edges"``, any device; ``"auto"`` takes the first of these that fits
+    return_weights : also return the weights of the edges, averaged over the features
+
+    Returns
+    -------
+    (N_dst, H, F); zeros for a node without incoming edges, or whose edges are all hidden. float16 and bfloat16 are
+    computed in float32. With ``return_weights`` a pair of that and (E, H) in edge-id order; these sum to one over
+    each node's incoming edges and carry no gradient.
+
+    Raises
+    ------
+    GraphError
+        when the relation is missing, or tensors do not fit it in shape, type or device
+    ConfigError
+        when the scale function does not exist or its bound is not positive
+    BackendError
+        when the backend is unknown or cannot compute this
+    DoubleBackwardError
+        when a second derivative is taken
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([0, 0, 1]), num_sources=2)  # 0->0, 0->1, 1->1
+    >>> q = k = torch.zeros(2, 1, 4)
+    >>> v = torch.tensor([[[1.0, 1.0]], [[3.0, 3.0]]])
+    >>> tensorized_attend(edges, q, k, v, torch.tensor([[[0.0, 9.0]], [[0.0, 0.0]]]))[1]
+    tensor([[2.0000, 1.0002]])
+    """
+    edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
+    edges.check(query, key, value, bias)
+    if source_scores.shape != value.shape or (source_scores.dtype, source_scores.device) != (value.dtype, value.device):
+        raise GraphError(
+            f"source_scores are {tuple(source_scores.shape)}, {source_scores.dtype} on {source_scores.device}; "
+            f"expected them as value is: {tuple(value.shape)}, {value.dtype} on {value.device}"
+        )
+    if scale_function not in SCALE_FUNCTIONS:
+        raise ConfigError(f"scale_function is {scale_function!r}; choose one of: {', '.join(SCALE_FUNCTIONS)}")
+    if not bound > 0:
+        raise ConfigError(f"bound is {bound}; it must be positive")
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
+    inputs = [_first_order(tensor) for tensor in (query, key, value, source_scores)]
+    wide = [tensor.float() if tensor.element_size() < 4 else tensor for tensor in inputs]
+    if slots is not None:
+        slots = _first_order(slots)
+        slots = slots.float() if slots.element_size() < 4 else slots
+    rule = {"scale": scale, "function": scale_function, "bound": bound}
+    with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need the digits
+        out = _attend(edges, wide, slots, rule, backend).to(value.dtype)
+        if not return_weights:
+            return out
+        weights = mean_weights(edges, *wide, bias=slots, **rule).to(value.dtype)  # type: ignore[misc]
+    if edges.edge_ids is not None:
+        weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
+    return out, weights
+
+
+def _attend(edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any], backend: str) -> Tensor:
+    if backend not in (*TENSORIZED_BACKENDS, "auto"):
+        raise BackendError(f"backend {backend!r} does not exist; choose one of: auto, {', '.join(TENSORIZED_BACKENDS)}")
+    plan = plan_of(edges) if backend in ("auto", "blocks") and bias is None else None
+    if plan is not None:
+        out, rows = attend_in_blocks(plan, *inputs, **rule)
+    elif backend == "blocks":
+        raise BackendError(
+            "backend 'blocks' takes relations whose keys are neighbours, densely, and no bias; use 'auto'"
+        )
+    elif backend == "edges" or (backend == "auto" and inputs[0].device.type != "cpu"):
+        return attend_by_edges(edges, *inputs, bias=bias, **rule)
+    elif inputs[0].device.type != "cpu":
+        raise BackendError(f"backend 'fused' computes on a CPU, not on {inputs[0].device}; use 'auto'")
+    else:
+        from graphattn.backends.tensorized_fused import attend_fused  # Numba takes a while to load
+
+        out, rows = attend_fused(edges, *inputs, bias=bias, **rule)
+    return _with_exact_rows(out, rows, edges, inputs, bias, rule)
+
+
+def _with_exact_rows(
+    out: Tensor, rows: Tensor, edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any]
+) -> Tensor:
+    """The outputs with some rows (N_dst, H) computed again, edge by edge."""
+    if not bool(rows.any()):
+        return out
+    query, *of_sources = inputs
+    for head in rows.any(0).nonzero().squeeze(1).tolist():
+        nodes = rows[:, head].nonzero().squeeze(1)
+        some, slots = _edges_into(edges, nodes)
+        own = [query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in of_sources)]
+        own_bias = None if bias is None else bias[slots, head : head + 1]
+        exact = attend_by_edges(some, *own, bias=own_bias, **rule)
+        out = out.index_put((nodes, torch.full_like(nodes, head)), exact.squeeze(1))
+    return out
+
+
+def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:
+    """The edges into some nodes, and the slots they had."""
+    begin, degrees = edges.indptr.long()[nodes], edges.indptr.long().diff()[nodes]
+    indptr = torch.nn.functional.pad(degrees.cumsum(0), (1, 0))
+    slots = torch.repeat_interleave(begin - indptr[:-1], degrees) + torch.arange(int(indptr[-1]), device=nodes.device)
+    return Edges(indptr, edges.indices.long()[slots], edges.num_sources), slots
+
+
+class _FirstOrder(torch.autograd.Function):
+    """The identity, whose gradient cannot be differentiated again."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        ctx.save_for_backward(tensor)
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return _Refuse.apply(gradients[0], *ctx.saved_tensors)
+
+
+class _Refuse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, tensor: Tensor) -> Tensor:
+        return gradient.view_as(gradient)  # ``tensor`` ties the gradient to what it was taken for
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        raise DoubleBackwardError("attention has first-order gradients only; do not differentiate its gradients again")
+
+
+def _first_order(tensor: Tensor) -> Tensor:
+    return _FirstOrder.apply(tensor) if tensor.requires_grad and torch.is_grad_enabled() else tensor

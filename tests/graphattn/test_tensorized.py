@@ -1,0 +1,291 @@
+"""Tensorised attention against its definition: a dense tensor of scores, in double precision."""
+
+import dgl
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from graphattn import Edges, tensorized_attend
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.relations import Complete, Order, Window
+from graphattn.exceptions import BackendError, ConfigError, DoubleBackwardError, GraphError
+from graphattn.tensorized import TENSORIZED_BACKENDS
+
+FUNCTIONS = {
+    "identity": lambda x: x,
+    "sigmoid": torch.sigmoid,
+    "log-sigmoid": F.logsigmoid,
+    "tanh": lambda x: 5 * torch.tanh(x / 5),
+}
+RELATIONS = {"forward": Order("forward"), "backward": Order("backward"), "all": Complete(), "window:7": Window(7)}
+LENGTHS = (5, 1, 0, 9, 17, 9)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """Sentences of 1 to 18 tokens, one of them without words."""
+    return TextGraphBuilder(list(RELATIONS.values())).batch([["x"] * length for length in LENGTHS])
+
+
+def mask_of(edges):
+    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
+    mask[edges.destinations, edges.sources] = True
+    return mask
+
+
+def draw(count, *, heads=2, width=5, feats=3, seed=0, spread=1.0, sources=None):
+    """Query, key, value and source scores; scores of pairs and sources spread alike."""
+    random = torch.Generator().manual_seed(seed)
+    sources = count if sources is None else sources
+    shapes = (count, heads, width), (sources, heads, width), (sources, heads, feats), (sources, heads, feats)
+    query, key, value, scores = (torch.randn(shape, generator=random, dtype=torch.float64) for shape in shapes)
+    return [t.requires_grad_() for t in (query * spread, key, value, scores * spread)]
+
+
+def agree(out, expected, inputs, expected_inputs=None, atol=1e-10):
+    torch.testing.assert_close(out, expected, rtol=0, atol=atol)
+    weights = torch.randn(expected.shape, dtype=expected.dtype, generator=torch.Generator().manual_seed(9))
+    ours = torch.autograd.grad((out * weights).sum(), inputs)
+    theirs = torch.autograd.grad((expected * weights).sum(), expected_inputs or inputs)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=atol)
+
+
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_it_equals_the_dense_tensor(relation, function, backend, graph, dense_tensorized_attention):
+    edges = Edges.of(graph, relation)
+    inputs = draw(edges.num_destinations)
+    expected = dense_tensorized_attention(mask_of(edges), *inputs, function=FUNCTIONS[function])
+    agree(tensorized_attend(graph, *inputs, etype=relation, scale_function=function, backend=backend), expected, inputs)
+
+
+@pytest.mark.parametrize("spread", [30.0, 300.0])
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_scores_where_the_naive_form_gives_0_by_0(relation, backend, spread, graph, dense_tensorized_attention):
+    edges = Edges.of(graph, relation)
+    inputs = draw(edges.num_destinations, spread=spread)
+    expected = dense_tensorized_attention(mask_of(edges), *inputs)
+    agree(tensorized_attend(edges, *inputs, backend=backend), expected, inputs, atol=1e-10 * spread)
+    single = tensorized_attend(edges, *(t.float() for t in inputs), backend=backend)
+    torch.testing.assert_close(single.double(), expected, rtol=0, atol=2e-6 * spread)
+
+
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_the_best_key_lies_outside_the_neighbourhood(backend):
+    """Key 3 has a source score of 300, which neither of the first queries sees; theirs are at -300."""
+    edges = Edges(torch.tensor([0, 0, 1, 3, 6]), torch.tensor([0, 0, 1, 0, 1, 2]), 4)  # forward
+    query = key = torch.zeros(4, 1, 1)
+    value = torch.tensor([1.0, 3.0, 5.0, 7.0]).view(4, 1, 1)
+    scores = torch.tensor([-300.0, -300.0, 0.0, 300.0]).view(4, 1, 1)
+    out = tensorized_attend(edges, query, key, value, scores, backend=backend)
+    assert out.flatten().tolist() == pytest.approx([0.0, 1.0, 2.0, 5.0])
+
+
+@pytest.mark.parametrize("backend", ["fused", "edges", "auto"])
+@given(data=st.data())
+def test_any_graph(backend, data, dense_tensorized_attention):
+    destinations, sources = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
+    cells = st.lists(st.booleans(), min_size=destinations * sources, max_size=destinations * sources)
+    mask = torch.tensor(data.draw(cells)).view(destinations, sources)
+    indptr = F.pad(mask.sum(1).cumsum(0), (1, 0))
+    edges = Edges(indptr, mask.nonzero()[:, 1], sources)
+    seed, spread = data.draw(st.integers(0, 5)), data.draw(st.sampled_from([1.0, 400.0]))
+    inputs = draw(destinations, sources=sources, seed=seed, spread=spread)
+    bias = torch.randn(edges.num_edges, 2, dtype=torch.float64, requires_grad=True)
+    on_pairs = torch.zeros(destinations, sources, 2, dtype=torch.float64).index_put(
+        (edges.destinations, edges.sources), bias
+    )
+    expected = dense_tensorized_attention(mask, *inputs, bias=on_pairs)
+    agree(tensorized_attend(edges, *inputs, bias=bias, backend=backend), expected, [*inputs, bias], atol=1e-10 * spread)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_gradients_equal_finite_differences(backend, function, graph):
+    edges = Edges.of(graph, "backward") if backend == "blocks" else Edges.of(graph, "window:7")
+    inputs = draw(edges.num_destinations, heads=1, width=2, feats=2)
+    bias = None if backend == "blocks" else torch.randn(edges.num_edges, 1, dtype=torch.float64, requires_grad=True)
+
+    def run(query, key, value, scores, *bias):
+        return tensorized_attend(
+            edges, query, key, value, scores, bias=bias[0] if bias else None, scale_function=function, backend=backend
+        )
+
+    assert torch.autograd.gradcheck(run, (*inputs, *([] if bias is None else [bias])))
+
+
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_second_derivatives_are_refused(backend, graph):
+    inputs = draw(graph.num_nodes())
+    out = tensorized_attend(graph, *inputs, etype="forward", backend=backend)
+    (gradient,) = torch.autograd.grad(out.square().sum(), inputs[:1], create_graph=True)
+    with pytest.raises(DoubleBackwardError) as caught:
+        gradient.sum().backward()
+    assert str(caught.value) == ("attention has first-order gradients only; do not differentiate its gradients again")
+
+
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_nodes_without_keys_get_zeros_and_give_no_gradient(backend, graph):
+    inputs = draw(graph.num_nodes())
+    edges = Edges.of(graph, "forward")
+    out = tensorized_attend(edges, *inputs, backend=backend)
+    keyless = edges.indptr[1:] == edges.indptr[:-1]
+    assert keyless.sum() == len(LENGTHS)
+    assert not out[keyless].any()
+    assert out[~keyless].all()
+    (gradient,) = torch.autograd.grad(out[keyless].sum(), inputs[2])
+    assert not gradient.any()
+
+
+@pytest.mark.parametrize("backend", ["fused", "edges"])
+def test_a_bias_of_minus_infinity_hides_edges(backend, graph, dense_tensorized_attention):
+    edges = Edges.of(graph, "window:7")
+    inputs = draw(edges.num_destinations)
+    hidden = torch.rand(edges.num_edges, generator=torch.Generator().manual_seed(0)) < 0.4
+    hidden |= edges.destinations == 4  # a node all of whose edges are hidden
+    bias = torch.zeros(edges.num_edges, 2, dtype=torch.float64).masked_fill(hidden.unsqueeze(1), float("-inf"))
+    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
+    mask[edges.destinations[~hidden], edges.sources[~hidden]] = True
+    expected = dense_tensorized_attention(mask, *inputs)
+    out = tensorized_attend(edges, *inputs, bias=bias, backend=backend)
+    agree(out, expected, inputs)
+    assert not out[4].any()
+
+
+def test_weights_are_means_over_the_features_in_the_order_of_edge_ids():
+    random = np.random.default_rng(3)
+    sources, targets = torch.from_numpy(random.integers(0, 6, (2, 25)))
+    sources, targets = torch.unique(torch.stack([sources, targets]), dim=1)[:, random.permutation(17)]
+    graph = dgl.graph((sources, targets), num_nodes=6)
+    query, key, value, scores = inputs = draw(6)
+    bias = torch.randn(17, 2, dtype=torch.float64)
+    out, weights = tensorized_attend(graph, *inputs, bias=bias, return_weights=True)
+    pairs = (query[targets] * key[sources]).sum(-1) * 5**-0.5 + bias
+    logits = pairs.unsqueeze(-1) + scores[sources]
+    for node in range(6):
+        own = targets == node
+        shares = logits[own].softmax(0)
+        torch.testing.assert_close(out[node], (shares * value[sources[own]]).sum(0))
+        torch.testing.assert_close(weights[own], shares.mean(-1))
+    assert not weights.requires_grad
+    plain = tensorized_attend(graph, *inputs, bias=bias)
+    assert torch.equal(out, plain)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_half_precision_is_summed_in_single(backend, dtype, graph):
+    inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in draw(graph.num_nodes())]
+    out, weights = tensorized_attend(graph, *inputs, etype="backward", backend=backend, return_weights=True)
+    wide = [tensor.detach().float() for tensor in inputs]
+    expected = tensorized_attend(graph, *wide, etype="backward", backend=backend)
+    assert out.dtype == weights.dtype == dtype
+    assert torch.equal(out, expected.to(dtype))
+    assert all(t.dtype == dtype for t in torch.autograd.grad(out.sum(), inputs))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_a_sentence_gets_what_it_gets_alone(backend, relation, graph):
+    inputs = [tensor.detach() for tensor in draw(graph.num_nodes())]
+    together = tensorized_attend(graph, *inputs, etype=relation, backend=backend)
+    start = 0
+    for length in LENGTHS:
+        alone = TextGraphBuilder([RELATIONS[relation]]).build(["x"] * length)
+        own = [tensor[start : start + length + 1] for tensor in inputs]
+        torch.testing.assert_close(
+            together[start : start + length + 1], tensorized_attend(alone, *own), rtol=0, atol=1e-12
+        )
+        start += length + 1
+
+
+class Largest(TorchDispatchMode):
+    """Notes the largest number of elements of any tensor that is made."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, function, kinds, arguments=(), keywords=None):
+        made = function(*arguments, **(keywords or {}))
+        for tensor in made if isinstance(made, tuple | list) else [made]:
+            if isinstance(tensor, torch.Tensor):
+                self.elements = max(self.elements, tensor.untyped_storage().nbytes() // tensor.element_size())
+        return made
+
+
+@pytest.mark.parametrize(("backend", "relation"), [("blocks", "forward"), ("fused", "window:7"), ("edges", "window:7")])
+def test_no_array_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
+    monkeypatch.setattr("graphattn.backends.tensorized_edges.CHUNK", 1 << 14)
+    monkeypatch.setattr("graphattn.backends.tensorized_plan.CHUNK", 1 << 14)
+    edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).batch([["x"] * 127] * 8), relation)
+    inputs = [t.requires_grad_() for t in torch.randn(4, edges.num_destinations, 2, 40).unbind()]
+    with Largest() as largest:
+        tensorized_attend(edges, *inputs, backend=backend).sum().backward()
+    assert largest.elements <= 6 * edges.num_destinations * 2 * 48  # nodes times heads times padded features
+    assert edges.num_edges >= 6 * edges.num_destinations
+
+
+def test_auto_takes_products_where_keys_are_dense_neighbours(graph, monkeypatch):
+    taken = []
+    for name in ("attend_in_blocks", "attend_by_edges"):
+        original = getattr(__import__("graphattn.tensorized", fromlist=[name]), name)
+        monkeypatch.setattr(
+            f"graphattn.tensorized.{name}", lambda *a, _n=name, _f=original, **k: taken.append(_n) or _f(*a, **k)
+        )
+    inputs = [tensor.detach() for tensor in draw(graph.num_nodes())]
+    for relation in ("forward", "backward", "all"):
+        tensorized_attend(graph, *inputs, etype=relation)
+    assert taken == ["attend_in_blocks"] * 3
+    long = Edges.of(TextGraphBuilder([Window(3)]).build(["x"] * 200), "window:3")
+    tensorized_attend(long, *(tensor.detach() for tensor in draw(201)))
+    tensorized_attend(graph, *inputs, etype="all", bias=torch.zeros(graph.num_edges("all"), 2, dtype=torch.float64))
+    assert taken == ["attend_in_blocks"] * 3  # the last two went to the compiled kernels
+
+
+def failure(kind, *arguments, **keywords):
+    with pytest.raises(kind) as caught:
+        tensorized_attend(*arguments, **keywords)
+    return str(caught.value)
+
+
+def test_errors(graph):
+    query, key, value, scores = inputs = draw(graph.num_nodes())
+    count = graph.num_nodes()
+    assert failure(GraphError, graph, query, key, value, scores[:, :1], etype="all") == (
+        f"source_scores are ({count}, 1, 3), torch.float64 on cpu; "
+        f"expected them as value is: ({count}, 2, 3), torch.float64 on cpu"
+    )
+    assert failure(GraphError, graph, query[1:], key, value, scores, etype="all") == (
+        f"query has shape ({count - 1}, 2, 5); expected ({count}, heads, features)"
+    )
+    assert failure(GraphError, graph, *inputs, etype="group") == (
+        "the graph has no relation 'group'; it has: all, backward, forward, window:7"
+    )
+    assert failure(ConfigError, graph, *inputs, etype="all", scale_function="relu") == (
+        "scale_function is 'relu'; choose one of: identity, sigmoid, log-sigmoid, tanh"
+    )
+    assert failure(ConfigError, graph, *inputs, etype="all", bound=0.0) == "bound is 0.0; it must be positive"
+    assert failure(BackendError, graph, *inputs, etype="all", backend="dgl") == (
+        "backend 'dgl' does not exist; choose one of: auto, blocks, fused, edges"
+    )
+    sparse = Edges(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), 2)
+    far = Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)
+    small = [tensor[:3].detach() for tensor in inputs]
+    assert failure(BackendError, far, *small, backend="blocks") == (
+        "backend 'blocks' takes relations whose keys are neighbours, densely, and no bias; use 'auto'"
+    )
+    assert tensorized_attend(sparse, *(t[:2] for t in small)).shape == (2, 2, 3)
+
+
+def test_a_graph_without_nodes():
+    edges = Edges(torch.tensor([0]), torch.tensor([], dtype=torch.int64), 0)
+    for backend in ("auto", "fused", "edges"):
+        assert tensorized_attend(edges, *(torch.zeros(0, 2, 3) for _ in range(4)), backend=backend).shape == (0, 2, 3)
