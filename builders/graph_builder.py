@@ -35,11 +35,13 @@ class TextGraphBuilder:
     relations : which edges to make
     cls : put a ``[CLS]`` token, at position 0, before each sentence
     vocabulary : gives the tokens their ids; also lets raw texts and word lists stand for sentences
+    vectors : (len(vocabulary), D) vector of each id, for relations that compare words
 
     Raises
     ------
     ConfigError
-        when two relations have the same name and node types, there is none, or dependency labels differ
+        when two relations have the same name and node types, there is none, dependency labels differ, or vectors that
+        a relation needs are missing
 
     Examples
     --------
@@ -49,7 +51,14 @@ class TextGraphBuilder:
     (3, 7)
     """
 
-    def __init__(self, relations: Sequence[Relation], *, cls: bool = True, vocabulary: Vocabulary | None = None):
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        *,
+        cls: bool = True,
+        vocabulary: Vocabulary | None = None,
+        vectors: npt.NDArray[np.floating] | None = None,
+    ):
         for relation in relations:
             if not isinstance(relation, Relation):
                 raise ConfigError(f"{relation!r} is no relation; give objects such as Window(3) or Dependency()")
@@ -61,6 +70,13 @@ class TextGraphBuilder:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ConfigError(f"relation {twice[1]!r} is given twice; each needs a name of its own")
+        comparing = next((relation for relation in self.relations if relation.needs_vectors), None)
+        if comparing and vectors is None:
+            raise ConfigError(
+                f"relation {comparing.name!r} compares words and needs vectors; give TextGraphBuilder(vectors=...), or "
+                "word vectors to the model"
+            )
+        self._vectors = vectors if comparing else None
         simple = [leaf for relation in self.relations for leaf in _uncomposed(relation)]
         self._arcs = [relation for relation in simple if isinstance(relation, Dependency)] or [Dependency()]
         if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
@@ -92,6 +108,7 @@ class TextGraphBuilder:
             deprel_id=self.deprel_id,
             with_sentences=any(relation.needs_sentences for relation in self.relations),
             with_links=any(relation.needs_links for relation in self.relations),
+            vectors=self._vectors,
             features=columns,
         )
 

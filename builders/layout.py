@@ -61,6 +61,7 @@ class Layout:
     features : per-token columns that become node features, name -> (N, ...)
     sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
     links : the edges of the user's; None when not needed
+    vectors : (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     """
 
     lengths: Ints
@@ -71,6 +72,7 @@ class Layout:
     features: Mapping[str, npt.NDArray] = field(default_factory=dict)
     sentence_ids: Ints | None = None
     links: Links | None = None
+    vectors: npt.NDArray | None = None
 
     @classmethod
     def of(
@@ -81,6 +83,7 @@ class Layout:
         deprel_id: Callable[[str], int] | None = None,
         with_sentences: bool = False,
         with_links: bool = False,
+        vectors: npt.NDArray | None = None,
         features: Mapping[str, tuple[Sequence[npt.NDArray], Any]] | None = None,
     ) -> Layout:
         """Flatten sentences into columns.
@@ -92,6 +95,7 @@ class Layout:
         deprel_id : name of a dependency relation -> id; None when dependencies are not needed
         with_sentences : whether the sentences of a text are needed; where none are given, they are told by punctuation
         with_links : whether the user's links are needed
+        vectors : (V, D) vector of each token id, when they are needed
         features : name -> (one array per sentence, value for ``[CLS]``)
 
         Raises
@@ -121,6 +125,7 @@ class Layout:
             columns,
             _sentence_ids(sentences, words, shift) if with_sentences else None,
             _links(sentences, shift) if with_links else None,
+            vectors,
         )
 
     def __len__(self) -> int:
@@ -202,6 +207,7 @@ class Layout:
             {name: values[tokens] for name, values in self.features.items()},
             None if self.sentence_ids is None else self.sentence_ids[words],
             None if self.links is None else self.links.take(chosen),
+            self.vectors,
         )
 
 
@@ -226,6 +232,7 @@ def joined(layouts: Sequence[Layout]) -> Layout:
         {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
         if_there("sentence_ids"),
         Links.joined(links) if links else None,
+        layouts[0].vectors,
     )
 
 

@@ -20,6 +20,7 @@ from graphattn.builders.relations.dilated import Dilated
 from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.membership import Membership
+from graphattn.builders.relations.names import RELATION_NAMES, parse_relation
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_tokens import Random
@@ -30,6 +31,7 @@ from graphattn.builders.relations.window import Window
 from graphattn.builders.relations.word_group import WordGroup
 
 __all__ = [
+    "RELATION_NAMES",
     "BinaryPartition",
     "Complete",
     "CompoundRelation",
@@ -55,4 +57,5 @@ __all__ = [
     "Window",
     "WordGroup",
     "edges_per_sentence",
+    "parse_relation",
 ]

@@ -43,6 +43,7 @@ class Relation(ABC):
     needs_heads : whether sentences must come with dependency heads
     needs_sentences : whether the layout must know the sentences of a text
     needs_links : whether sentences must come with links of the user's
+    needs_vectors : whether the builder must have vectors of its vocabulary
 
     Examples
     --------
@@ -65,6 +66,7 @@ class Relation(ABC):
     needs_heads: bool = False
     needs_sentences: bool = False
     needs_links: bool = False
+    needs_vectors: bool = False
 
     @property
     def canonical(self) -> CanonicalRelation:

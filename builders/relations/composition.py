@@ -15,7 +15,7 @@ from graphattn.graphs import RelationArrays
 from graphattn.schema import TOKEN, WORD
 
 
-class _Composed(Relation):
+class ComposedRelation(Relation):
     """A relation made of operands, which needs what they need."""
 
     def __init__(self, *operands: Relation):
@@ -30,6 +30,7 @@ class _Composed(Relation):
         self.needs_heads = any(operand.needs_heads for operand in operands)
         self.needs_sentences = any(operand.needs_sentences for operand in operands)
         self.needs_links = any(operand.needs_links for operand in operands)
+        self.needs_vectors = any(operand.needs_vectors for operand in operands)
 
     def operands(self) -> tuple[Relation, ...]:
         """The relations it is composed of."""
@@ -46,7 +47,7 @@ class _Composed(Relation):
         return f"{type(self).__name__}({', '.join(map(repr, self._operands))})"
 
 
-class _SetOfEdges(_Composed):
+class _SetOfEdges(ComposedRelation):
     """Union or intersection of relations between the same node types; edge features are left out."""
 
     sign: str
@@ -124,7 +125,7 @@ class Intersection(_SetOfEdges):
         return common
 
 
-class Reverse(_Composed):
+class Reverse(ComposedRelation):
     """The edges of a relation led the other way: its destinations become sources; edge features come along.
 
     Raises

@@ -28,8 +28,8 @@ class Nearest(Relation):
     Parameters
     ----------
     count : how many tokens each token sees; all others in a text that has no more
-    vectors : (V, D) the vector of each id, for tokens with ``id`` (:meth:`WordVectors.table
-        <graphattn.builders.WordVectors.table>` makes one); or the name of a token feature that holds (N, D) vectors
+    vectors : (V, D) the vector of each id, for tokens with ``id``; or the name of a token feature that holds (N, D)
+        vectors; or None for the vectors that the builder was given
 
     Raises
     ------
@@ -45,15 +45,14 @@ class Nearest(Relation):
     [2, 2, 0]
     """
 
-    def __init__(self, count: int, vectors: npt.NDArray[np.floating] | str):
+    def __init__(self, count: int, vectors: npt.NDArray[np.floating] | str | None = None):
         if count < 1:
             raise ConfigError(f"nearest:{count} has no edges; give at least 1")
-        if not isinstance(vectors, str) and np.ndim(vectors) != 2:
+        if not (vectors is None or isinstance(vectors, str) or np.ndim(vectors) == 2):
             raise ConfigError(
                 f"vectors have {np.ndim(vectors)} dimensions; give a table with a row for each id, or a feature's name"
             )
-        self.count = count
-        self._vectors = vectors if isinstance(vectors, str) else np.asarray(vectors)
+        self.count, self._vectors, self.needs_vectors = count, vectors, vectors is None
         self.name = f"nearest:{count}"
 
     def edges(self, layout: Layout) -> RelationArrays:
@@ -90,24 +89,27 @@ class Nearest(Relation):
 
     def _vectors_of(self, layout: Layout) -> npt.NDArray[np.float64]:
         """(N, D) vectors of length 1, in double precision, so that equal vectors have equal cosines."""
-        feature = self._vectors if isinstance(self._vectors, str) else "id"
+        table = layout.vectors if self._vectors is None else self._vectors
+        feature = table if isinstance(table, str) else "id"
         values = layout.features.get(feature)
         if values is None:
             raise DataError(
                 f"relation {self.name!r} needs tokens with the feature {feature!r}",
                 hint="Give TextGraphBuilder(vocabulary=...) for ids, or layout(..., features=...) for others.",
             )
-        if isinstance(self._vectors, str):
+        if isinstance(table, str):
             return _unit(values)
-        if len(values) and values.max() >= len(self._vectors):
+        assert table is not None
+        if len(values) and values.max() >= len(table):
             raise DataError(
-                f"id {values.max()} has no vector; relation {self.name!r} has {len(self._vectors)} of them",
+                f"id {values.max()} has no vector; relation {self.name!r} has {len(table)} of them",
                 hint="Make the table with the builder's own vocabulary.",
             )
-        return _unit(self._vectors[values])
+        return _unit(table[values])
 
     def __repr__(self) -> str:
-        return f"Nearest({self.count}, {self._vectors if isinstance(self._vectors, str) else '...'!r})"
+        shown = "" if self._vectors is None else f", {self._vectors if isinstance(self._vectors, str) else '...'!r}"
+        return f"Nearest({self.count}{shown})"
 
 
 def _unit(vectors: npt.NDArray) -> npt.NDArray[np.float64]:

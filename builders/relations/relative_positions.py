@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import Nodes, Relation
+from graphattn.builders.relations.base import Relation
+from graphattn.builders.relations.composition import ComposedRelation
 from graphattn.builders.relations.csc import destinations
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import RelationArrays
@@ -17,7 +16,7 @@ DISTANCE = "distance"
 """Name of the edge feature."""
 
 
-class RelativePositions(Relation):
+class RelativePositions(ComposedRelation):
     r"""The edges of another relation, each with the id of its clipped distance.
 
     .. math:: distance_{ij} = clip(j - i, k) + k, \quad clip(x, k) = max(-k, min(k, x))
@@ -33,7 +32,7 @@ class RelativePositions(Relation):
     Raises
     ------
     ConfigError
-        when the relation joins other nodes, or k is below 1
+        when the relation joins other nodes or has several kinds of edges, or k is below 1
 
     References
     ----------
@@ -52,31 +51,22 @@ class RelativePositions(Relation):
     def __init__(self, relation: Relation, clip: int):
         if clip < 1:
             raise ConfigError(f"clip is {clip}; it must be at least 1")
-        if (relation.source, relation.target) != (TOKEN, TOKEN) or relation not in relation.parts():
+        super().__init__(relation)
+        if (relation.source, relation.target) != (TOKEN, TOKEN):
             raise ConfigError(f"relation {relation.name!r} does not join tokens with tokens, so it has no distances")
-        self._relation, self.clip = relation, clip
+        self.clip = clip
         self.name = f"relative:{clip}({relation.name})"
-        self.needs_heads, self.needs_sentences = relation.needs_heads, relation.needs_sentences
-        self.needs_links = relation.needs_links
-
-    def operands(self) -> tuple[Relation, ...]:
-        """The relation whose edges these are."""
-        return (self._relation,)
-
-    def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
-        """Those of the relation."""
-        return self._relation.nodes(layout)
 
     def edges(self, layout: Layout) -> RelationArrays:
         """The relation's arrays with one more feature."""
-        arrays = self._relation.edges(layout)
+        arrays = self._operands[0].edges(layout)
         distance = arrays.indices.astype(np.int64) - destinations(arrays.indptr)
         ids = (np.clip(distance, -self.clip, self.clip) + self.clip).astype(np.int32)
         return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {**arrays.data, DISTANCE: ids})
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence."""
-        return self._relation.num_edges(layout)
+        return self._operands[0].num_edges(layout)
 
     def __repr__(self) -> str:
-        return f"RelativePositions({self._relation!r}, {self.clip})"
+        return f"RelativePositions({self._operands[0]!r}, {self.clip})"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn.builders import Nearest, Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders import Nearest, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.relations import nearest
 from graphattn.exceptions import ConfigError, DataError
 
@@ -90,6 +90,21 @@ def test_what_cannot_be(make, error, message):
     assert str(caught.value) == message
 
 
+def test_vectors_may_be_the_builders():
+    vocabulary = Vocabulary.train(["a b c d"])
+    table = np.random.default_rng(1).normal(size=(len(vocabulary), 5))
+    ours = TextGraphBuilder([Nearest(2) | Window(1)], vocabulary=vocabulary, vectors=table).build("a b c d")
+    theirs = TextGraphBuilder([Nearest(2, table) | Window(1)], vocabulary=vocabulary).build("a b c d")
+    assert [ends.tolist() for ends in ours.edges()] == [ends.tolist() for ends in theirs.edges()]
+    with pytest.raises(ConfigError) as caught:
+        TextGraphBuilder([Window(1) | Nearest(2)], vocabulary=vocabulary)
+    assert str(caught.value) == (
+        "relation 'window:1|nearest:2' compares words and needs vectors; give TextGraphBuilder(vectors=...), or word "
+        "vectors to the model"
+    )
+
+
 def test_name():
     assert Nearest(3, "place").canonical == ("token", "nearest:3", "token")
-    assert (repr(Nearest(3, "place")), repr(Nearest(3, np.eye(2)))) == ("Nearest(3, 'place')", "Nearest(3, '...')")
+    shown = [repr(Nearest(3)), repr(Nearest(3, "place")), repr(Nearest(3, np.eye(2)))]
+    assert shown == ["Nearest(3)", "Nearest(3, 'place')", "Nearest(3, '...')"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn.builders import Dependency, Membership, Random, RelativePositions, Star, TextGraphBuilder, Window
+from graphattn.builders import Dependency, Membership, Random, RelativePositions, TextGraphBuilder, Window
 from graphattn.exceptions import ConfigError
 
 
@@ -37,7 +37,7 @@ def test_names():
     assert repr(RelativePositions(Window(3), 4)) == "RelativePositions(Window('3'), 4)"
 
 
-@pytest.mark.parametrize("relation", [Membership(), Star(), Dependency()])
+@pytest.mark.parametrize("relation", [Membership(), Dependency()])
 def test_only_tokens_have_distances(relation):
     with pytest.raises(ConfigError) as caught:
         RelativePositions(relation, 4)

@@ -1,0 +1,183 @@
+"""Relations by their names: what users write on command lines, in YAML files and in a model's options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from graphattn.builders.relations.base import Relation
+from graphattn.builders.relations.binary_partition import BinaryPartition
+from graphattn.builders.relations.complete import Complete
+from graphattn.builders.relations.composition import Intersection, Union
+from graphattn.builders.relations.dependency import Dependency
+from graphattn.builders.relations.dilated import Dilated
+from graphattn.builders.relations.global_tokens import Global
+from graphattn.builders.relations.links import Links
+from graphattn.builders.relations.membership import Membership
+from graphattn.builders.relations.nearest import Nearest
+from graphattn.builders.relations.order import Order
+from graphattn.builders.relations.random_tokens import Random
+from graphattn.builders.relations.relative_positions import RelativePositions
+from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
+from graphattn.builders.relations.star import Star
+from graphattn.builders.relations.window import Window
+from graphattn.builders.relations.word_group import WordGroup
+from graphattn.exceptions import ConfigError
+from graphattn.schema import BACKWARD, FORWARD, TOKEN, WORD
+
+_SIGNS = re.compile(r"[|&()]|[^|&()]+")
+
+
+@dataclass(frozen=True)
+class RelationName:
+    """How a relation is written.
+
+    Parameters
+    ----------
+    usage : its name and parameters, those in brackets optional
+    pattern : of the parameters, each a group
+    make : the parameters' texts and the nodes that ``dependency`` and ``links`` join -> the relation
+    """
+
+    usage: str
+    pattern: str
+    make: Callable[..., Relation]
+
+
+_COUNT = r"(\d{1,9})"
+
+RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(
+    {
+        "window": RelationName("window:SCALE", r":(.+)", lambda on, scale: Window(scale)),
+        "radius": RelationName("radius:SCALE", r":(.+)", lambda on, scale: Window(scale, as_radius=True)),
+        "dilated": RelationName(
+            "dilated:SCALE:GAP", rf":(.+):{_COUNT}", lambda on, scale, gap: Dilated(scale, int(gap))
+        ),
+        "global": RelationName("global[:COUNT]", rf"(?::{_COUNT})?", lambda on, count: Global(int(count or 1))),
+        "random": RelationName(
+            "random:COUNT[:SEED]",
+            rf":{_COUNT}(?::(\d{{1,18}}))?",
+            lambda on, count, seed: Random(int(count), int(seed or 0)),
+        ),
+        "group": RelationName("group", "", lambda on: WordGroup()),
+        "dependency": RelationName(
+            "dependency[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Dependency(nodes or on)
+        ),
+        "in": RelationName("in", "", lambda on: Membership()),
+        "forward": RelationName("forward", "", lambda on: Order(FORWARD)),
+        "backward": RelationName("backward", "", lambda on: Order(BACKWARD)),
+        "all": RelationName("all", "", lambda on: Complete()),
+        "star": RelationName("star", "", lambda on: Star()),
+        "binary": RelationName(
+            "binary[:COUNT]", rf"(?::{_COUNT})?", lambda on, count: BinaryPartition(int(count or 1))
+        ),
+        "sentence": RelationName("sentence", "", lambda on: SentenceNodes()),
+        "document": RelationName("document", "", lambda on: DocumentTree()),
+        "nearest": RelationName("nearest:COUNT", rf":{_COUNT}", lambda on, count: Nearest(int(count))),
+        "links": RelationName("links[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Links(nodes or TOKEN)),
+    }
+)
+"""Name -> how it is written; composed relations are made of these."""
+
+
+def parse_relation(text: str, *, on: str = WORD) -> Relation:
+    """The relation that a name stands for.
+
+    ``a|b`` is a union, ``a&b`` an intersection, which binds closer; ``reverse(a)`` leads the other way,
+    ``within-words(a)`` keeps what lies inside a word, ``relative:4(a)`` adds relative positions; brackets group.
+
+    Parameters
+    ----------
+    text : such as ``window:N/16`` or ``window:3|global:1``; the name of any relation of the package will do
+    on : what plain ``dependency`` joins, ``"word"`` or ``"token"``
+
+    Raises
+    ------
+    ConfigError
+        when there is no such relation, or it is impossible
+
+    Examples
+    --------
+    >>> parse_relation("window:3 | random:2")
+    Union(Window('3'), Random(2))
+    >>> parse_relation("reverse(forward) & (window:9 | global)").name
+    'reverse(forward)&(window:9|global:1)'
+    """
+    return _Parser(text, on).whole()
+
+
+class _Parser:
+    """Reads a text from left to right, one sign after the other."""
+
+    def __init__(self, text: str, on: str):
+        self.text, self.on = text, on
+        self.signs = [sign.strip() for sign in _SIGNS.findall(text) if sign.strip()]
+        self.at = 0
+
+    def whole(self) -> Relation:
+        relation = self.union()
+        if self.at < len(self.signs):
+            raise self.error(f"{self.signs[self.at]!r} is not expected")
+        return relation
+
+    def union(self) -> Relation:
+        operands = [self.intersection()]
+        while self.skip("|"):
+            operands.append(self.intersection())
+        return operands[0] if len(operands) == 1 else Union(*operands)
+
+    def intersection(self) -> Relation:
+        operands = [self.single()]
+        while self.skip("&"):
+            operands.append(self.single())
+        return operands[0] if len(operands) == 1 else Intersection(*operands)
+
+    def single(self) -> Relation:
+        name = "" if self.skip("(") else self.name()
+        if name and not self.skip("("):
+            return self.named(name)
+        inner = self.union()
+        if not self.skip(")"):
+            raise self.error("a bracket is not closed")
+        return self.function(name, inner)
+
+    def name(self) -> str:
+        if self.at == len(self.signs) or self.signs[self.at] in "|&()":
+            raise self.error("a name is missing")
+        self.at += 1
+        return self.signs[self.at - 1]
+
+    def skip(self, sign: str) -> bool:
+        found = self.at < len(self.signs) and self.signs[self.at] == sign
+        self.at += found
+        return found
+
+    def named(self, name: str) -> Relation:
+        known = RELATION_NAMES.get(name.partition(":")[0])
+        found = known and re.fullmatch(known.pattern, name[len(name.partition(":")[0]) :])
+        if known is None or not found:
+            usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
+            raise ConfigError(f"there is no relation {name!r}; choose from: {usages}")
+        try:
+            return known.make(self.on, *found.groups())
+        except ConfigError as error:
+            raise ConfigError(f"relation {name!r}: {error}") from error
+
+    def function(self, name: str, inner: Relation) -> Relation:
+        relative = re.fullmatch(rf"relative:{_COUNT}", name)
+        if not name:
+            return inner
+        if name == "reverse":
+            return inner.reverse()
+        if name == "within-words":
+            return inner.within_words()
+        if relative:
+            return RelativePositions(inner, int(relative[1]))
+        raise self.error(
+            f"there is no {name!r} of a relation; choose from: reverse(...), within-words(...), relative:CLIP(...)"
+        )
+
+    def error(self, problem: str) -> ConfigError:
+        return ConfigError(f"relation {self.text!r}: {problem}")

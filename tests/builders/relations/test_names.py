@@ -1,0 +1,129 @@
+"""Every relation has a name, and every name is read as its relation."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders import (
+    BinaryPartition,
+    Complete,
+    Dependency,
+    Dilated,
+    DocumentTree,
+    Global,
+    Links,
+    Membership,
+    Nearest,
+    Order,
+    Random,
+    RelativePositions,
+    SentenceNodes,
+    Star,
+    Window,
+    WordGroup,
+)
+from graphattn.builders.relations import RELATION_NAMES, parse_relation
+from graphattn.exceptions import ConfigError
+
+BETWEEN_TOKENS = (
+    Window(3),
+    Window("N/16"),
+    Window(3, as_radius=True),
+    Dilated("N/4", 2),
+    Global(2),
+    Random(3),
+    Random(3, 7),
+    Nearest(4),
+    WordGroup(),
+    Order("forward"),
+    Order("backward"),
+    Complete(),
+    Links(),
+)
+OTHERS = (Dependency(), Membership(), Star(), BinaryPartition(2), SentenceNodes(), DocumentTree())
+composed = st.recursive(
+    st.sampled_from(BETWEEN_TOKENS),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
+        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
+        inner.map(lambda one: one.reverse()),
+        inner.map(lambda one: one.within_words()),
+        st.tuples(inner, st.integers(1, 9)).map(lambda pair: RelativePositions(*pair)),
+    ),
+    max_leaves=5,
+)
+
+
+@given(relation=st.one_of(composed, st.sampled_from(OTHERS)))
+def test_the_name_of_a_relation_is_read_as_the_relation(relation):
+    assert repr(parse_relation(relation.name)) == repr(relation)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (" window:3|window:5 & group ", "window:3|window:5&group"),
+        ("(window:3 | window:5) & group", "(window:3|window:5)&group"),
+        ("((window:3))", "window:3"),
+        ("within-words(window:9)", "window:9&group"),
+        ("relative:4(reverse(global))", "relative:4(reverse(global:1))"),
+        ("binary", "binary:1"),
+        ("window:n/8", "window:N/8"),
+    ],
+)
+def test_how_names_are_written(text, expected):
+    assert parse_relation(text).name == expected
+
+
+def test_nodes_that_dependency_and_links_join():
+    assert parse_relation("dependency").target == "word"
+    assert parse_relation("dependency", on="token").target == "token"
+    assert parse_relation("dependency:word", on="token").target == "word"
+    assert [parse_relation(name).target for name in ("links", "links:word")] == ["token", "word"]
+
+
+def test_every_usage_is_a_name():
+    assert {entry.usage.split(":")[0].split("[")[0] for entry in RELATION_NAMES.values()} == set(RELATION_NAMES)
+
+
+@pytest.mark.parametrize(
+    "name", ["windows:3", "window", "window:", "dependency:words", "group:2", "random:three", "random:2:", "in:1"]
+)
+def test_names_that_are_none(name):
+    with pytest.raises(ConfigError) as caught:
+        parse_relation(name)
+    assert str(caught.value) == (
+        f"there is no relation {name!r}; choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, global[:COUNT], "
+        "random:COUNT[:SEED], group, dependency[:token|:word], in, forward, backward, all, star, binary[:COUNT], "
+        "sentence, document, nearest:COUNT, links[:token|:word]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "relation '': a name is missing"),
+        ("window:3|", "relation 'window:3|': a name is missing"),
+        ("window:3&&group", "relation 'window:3&&group': a name is missing"),
+        ("(window:3", "relation '(window:3': a bracket is not closed"),
+        ("window:3)", "relation 'window:3)': ')' is not expected"),
+        (
+            "not(window:3)",
+            "relation 'not(window:3)': there is no 'not' of a relation; choose from: reverse(...), within-words(...), "
+            "relative:CLIP(...)",
+        ),
+        (
+            "window:4",
+            "relation 'window:4': scale 4 is even; a window has the same reach on both sides: use 5",
+        ),
+        ("random:0", "relation 'random:0': random:0 has no edges; give at least 1"),
+        (
+            "star|window:3",
+            "relation 'star' has several kinds of edges and cannot be composed; compose its parts()",
+        ),
+    ],
+)
+def test_what_cannot_be_read(text, message):
+    with pytest.raises(ConfigError) as caught:
+        parse_relation(text)
+    assert str(caught.value) == message
