@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
     from graphattn.scales import Scale, allocate_heads
     from graphattn.tensorized import tensorized_attend
+    from graphattn.tensorized_layers import TensorizedAttention
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ _HOMES = {
     "Scale": "graphattn.scales",
     "Sentence": "graphattn.builders",
     "SequenceTagger": "graphattn.models",
+    "TensorizedAttention": "graphattn.tensorized_layers",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
     "allocate_heads": "graphattn.scales",
@@ -46,6 +48,7 @@ __all__ = [
     "Scale",
     "Sentence",
     "SequenceTagger",
+    "TensorizedAttention",
     "TextClassifier",
     "TextGraphBuilder",
     "allocate_heads",

@@ -1,0 +1,200 @@
+"""The layer of MTSA against its equations, written out densely with copied weights, and its numbers of parameters."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from graphattn import Edges, TensorizedAttention
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.relations import Complete, Order, Window
+from graphattn.exceptions import ConfigError, GraphError
+
+ORDER = {"forward": 1, "backward": 1}
+LENGTHS = (4, 0, 9)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return TextGraphBuilder([Order(), Complete(), Window(5)]).batch([["x"] * length for length in LENGTHS])
+
+
+def mask_of(graph, relation):
+    edges = Edges.of(graph, relation)
+    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
+    mask[edges.destinations, edges.sources] = True
+    return mask
+
+
+def by_the_equations(layer, graph, x, dense):
+    """MTSA's Eq. 5-13, head after head; and the variant that its numbers of parameters fit."""
+    feats, outputs, head = layer.head_feats, [], 0
+    sigma_t = {"identity": lambda s: s, "log-sigmoid": F.logsigmoid, "sigmoid": torch.sigmoid}[layer.scale_function]
+    for relation, count in layer.heads.items():
+        for _ in range(count):
+            rows = slice(head * feats, (head + 1) * feats)
+            v = x @ layer.value.weight[rows].T
+            if layer.variant == "gated":
+                v = F.elu(v + layer.value.bias[rows])
+                q, k = v @ layer.query.weight[head], v @ layer.key.weight[head]
+                base = v
+            else:
+                q, k = x @ layer.query.weight[rows].T, x @ layer.key.weight[rows].T
+                base = k
+            inner = F.elu(base @ layer.source_inner.weight[head] + layer.source_inner.bias[head])
+            scores = inner @ layer.source_outer.weight[head] + layer.source_outer.bias[head]
+            own = [tensor.unsqueeze(1) for tensor in (q, k, v, scores)]
+            result = dense(mask_of(graph, relation), *own, function=sigma_t).squeeze(1)
+            if layer.variant == "gated":
+                gate = torch.sigmoid(torch.cat([v, result], 1) @ layer.gate.weight[head] + layer.gate.bias[head])
+                result = gate * v + (1 - gate) * result
+            outputs.append(result)
+            head += 1
+    out = torch.cat(outputs, 1)
+    return out @ layer.output.weight.T if layer.variant == "paper" else out
+
+
+def made(variant, heads=None, **options):
+    torch.manual_seed(3)
+    layer = TensorizedAttention(6, 4, heads or {"forward": 2, "window:5": 1, "backward": 2}, variant=variant, **options)
+    layer = layer.double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    return layer
+
+
+@pytest.mark.parametrize("variant", ["paper", "gated"])
+@pytest.mark.parametrize("function", [None, "sigmoid"])
+def test_it_follows_the_equations(variant, function, graph, dense_tensorized_attention):
+    layer = made(variant, scale_function=function)
+    x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64, requires_grad=True)
+    out, expected = layer(graph, x), by_the_equations(layer, graph, x, dense_tensorized_attention)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
+    parameters = [x, *layer.parameters()]
+    for one, other in zip(
+        torch.autograd.grad(out.square().sum(), parameters),
+        torch.autograd.grad(expected.square().sum(), parameters),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("switches", "parameters"),
+    [
+        ({}, 2_885_403),
+        ({"token2token": False}, 2_525_403),
+        ({"source2token": False}, 2_524_203),
+        ({"token2token": False, "source2token": False, "gate": False}, 1_803_603),
+    ],
+)
+def test_parameters_at_the_papers_snli_setting(switches, parameters):
+    """Table 3. Beside the layer: source2token pooling, and a classifier of hidden layer, highway layer and logits."""
+    layer = TensorizedAttention(300, 300, ORDER, variant="gated", **switches)
+    pooling = [nn.Linear(600, 600), nn.Linear(600, 600)]
+    highway = [nn.Linear(300, 300), nn.Linear(300, 300)]
+    whole = nn.ModuleList([layer, *pooling, nn.Linear(4 * 600, 300), *highway, nn.Linear(300, 3)])
+    assert sum(parameter.numel() for parameter in whole.parameters()) == parameters
+
+
+def test_parameters_of_the_paper_variant():
+    layer = TensorizedAttention(300, 30, {"forward": 5, "backward": 5})
+    of_a_head = 3 * 300 * 30 + 2 * (30 * 30 + 30)
+    assert sum(parameter.numel() for parameter in layer.parameters()) == 10 * of_a_head + 300 * 300
+
+
+@pytest.mark.parametrize("variant", ["paper", "gated"])
+def test_without_scores_it_takes_means(variant, graph):
+    layer = made(variant, {"all": 1}, token2token=False, source2token=False, gate=False)
+    x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    mask = mask_of(graph, "all").double()
+    values = layer.value(x)
+    means = mask @ (F.elu(values) if variant == "gated" else values) / mask.sum(1, keepdim=True)
+    torch.testing.assert_close(layer(graph, x), means if variant == "gated" else layer.output(means))
+
+
+@pytest.mark.parametrize("variant", ["paper", "gated"])
+@pytest.mark.parametrize("without", ["token2token", "source2token"])
+def test_scores_that_are_left_out_have_no_say(variant, without, graph, dense_tensorized_attention):
+    layer, full = made(variant, ORDER, **{without: False}), made(variant, ORDER)
+    names = ("query", "key") if without == "token2token" else ("source_outer",)
+    with torch.no_grad():
+        for name in names:
+            for parameter in getattr(full, name).parameters():
+                if variant == "gated" or name != "key":  # the paper's keys also make the source scores
+                    parameter.zero_()
+    full.load_state_dict(layer.state_dict(), strict=False)
+    x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    torch.testing.assert_close(layer(graph, x), full(graph, x), rtol=0, atol=1e-10)
+    for parameter in layer.parameters():
+        assert parameter.numel()
+    layer(graph, x).sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("function", ["identity", "sigmoid", "tanh"])
+def test_functions_of_source_scores(function, graph):
+    """Each of them on top of the scores: compared through a layer whose last map is known."""
+    layer = made("gated", {"all": 1}, token2token=False, gate=False, source_function=function, bound=2.0)
+    x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    v = F.elu(layer.value(x))
+    scores = layer.source_outer(F.elu(layer.source_inner(v.unsqueeze(0)))).squeeze(0)
+    scores = {"identity": scores, "sigmoid": scores.sigmoid(), "tanh": 2 * torch.tanh(scores / 2)}[function]
+    for own in torch.tensor([length + 1 for length in LENGTHS]).cumsum(0).tolist()[:1]:
+        expected = (scores[:own].softmax(0) * v[:own]).sum(0)
+        torch.testing.assert_close(layer(graph, x)[:own], expected.expand(own, -1))
+
+
+def test_weights_come_back_for_each_relation(graph):
+    layer, seen = made("gated"), {}
+    out = layer(graph, torch.randn(graph.num_nodes(), 6, dtype=torch.float64), weights=seen)
+    assert {relation: tuple(w.shape) for relation, w in seen.items()} == {
+        relation: (graph.num_edges(relation), count) for relation, count in layer.heads.items()
+    }
+    assert out.shape == (graph.num_nodes(), 20)
+
+
+def test_dropout_only_in_training(graph):
+    layer = made("gated", dropout=0.5, attn_drop=0.5)
+    x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    assert not torch.equal(layer(graph, x), layer(graph, x))
+    layer.eval()
+    assert torch.equal(layer(graph, x), layer(graph, x))
+
+
+def test_autocast(graph):
+    layer = TensorizedAttention(6, 4, ORDER, variant="gated")
+    x = torch.randn(graph.num_nodes(), 6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = layer(graph, x)
+    torch.testing.assert_close(out.float(), layer(graph, x), rtol=0, atol=0.05)
+    out.float().sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((6, 4, {"all": 0}), {}, "heads are {'all': 0}; give at least one relation a positive number of heads"),
+        ((0, 4, {"all": 1}), {}, "in_feats is 0; it must be at least 1"),
+        ((6, 4, {"all": 1}), {"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
+        ((6, 4, {"all": 1}), {"variant": "open"}, "variant is 'open'; choose one of: paper, gated"),
+        ((6, 4, {"all": 1}), {"activation": "gelu"}, "activation is 'gelu'; choose one of: elu, relu, tanh"),
+        (
+            (6, 4, {"all": 1}),
+            {"source_function": "log-sigmoid"},
+            "source_function is 'log-sigmoid'; choose one of: identity, sigmoid, tanh",
+        ),
+    ],
+)
+def test_impossible_layers(arguments, options, message):
+    with pytest.raises(ConfigError) as caught:
+        TensorizedAttention(*arguments, **options)
+    assert str(caught.value) == message
+
+
+def test_a_missing_relation(graph):
+    layer = TensorizedAttention(6, 4, {"forward": 1, "backward": 1})
+    with pytest.raises(GraphError) as caught:
+        layer({"forward": Edges.of(graph, "forward")}, torch.zeros(graph.num_nodes(), 6))
+    assert str(caught.value) == ("the edges of relation 'backward' are missing; take them with edges_of(graph, heads)")
