@@ -37,8 +37,9 @@ lint: $(VENV)/.installed ## check style, format and types
 	./mypy --config-file "$(CURDIR)/setup.cfg" --cache-dir "$(CURDIR)/.mypy_cache" -p graphattn || status=1; \
 	{ set +x; } 2>/dev/null; exit $$status
 
-bench: $(VENV)/.installed ## time the building of graphs against the pass over them
-	$(BIN)/graphattn bench $(or $(ARGS),build)
+bench: $(VENV)/.installed ## measure speed and memory against peers, and write the tables of docs/benchmarks.md
+	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(echo $(WHEEL)/*.whl)[bench]"
+	$(BIN)/graphattn bench $(or $(ARGS),all --out docs/benchmarks)
 
 docs: $(VENV)/.installed ## run every example of README.md and docs/
 	PYTHONSAFEPATH=1 $(BIN)/pytest tests/test_docs.py $(ARGS)

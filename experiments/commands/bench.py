@@ -1,21 +1,189 @@
-"""``graphattn bench``: measurements in one process, in turns, as medians and ratios."""
+"""``graphattn bench``: measurements in turns, as medians and ratios, with what was promised beside them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-app = typer.Typer(help="Measure speed; only ratios within one run mean anything.", no_args_is_help=True)
+from graphattn.exceptions import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from graphattn.experiments.benchmarks.report import Report
+
+app = typer.Typer(help="Measure speed and memory; only ratios within one run mean anything.", no_args_is_help=True)
+
+Lengths = Annotated[
+    str | None,
+    typer.Option(help="Workloads with commas between: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
+]
+Repeats = Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)]
+Peers = Annotated[str | None, typer.Option(help="Peers with commas between, or none (default: all that can run).")]
+Threads = Annotated[int | None, typer.Option(help="Threads of all contenders (default: all cores).", min=1)]
+Seconds = Annotated[float, typer.Option(help="Begin no new round on a workload after so much time.", min=0)]
+Out = Annotated[Path | None, typer.Option(help="Folder for NAME.md, NAME.json and NAME.png.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few, small workloads and few runs: a trial.")]
 
 
-@app.command(epilog="graphattn bench build --lengths 22 --lengths 109")
+@dataclass(frozen=True)
+class Given:
+    """The flags that all sub-commands share."""
+
+    lengths: str | None = None
+    repeats: int | None = None
+    peers: str | None = None
+    threads: int | None = None
+    seconds: float = 120.0
+    out: Path | None = None
+    quick: bool = False
+
+
+@app.command(epilog="graphattn bench attention --lengths 109,8x2048,mr --peers dense,dgl")
+def attention(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    peers: Peers = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """The operator, forward and backward. Peers: dense, dgl, flex, pyg."""
+    _run("attention", Given(lengths, repeats, peers, threads, seconds, out, quick))
+
+
+@app.command(epilog="graphattn bench encoder --lengths 22,109,201")
+def encoder(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    peers: Peers = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """Whole encoders, inference. Peers: transformer, masked, dgl."""
+    _run("encoder", Given(lengths, repeats, peers, threads, seconds, out, quick))
+
+
+@app.command("train-step", epilog="graphattn bench train-step --lengths 22,109,201 --peers transformer")
+def train_step(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    peers: Peers = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """Forward, backward and Adam, whole encoders. Peers: transformer, masked, dgl."""
+    _run("train-step", Given(lengths, repeats, peers, threads, seconds, out, quick))
+
+
+@app.command(epilog="graphattn bench memory --lengths 2x8192 --peers dgl")
+def memory(
+    lengths: Lengths = None,
+    peers: Peers = None,
+    threads: Threads = None,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """Peak memory of forward + backward, each contender in a new process. Peers: torch, dgl, dense, pyg."""
+    _run("memory", Given(lengths, 1, peers, threads, out=out, quick=quick))
+
+
+@app.command(epilog="graphattn bench build --lengths 22,109")
 def build(
-    lengths: Annotated[list[int] | None, typer.Option(help="Words of each sentence (default: 22, 109, 201).")] = None,
-    sentences: Annotated[int, typer.Option(help="Sentences in a batch.", min=1)] = 128,
-    rounds: Annotated[int, typer.Option(help="Timed runs of each.", min=1)] = 9,
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
 ) -> None:
     """Building a batch's graph (scales 1, 3, N/16, N/8, N/4, dependency) beside one MS-Trans forward pass over it."""
-    from graphattn.experiments.benchmark import build_costs, build_table
+    _run("build", Given(lengths, repeats, None, threads, seconds, out, quick))
 
-    print(build_table(build_costs(lengths or (22, 109, 201), sentences=sentences, rounds=rounds)))
+
+@app.command(epilog="graphattn bench predict --lengths mr")
+def predict(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """From a file of texts to a file of predictions, beside the bare encoder; and one short sentence."""
+    _run("predict", Given(lengths, repeats, None, threads, seconds, out, quick))
+
+
+@app.command("all", epilog="graphattn bench all --out docs/benchmarks")
+def all_(
+    repeats: Repeats = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """Everything above, one after the other."""
+    for name in ("attention", "encoder", "train-step", "memory", "build", "predict"):
+        _run(name, Given(None, repeats, None, threads, seconds, out, quick))
+
+
+def _run(name: str, given: Given) -> None:
+    """Measure, print the table, and write it when a folder is given."""
+    _use_threads(given.threads)
+    if given.out is not None:
+        _make(given.out)
+    report = _measured(name, given)
+    print(report.markdown())
+    if given.out is not None:
+        report.write(given.out)
+
+
+def _measured(name: str, given: Given) -> Report:
+    from graphattn.experiments.benchmarks.comparison import Settings
+
+    module: Any = import_module(f"graphattn.experiments.benchmarks.{name.replace('-', '_')}")
+    lengths = module.QUICK if given.quick else module.LENGTHS
+    settings = Settings(
+        lengths if given.lengths is None else _listed("--lengths", given.lengths),
+        given.repeats or (3 if given.quick else 9),
+        None if given.peers is None else () if given.peers == "none" else _listed("--peers", given.peers),
+        given.seconds,
+    )
+    measure: Callable[..., Report] = module.measure
+    if name == "memory" and given.quick:
+        return measure(settings, text=module.QUICK_TEXT)
+    return measure(settings)
+
+
+def _listed(flag: str, text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise ConfigError(f"{flag} is {text!r}; give names with commas between")
+    return parts
+
+
+def _use_threads(threads: int | None) -> None:
+    """Set the threads of all libraries; those that are loaded later read the environment."""
+    if threads is None:
+        return
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(threads)
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be made ({error.strerror})", path=folder, hint="Choose another --out.") from error

@@ -1,0 +1,64 @@
+"""Floating-point operations by arithmetic: what no implementation can go below.
+
+A multiply-add counts as two. Matrix products, scores and weighted sums are counted; norms, softmax, activations and
+biases are not. A window of width 1 is the identity on values and costs nothing.
+
+Letters: n tokens of a sentence, r reach of a window to each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from graphattn.models import MSTransOptions
+from graphattn.scales import Scale
+from graphattn.schema import WINDOW
+
+
+def window_edges(length: int, width: int) -> int:
+    """Edges of a window of odd width, clipped at the ends of a sentence.
+
+    Examples
+    --------
+    >>> window_edges(4, 3), window_edges(2, 9)
+    (10, 4)
+    """
+    reach = min((width - 1) // 2, length - 1)
+    return length * (2 * reach + 1) - reach * (reach + 1)
+
+
+def scored_pairs(lengths: Iterable[int], layer_heads: Sequence[Mapping[str, int]]) -> int:
+    """Query-key pairs over all sentences, layers and heads; windows of width 1 have none to score.
+
+    Parameters
+    ----------
+    lengths : tokens of each sentence
+    layer_heads : for each layer, window relation -> number of heads
+    """
+    heads: dict[str, int] = {}
+    for layer in layer_heads:
+        for relation, count in layer.items():
+            heads[relation] = heads.get(relation, 0) + count
+    scales = {Scale(relation.removeprefix(f"{WINDOW}:")): count for relation, count in heads.items()}
+    total = 0
+    for length in lengths:
+        widths = [(scale.width(length), count) for scale, count in scales.items()]
+        total += sum(count * window_edges(length, width) for width, count in widths if width > 1)
+    return total
+
+
+def ms_trans_operations(lengths: Sequence[int], options: MSTransOptions) -> int:
+    """Operations of a forward pass through the MS-Trans encoder: four projections a layer, and the pairs."""
+    layers = options.layer_heads()
+    heads = sum(layers[0].values())
+    head_feats = options.head_feats or options.hidden // heads
+    projections = 4 * 2 * options.hidden * heads * head_feats
+    pairs = scored_pairs(lengths, layers)
+    return options.layers * projections * sum(lengths) + 4 * head_feats * pairs
+
+
+def transformer_operations(lengths: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
+    """Operations of a forward pass through a Transformer encoder, padding not counted."""
+    per_token = 4 * 2 * hidden * hidden + 2 * 2 * hidden * ffn
+    per_pair = 4 * hidden
+    return layers * (per_token * sum(lengths) + per_pair * sum(length * length for length in lengths))

@@ -1,0 +1,171 @@
+"""What contenders work on: batches of sentences, of one length or of the lengths that a real corpus has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from graphattn.array_graph import ArrayGraph
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.layout import Layout
+from graphattn.builders.readers import read_labelled_lines
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.data_sets import DATA_VARIABLE, data_folder
+
+Lengths = tuple[int, ...]
+
+Columns = tuple[str | None, ...]
+
+CORPORA: Mapping[str, tuple[str, Columns]] = {
+    "mr": ("mr/all.tsv", ("label", "text")),
+    "mtl16": ("mtl16/*.task.test", ("label", "text")),
+    "imdb": ("imdb/test.tsv.xz", ("label", None, None, "text")),
+}
+"""Corpus -> files below the data folder whose lengths are drawn from, and their columns."""
+USUAL_SENTENCES = {22: 128, 109: 128, 201: 128}
+"""The sizes that the targets name; at other lengths a batch has about :data:`USUAL_TOKENS` tokens."""
+USUAL_TOKENS = 16_384
+SAMPLE_TOKENS, BATCH_TOKENS = 24_000, 8_192
+"""Tokens drawn from a corpus in all, and at most in one batch, padding included."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Batches that are computed one after the other.
+
+    Parameters
+    ----------
+    name : ``8x2048`` (sentences x tokens), or a corpus
+    batches : the tokens of each sentence, batch by batch
+    """
+
+    name: str
+    batches: tuple[Lengths, ...]
+
+    @property
+    def lengths(self) -> Lengths:
+        """Tokens of each sentence of all batches."""
+        return tuple(length for batch in self.batches for length in batch)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all batches."""
+        return sum(self.lengths)
+
+    @property
+    def uniform_length(self) -> int | None:
+        """The length of all sentences; None when they differ."""
+        kinds = set(self.lengths)
+        return kinds.pop() if len(kinds) == 1 else None
+
+    @cached_property
+    def layouts(self) -> tuple[Layout, ...]:
+        """The batches as columns from which builders make graphs, without ``[CLS]``."""
+        flat = (np.asarray(batch, dtype=np.int64) for batch in self.batches)
+        return tuple(Layout(own, own, _counted(own)) for own in flat)
+
+    def graphs(self, builder: TextGraphBuilder) -> list[ArrayGraph]:
+        """New graphs of the batches, which nothing has looked at yet, as models take them."""
+        return [builder.arrays(layout) for layout in self.layouts]
+
+
+def _counted(lengths: np.ndarray) -> np.ndarray:
+    """0, 1, 2, ... within each sentence."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def uniform(sentences: int, length: int) -> Workload:
+    """One batch of sentences of one length.
+
+    Examples
+    --------
+    >>> uniform(2, 3)
+    Workload(name='2x3', batches=((3, 3),))
+    """
+    return Workload(f"{sentences}x{length}", ((length,) * sentences,))
+
+
+def parse_workloads(names: Iterable[str]) -> tuple[list[Workload], list[str]]:
+    """Read ``["22", "8x2048", "mr"]``: a length, sentences x length, or a corpus.
+
+    Returns
+    -------
+    The workloads, and a line for each corpus that is not there.
+
+    Raises
+    ------
+    ConfigError
+        for anything else
+
+    Examples
+    --------
+    >>> [workload.name for workload in parse_workloads(["22", "2048", "3x5"])[0]]
+    ['128x22', '8x2048', '3x5']
+    """
+    found, absent = [], []
+    for name in names:
+        match = re.fullmatch(r"(?:([1-9]\d{0,5})x)?([1-9]\d{0,6})", name)
+        if match:
+            length = int(match[2])
+            usual = USUAL_SENTENCES.get(length, max(1, USUAL_TOKENS // length))
+            found.append(uniform(int(match[1] or usual), length))
+        elif name in CORPORA:
+            try:
+                found.append(drawn(name, [max(1, len(text.split())) for text in corpus_texts(name)]))
+            except (ConfigError, FileNotFoundError):
+                absent.append(f"{name}: there is no {CORPORA[name][0]} in the folder that {DATA_VARIABLE} names")
+        else:
+            raise ConfigError(
+                f"--lengths has {name!r}; give lengths such as 109, sentences x length such as 8x2048, "
+                f"or corpora: {', '.join(CORPORA)}"
+            )
+    return found, absent
+
+
+@lru_cache
+def _texts(folder: Path, pattern: str, columns: Columns) -> tuple[str, ...]:
+    paths = sorted(folder.glob(pattern))
+    if not paths:
+        raise FileNotFoundError(pattern)
+    return tuple(ex.text for path in paths for ex in read_labelled_lines(path, columns=columns))
+
+
+def corpus_texts(name: str) -> tuple[str, ...]:
+    """All texts of a corpus of :data:`CORPORA`.
+
+    Raises
+    ------
+    ConfigError
+        when no data folder is given
+    FileNotFoundError
+        when the corpus is not in it
+    """
+    return _texts(data_folder(), *CORPORA[name])
+
+
+def drawn(name: str, population: Sequence[int], *, tokens: int = SAMPLE_TOKENS, seed: int = 0) -> Workload:
+    """Sentences drawn at random until there are enough tokens, in batches of like lengths.
+
+    A batch is as large as padding allows: sentences x longest one within :data:`BATCH_TOKENS`, as those batch who pad.
+
+    Parameters
+    ----------
+    name : of the corpus
+    population : tokens of each of its sentences
+    tokens : how many to draw, about
+    seed : the same seed draws the same sentences
+    """
+    shuffled = np.random.default_rng(seed).permutation(np.asarray(population))
+    count = int(np.searchsorted(np.cumsum(shuffled), tokens)) + 1
+    taken = sorted(shuffled[:count].tolist(), reverse=True)
+    batches = []
+    while taken:
+        size = max(1, BATCH_TOKENS // taken[0])
+        batches.append(tuple(taken[:size]))
+        taken = taken[size:]
+    return Workload(name, tuple(batches))

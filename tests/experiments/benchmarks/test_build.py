@@ -1,0 +1,31 @@
+"""``bench build``: rows, edges and shares."""
+
+import numpy as np
+
+from graphattn.builders import Sentence
+from graphattn.experiments.benchmarks.build import measure, random_tree
+from graphattn.experiments.benchmarks.comparison import Settings
+
+
+def test_random_trees_are_trees_with_one_root():
+    random = np.random.default_rng(0)
+    for length in (1, 2, 30):
+        heads = random_tree(length, random)
+        assert heads.count(0) == 1
+        assert Sentence(("word",) * length, heads=heads).heads == heads  # Sentence refuses cycles
+
+
+def test_edges_of_the_five_scales_and_the_arcs_are_counted():
+    report = measure(Settings(("2x4",), repeats=1))
+    build, graph, forward = report.rows
+    assert [row["contender"] for row in report.rows] == ["build", "build-dgl", "ours"]
+    # five tokens with [CLS]: widths 1, 3, 1, 1, 1; between words: five self-loops and three arcs, both ways; membership
+    assert build["edges"] == graph["edges"] == forward["edges"] == 2 * ((5 + 13 + 5 + 5 + 5) + (5 + 2 * 3) + 5)
+    assert build["ratio"] == build["median_ms"] / forward["median_ms"]
+
+
+def test_the_table_shows_shares():
+    report = measure(Settings(("2x4",), repeats=1))
+    report.rows[0].update(median_ms=2.0, ratio=0.05, quartiles_ms=[1.0, 3.0], edges=1234)
+    cells = [cell(report.rows[0]) for cell in report.columns.values()]
+    assert cells == ["2x4", "build, for models", "2", "1 - 3", "1", "1,234", "5.0%"]
