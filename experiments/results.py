@@ -88,7 +88,12 @@ def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
         }
     return {
         "encoder": own,
-        "inputs": {**inputs, "word_dropout": 0.1, "split": "whitespace"},
+        "inputs": {
+            "vectors": VECTORS if data_set in ("sst2", "sst5") else ALL_VECTORS,
+            "tune_vectors": True,
+            "word_dropout": 0.1,
+            "split": "whitespace",
+        },
         "head": {"pooling": "mean"},
         "training": training,
     }
