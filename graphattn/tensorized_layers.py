@@ -51,6 +51,14 @@ class HeadLinear(nn.Module):
             return torch.bmm(inputs, self.weight)
         return torch.baddbmm(self.bias, inputs, self.weight)
 
+    def of_parts(self, *parts: Tensor) -> Tensor:
+        """What :meth:`forward` gives for the parts side by side, without putting them there."""
+        first, *others = zip(parts, self.weight.split([part.shape[2] for part in parts], dim=1), strict=True)
+        out = torch.bmm(*first) if self.bias is None else torch.baddbmm(self.bias, *first)
+        for part, weight in others:
+            out = torch.baddbmm(out, part, weight)
+        return out
+
 
 class TensorizedAttention(nn.Module):
     r"""Multi-mask tensorised self-attention: each head sees one relation, each feature has weights of its own (MTSA).
@@ -247,7 +255,7 @@ class TensorizedAttention(nn.Module):
         """Let the gate mix values and what was attended to, where there is one."""
         if self.gate is None:
             return attended
-        share = self.gate(self.dropout(torch.cat([value, attended], -1))).sigmoid()
+        share = self.gate.of_parts(self.dropout(value), self.dropout(attended)).sigmoid()
         return torch.lerp(attended, value, share.to(value.dtype))
 
     def extra_repr(self) -> str:

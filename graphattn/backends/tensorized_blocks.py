@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.tensorized_plan import Chunk, Plan, Strip
-from graphattn.backends.tensorized_scores import exponentials, slope_after
+from graphattn.backends.tensorized_scores import apply_slope, exponentials
 
 SMALLEST = {torch.float32: 1e-25, torch.float64: 1e-250}
 """Denominators below this have lost digits: the best source scores lie outside the neighbourhood."""
@@ -42,15 +42,16 @@ class _Blocks(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         out, totals = torch.empty_like(value), torch.empty_like(value)
         for head, chunk in _parts(plan, value.shape[1]):
-            q, k = chunk.take(query[:, head]), chunk.take(key[:, head]).transpose(1, 2)
+            q, k = chunk.take(query[:, head]), chunk.take(key[:, head])
             weighed, _ = _weighed(chunk, value[:, head], scores[:, head])
-            sums = weighed.new_empty(weighed.shape)
+            sums = torch.empty_like(weighed)
             for strip in chunk.strips:
                 powers, _ = _powers(strip, q, k, scale, function, bound)
-                sums[:, strip.queries] = torch.bmm(powers, weighed[:, strip.keys])
+                sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
             numerators, denominators = sums.chunk(2, -1)
-            chunk.put(out[:, head], numerators / denominators)
-            chunk.put(totals[:, head], denominators)
+            own, total = chunk.room(out[:, head]), chunk.room(totals[:, head])
+            chunk.put(out[:, head], torch.div(numerators, denominators, out=own))
+            chunk.put(totals[:, head], total.copy_(denominators))
         rows = (totals < SMALLEST[value.dtype]).any(-1)
         out.masked_fill_(rows.unsqueeze(-1), 0)
         totals.masked_fill_(rows.unsqueeze(-1), 1)
@@ -67,30 +68,31 @@ class _Blocks(torch.autograd.Function):
         gradient = gradients[0]
         grads = [torch.empty_like(tensor) for tensor in (query, key, value, scores)]
         for head, chunk in _parts(ctx.plan, value.shape[1]):
+            g, total, result = (chunk.take(tensor[:, head]) for tensor in (gradient, totals, out))
             q, k, v = (chunk.take(tensor[:, head]) for tensor in (query, key, value))
-            weighed, powers_of_scores = _weighed(chunk, value[:, head], scores[:, head])
-            # of the numerators, and less that of the denominators
-            shares = torch.cat([chunk.take(gradient[:, head] / totals[:, head]), chunk.take(out[:, head])], -1)
+            weighed, of_scores = _weighed(chunk, value[:, head], scores[:, head])
+            shares = torch.empty_like(weighed)  # gradients of the two sums
             upper, lower = shares.chunk(2, -1)
-            lower.mul_(upper).neg_()
+            torch.div(g, total, out=upper)
+            torch.mul(upper, result, out=lower).neg_()
             chunk.mask_padding(shares, 0)
-            grad_weighed, grad_q, grad_k = torch.zeros_like(weighed), torch.zeros_like(q), torch.zeros_like(k)
+            into = [chunk.room(tensor[:, head]) for tensor in grads]
+            grad_q, grad_k, grad_v, grad_s = into
+            grad_k.zero_()
+            grad_weighed = torch.zeros_like(weighed)
             for strip in chunk.strips:
                 own, seen = shares[:, strip.queries], strip.keys
-                powers, kept = _powers(strip, q, k.transpose(1, 2), ctx.scale, ctx.function, ctx.bound)
-                grad_weighed[:, seen] += torch.bmm(powers.transpose(1, 2), own)
-                slopes = torch.bmm(own, weighed[:, seen].transpose(1, 2)).mul_(powers)
-                inner = slope_after(kept, ctx.function)
-                if inner is not None:
-                    slopes *= inner
-                slopes *= ctx.scale
-                grad_q[:, strip.queries] = torch.bmm(slopes, k[:, seen])
-                grad_k[:, seen] += torch.bmm(slopes.transpose(1, 2), q[:, strip.queries])
-            grad_v, grad_s = grad_weighed.chunk(2, -1)
-            grad_v = grad_v * powers_of_scores
-            grad_s = torch.addcmul(grad_v * v, grad_s, powers_of_scores)
-            for into, rows in zip(grads, (grad_q, grad_k, grad_v, grad_s), strict=True):
-                chunk.put(into[:, head], rows)
+                powers, kept = _powers(strip, q, k, ctx.scale, ctx.function, ctx.bound)
+                grad_weighed[:, seen].baddbmm_(powers.transpose(1, 2), own)
+                slopes = torch.bmm(own, weighed[:, seen].transpose(1, 2))
+                slopes = apply_slope(slopes, powers, kept, ctx.function)
+                grad_q[:, strip.queries].baddbmm_(slopes, k[:, seen], beta=0, alpha=ctx.scale)
+                grad_k[:, seen].baddbmm_(slopes.transpose(1, 2), q[:, strip.queries], alpha=ctx.scale)
+            of_values, of_powers = grad_weighed.chunk(2, -1)
+            torch.mul(of_values, of_scores, out=grad_v)
+            torch.mul(of_powers, of_scores, out=grad_s).addcmul_(grad_v, v)
+            for tensor, rows in zip(grads, into, strict=True):
+                chunk.put(tensor[:, head], rows)
         return (*grads, None, None, None, None)
 
 
@@ -100,7 +102,9 @@ def _parts(plan: Plan, heads: int) -> Iterator[tuple[int, Chunk]]:
 
 def _weighed(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
     """(B, T, 2 F) v e^S and e^S side by side, less the largest S of each sentence and feature; and the second half."""
-    own = chunk.mask_padding(chunk.take(scores).clone(), float("-inf"))
+    own = chunk.take(scores)
+    if chunk.places is not None:
+        own = chunk.mask_padding(own, float("-inf"))  # a copy: padded chunks are gathered
     top = own.amax(1, keepdim=True).clamp_(min=torch.finfo(own.dtype).min)
     weighed = own.new_empty(*own.shape[:2], 2 * own.shape[2])
     left, right = weighed.chunk(2, -1)
@@ -113,7 +117,8 @@ def _powers(
     strip: Strip, q: Tensor, k: Tensor, scale: float, function: str, bound: float
 ) -> tuple[Tensor, Tensor | None]:
     """(B, I, J) e^R of a strip."""
-    scores = torch.bmm(q[:, strip.queries], k[:, :, strip.keys]).mul_(scale)
+    queries, keys = q[:, strip.queries], k[:, strip.keys].transpose(1, 2)
+    scores = q.new_empty(len(q), queries.shape[1], keys.shape[2]).baddbmm_(queries, keys, beta=0, alpha=scale)
     powers, kept = exponentials(scores, strip.hidden, function, bound)
     if strip.keyless is not None:
         powers.masked_fill_(strip.keyless, 0)

@@ -71,15 +71,16 @@ class Chunk:
             rows = rows.index_select(0, self.tokens)
         return rows.unflatten(0, (self.size, self.length))
 
+    def room(self, into: Tensor) -> Tensor:
+        """(B, T, D) to write to, which :meth:`put` then writes into (N, D)."""
+        return self.take(into) if self.tokens is None else into.new_empty(self.size, self.length, into.shape[1])
+
     def put(self, into: Tensor, rows: Tensor) -> None:
-        """Write (B, T, D) into their rows of (N, D)."""
-        flat = rows.flatten(0, 1)
-        if self.tokens is None:
-            into[self.first : self.first + self.size * self.length] = flat
-        elif self.places is None:
-            into.index_copy_(0, self.tokens, flat)
-        else:
-            into.index_copy_(0, self.tokens[self.places], flat[self.places])
+        """Write (B, T, D), from :meth:`room`, into their rows of (N, D)."""
+        if self.places is not None and self.tokens is not None:
+            into.index_copy_(0, self.tokens[self.places], rows.flatten(0, 1)[self.places])
+        elif self.tokens is not None:
+            into.index_copy_(0, self.tokens, rows.flatten(0, 1))
 
     def mask_padding(self, rows: Tensor, value: float) -> Tensor:
         """(B, T, D) with the padding's rows set."""

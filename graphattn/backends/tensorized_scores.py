@@ -54,7 +54,7 @@ def exponentials(scores: Tensor, hidden: Tensor | None, function: str, bound: fl
 
     Returns
     -------
-    e^R, and what :func:`slope_after` needs. A row of ``identity`` that is all hidden is NaN.
+    e^R, and what :func:`apply_slope` needs. A row of ``identity`` that is all hidden is NaN.
     """
     if function == "identity":
         if hidden is not None:
@@ -67,10 +67,19 @@ def exponentials(scores: Tensor, hidden: Tensor | None, function: str, bound: fl
     return powers, inner
 
 
-def slope_after(kept: Tensor | None, function: str) -> Tensor | None:
-    """The slope dR/dx from what :func:`exponentials` returned; None for 1."""
+def apply_slope(gradient: Tensor, powers: Tensor, kept: Tensor | None, function: str) -> Tensor:
+    """In place: the gradient of R before its factor e^R, times that factor and the slope dR/dx.
+
+    Parameters
+    ----------
+    gradient : (B, I, J)
+    powers, kept : what :func:`exponentials` returned
+    function : as for :func:`scaled`
+    """
+    if function == "log-sigmoid":
+        return torch.ops.aten.sigmoid_backward.grad_input(gradient, powers, grad_input=gradient)
+    gradient.mul_(powers)
     if kept is None:
-        return None
-    if function == "tanh":
-        return 1 - kept.square()
-    return 1 - kept if function == "log-sigmoid" else kept * (1 - kept)
+        return gradient
+    backward = torch.ops.aten.tanh_backward if function == "tanh" else torch.ops.aten.sigmoid_backward
+    return backward.grad_input(gradient, kept, grad_input=gradient)
