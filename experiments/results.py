@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -17,8 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
+from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.data_sets import DATA_SETS, data_folder
+from graphattn.experiments.folds import held_out_fold
 from graphattn.models import (
     EncoderOptions,
     HeadOptions,
@@ -107,6 +109,7 @@ def run(
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     folder: Path | None = None,
     on_test: bool = True,
+    fold: int | None = None,
 ) -> dict[str, Any]:
     """Train once and measure.
 
@@ -116,6 +119,8 @@ def run(
     changes : group of options -> changes to :func:`settings`
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
     on_test : also measure on the test set; leave it out while choosing
+    fold : leave the test set alone, hold this fold (0 to 3) of the training set out and measure ``held_out`` on it;
+        for classification
 
     Returns
     -------
@@ -125,11 +130,14 @@ def run(
     corpus = DATA_SETS[data_set]
     train = corpus.load("train", folder)
     dev = None if corpus.dev is None else corpus.load("dev", folder)
-    test = corpus.load("test", folder) if on_test else None
+    test = corpus.load("test", folder) if on_test and fold is None else None
+    if fold is not None:
+        train, test = held_out_fold(cast(list[Example], train), fold)
     started = time.time()
+    measured = "test" if fold is None else "held_out"
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
     if encoder == "tfidf":
-        return {**facts, **_tfidf(train, dev, test, seed), "seconds": round(time.time() - started)}
+        return {**facts, **_tfidf(train, dev, test, seed, measured), "seconds": round(time.time() - started)}
     groups = settings(data_set, encoder)
     for group, values in (changes or {}).items():
         groups[group].update(values)
@@ -147,7 +155,7 @@ def run(
     return {
         **facts,
         **({"dev": round(best[figure], 2)} if figure in best else {}),
-        **({} if test is None else {"test": round(estimator.evaluate(test)[corpus.metric], 2)}),
+        **({} if test is None else {measured: round(estimator.evaluate(test)[corpus.metric], 2)}),
         "best_epoch": best["epoch"] + 1,
         "epochs": len(estimator.history_),
         "parameters": count_parameters(estimator.model_),
@@ -157,7 +165,7 @@ def run(
     }
 
 
-def _tfidf(train: Any, dev: Any, test: Any, seed: int) -> dict[str, Any]:
+def _tfidf(train: Any, dev: Any, test: Any, seed: int, measured: str) -> dict[str, Any]:
     """Uni- and bigrams; the regularisation is chosen on the dev set."""
     if dev is None:
         train, dev = train_test_split(train, test_size=0.1, random_state=seed, stratify=[x.label for x in train])
@@ -174,7 +182,7 @@ def _tfidf(train: Any, dev: Any, test: Any, seed: int) -> dict[str, Any]:
     assert best is not None
     result: dict[str, Any] = {"dev": round(best[0], 2), "C": best[2]}
     if test is not None:
-        result["test"] = round(100 * best[1].score([x.text for x in test], [x.label for x in test]), 2)
+        result[measured] = round(100 * best[1].score([x.text for x in test], [x.label for x in test]), 2)
     return result
 
 

@@ -56,6 +56,14 @@ def test_the_test_set_is_left_alone_while_choosing(folder, small):
     assert row["changes"] == {"training": {"epochs": 1}}
 
 
+@pytest.mark.parametrize("encoder", ["bilstm", "tfidf"])
+def test_a_fold_of_the_training_set_in_place_of_the_test_set(folder, small, encoder):
+    (folder / "sst2" / "test.tsv").unlink()
+    row = results.run("sst2", encoder, 0, folder=folder, fold=1)
+    assert "test" not in row
+    assert 0 <= row["held_out"] <= 100
+
+
 def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
     monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
     row = results.run("sst2", "bilstm", 0, folder=folder, changes={"training": {"dev_fraction": 0.0}})
