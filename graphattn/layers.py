@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from graphattn.attention import attend
+from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
 
@@ -32,11 +32,13 @@ class MultiScaleAttention(nn.Module):
     attn_drop : dropout on the attention weights
     bias : whether the four projections have a bias
     backend : passed on to :func:`graphattn.attend`
+    distances : relation -> k, for heads that know how far away a token is: vectors a of the 2k + 1 clipped distances
+        are learned, shared by the relation's heads, and scores are q·(key + a) as in Shaw et al. 2018, Eq. 4
 
     Raises
     ------
     ConfigError
-        when there is no head at all, or a width or the dropout is out of range
+        when there is no head at all, or a width, a distance or the dropout is out of range
 
     Examples
     --------
@@ -55,6 +57,7 @@ class MultiScaleAttention(nn.Module):
         attn_drop: float = 0.0,
         bias: bool = True,
         backend: str = "auto",
+        distances: Mapping[str, int] | None = None,
     ):
         super().__init__()
         self.heads = {relation: count for relation, count in heads.items() if count}
@@ -72,11 +75,17 @@ class MultiScaleAttention(nn.Module):
         width = self.num_heads * head_feats
         self.project = nn.Linear(in_feats, 3 * width, bias=bias)
         self.output = nn.Linear(width, in_feats if out_feats is None else out_feats, bias=bias)
+        self.distances = {relation: clip for relation, clip in (distances or {}).items() if relation in self.heads}
+        if min(self.distances.values(), default=1) < 1:
+            raise ConfigError(f"distances are {self.distances}; each must be at least 1")
+        self.distance_vectors = nn.ParameterList(
+            nn.Parameter(torch.empty(2 * clip + 1, head_feats)) for clip in self.distances.values()
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew: Xavier uniform for each of W_Q, W_K, W_V, W_O; biases zero."""
-        for weight in (*self.project.weight.chunk(3), self.output.weight):
+        """Draw all weights anew: Xavier uniform for each of W_Q, W_K, W_V, W_O and the distances; biases zero."""
+        for weight in (*self.project.weight.chunk(3), self.output.weight, *self.distance_vectors):
             nn.init.xavier_uniform_(weight)
         for linear in (self.project, self.output):
             if linear.bias is not None:
@@ -112,9 +121,12 @@ class MultiScaleAttention(nn.Module):
         projected = self.project(inputs).view(-1, 3, self.num_heads, self.head_feats)
         if projected.element_size() < 4:
             projected = projected.float()  # scores and sums in float32 also under autocast
-        counts = list(self.heads.values())
-        # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
-        parts = zip(*(tensor.split(counts, dim=1) for tensor in projected.unbind(1)), strict=True)
+        dropout = self.attn_drop if self.training else 0.0
+        if weights is None and not self.distances:
+            taken, counts = [edges[relation] for relation in self.heads], list(self.heads.values())
+            found = attend_heads(taken, counts, projected, scale=self.scale, dropout=dropout, backend=self.backend)
+            return self.output(found.flatten(1).to(self.output.weight.dtype))
+        parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
         outputs = []
         for relation, (query, key, value) in zip(self.heads, parts, strict=True):  # (N, heads of the relation, D)
             result = attend(
@@ -123,7 +135,8 @@ class MultiScaleAttention(nn.Module):
                 key,
                 value,
                 scale=self.scale,
-                dropout=self.attn_drop if self.training else 0.0,
+                bias=self._distance_scores(relation, edges[relation], query),
+                dropout=dropout,
                 backend=self.backend,
                 return_weights=weights is not None,
             )
@@ -131,6 +144,16 @@ class MultiScaleAttention(nn.Module):
                 result, weights[relation] = result
             outputs.append(result)
         return self.output(torch.cat(outputs, dim=1).flatten(1).to(self.output.weight.dtype))
+
+    def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
+        """(E, heads of the relation) what the distance adds to the score of each edge, in edge-id order."""
+        if relation not in self.distances:
+            return None
+        clip = self.distances[relation]
+        vectors = self.distance_vectors[list(self.distances).index(relation)].to(query.dtype)
+        ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip
+        scores = (query @ vectors.T * self.scale)[edges.destinations, :, ids]
+        return scores if edges.edge_ids is None else torch.empty_like(scores).index_copy(0, edges.edge_ids, scores)
 
     def extra_repr(self) -> str:
         """Widths and the heads of each relation."""
