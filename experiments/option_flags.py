@@ -17,7 +17,14 @@ from rich.markup import escape
 from graphattn.exceptions import ConfigError
 
 Values = dict[str, Any]
-_METAVARS: dict[type, str | None] = {bool: None, int: "INTEGER", float: "NUMBER", str: "TEXT", tuple: "LIST"}
+_METAVARS: dict[type, str | None] = {
+    bool: None,
+    int: "INTEGER",
+    float: "NUMBER",
+    str: "TEXT",
+    tuple: "LIST",
+    object: "INTEGER|LIST",
+}
 _TRUTH = {"true": True, "false": False}
 
 
@@ -28,7 +35,7 @@ class Flag:
     Parameters
     ----------
     name : as in the dataclass and in YAML
-    kind : bool, int, float, str, or tuple for a list of texts
+    kind : bool, int, float, str, tuple for a list of texts, or object for a whole number or a text with counts
     optional : whether it may be none
     default : its value when nobody says anything
     help : one line
@@ -212,6 +219,8 @@ def _from_command_line(flag: Flag, word: Any) -> Any:
 def _kind(hint: Any) -> tuple[type, bool]:
     """Type of a field, and whether it may be None."""
     if get_origin(hint) in (Union, types.UnionType):
+        if {int, str} <= set(get_args(hint)):
+            return object, type(None) in get_args(hint)
         kind = next(part for part in get_args(hint) if part is not type(None))
         return _kind(kind)[0], True
     return get_origin(hint) or hint, False
@@ -245,12 +254,23 @@ def _texts(value: Any) -> tuple[str, ...] | None:
     return tuple(str(part).strip() for part in value)
 
 
+def _count_or_counts(value: Any) -> Any:
+    """A whole number; or a text such as ``window:3=4,star=2``, which YAML may also write as a mapping or a list."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    count = _number(int)(value)
+    return _text(value) if count is None else count
+
+
 _PARSERS: dict[type, Callable[[Any], Any]] = {
     bool: _truth,
     int: _number(int),
     float: _number(float),
     str: _text,
     tuple: _texts,
+    object: _count_or_counts,
 }
 _EXPECTED: dict[type, str] = {
     bool: "true or false",
@@ -258,4 +278,5 @@ _EXPECTED: dict[type, str] = {
     float: "a number",
     str: "a text (in quotes if it looks like a number)",
     tuple: "a list of texts",
+    object: "a whole number, or relations with their numbers such as window:3=4",
 }

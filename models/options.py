@@ -79,6 +79,8 @@ class Options(Parameters):
 def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, (tuple, list)):
         return tuple(_plain(part) for part in value)
     return value.item() if isinstance(value, np.generic) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,19 +11,30 @@ from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation
 from graphattn.models.options import Options, at_least, option, share
+from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
-LayerWeights = dict[str, Tensor]
-"""Relation -> (E, heads) attention weights of one layer."""
+LayerWeights = dict[str | CanonicalRelation, Tensor]
+"""Relation -> (E, heads) attention weights of one layer; by canonical edge type where one head looks along several."""
 
 
 @dataclass
 class EncoderOptions(Options):
-    """Options that all encoders share; sub-classes add their own and their ``name``."""
+    """Options that all encoders share; sub-classes add their own and their ``name``.
+
+    Attributes
+    ----------
+    pooling : how sentence vectors are made on top of this encoder unless the head's options say otherwise
+    linear_head : whether a linear layer then classifies them, unless the head's options say otherwise
+    takes_parts : whether the encoder gets token vectors as they are, instead of projected to ``hidden``
+    """
 
     name: ClassVar[str]
+    pooling: ClassVar[str] = "cls+max"
+    linear_head: ClassVar[bool] = False
+    takes_parts: ClassVar[bool] = False
 
     hidden: int = option(300, "width of the encoder")
     layers: int = option(3, "depth of the encoder")
@@ -33,6 +45,15 @@ class EncoderOptions(Options):
         super().check()
         at_least(self, 1, "hidden", "layers")
         share(self, "dropout")
+
+    @classmethod
+    def for_tagging(cls) -> EncoderOptions:
+        """What the encoder's name stands for in a tagger."""
+        return cls()
+
+    def for_parts(self, widths: Sequence[int]) -> EncoderOptions:
+        """The options for token vectors that are made of sets of these widths."""
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values with the encoder's name."""

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.builders.relations import Complete, Dependency, Order, Relation, Window, WordGroup
+from graphattn.builders.relations import Relation, RelativePositions, Window
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
 from graphattn.models.dropout import dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.encoders.node_states import NodeStates
+from graphattn.models.encoders.relation_heads import count_heads, head_relation, parse_heads
 from graphattn.models.options import at_least, option, share
 from graphattn.scales import Scale, allocate_heads
+from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -29,7 +33,9 @@ class MSTransOptions(EncoderOptions):
 
     name = "ms-trans"
 
-    heads: int = option(10, "heads of each layer that look through windows")
+    heads: int | str | Mapping[str, int] = option(
+        10, "heads of each layer that look through windows; or all heads by relation: window:3=4,dependency=2,star=2"
+    )
     head_feats: int | None = option(None, "features of a head (default: hidden / heads)")
     scales: tuple[str, ...] = option(("1", "3", "N/16", "N/8", "N/4"), "window widths, smallest first")
     alpha: float = option(0.5, "> 0 gives shallow layers more small scales, < 0 more large ones")
@@ -45,17 +51,36 @@ class MSTransOptions(EncoderOptions):
     def check(self) -> None:
         """Refuse impossible values."""
         super().check()
-        at_least(self, 1, "heads", "head_feats")
+        at_least(self, 1, "head_feats")
         share(self, "attn_drop")
+        if isinstance(self.heads, (str, Mapping)):
+            parse_heads(self.heads)
+            if self.relations:
+                raise ConfigError("heads are given by relation, so relations has no say; put them into heads too")
+        elif not isinstance(self.heads, Integral) or isinstance(self.heads, bool):
+            raise ConfigError(
+                f"heads is {self.heads!r}; it must be a whole number, or relations with their heads such as window:3=4"
+            )
+        else:
+            at_least(self, 1, "heads")
         if not self.scales:
             raise ConfigError("scales is empty; give at least one, 3 for example")
         names = [window.name for window in self.windows()]
         twice = next((scale for scale, name in zip(self.scales, names, strict=True) if names.count(name) > 1), None)
         if twice is not None:
             raise ConfigError(f"scales has {twice} twice; give each once, alpha decides how many heads it gets")
-        if self.head_feats is None and self.hidden % self.heads:
-            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}; set head_feats")
-        parse_relation_heads(self.relations)
+        if self.head_feats is None and self.hidden % self.num_heads:
+            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.num_heads}; set head_feats")
+        both = parse_relation_heads(self.relations).keys() & set(names)
+        if both:
+            raise ConfigError(
+                f"relations has {min(both)}, which is among scales too; alpha decides how many heads it gets"
+            )
+
+    @property
+    def num_heads(self) -> int:
+        """Heads that share the hidden width unless ``head_feats`` is given: those on windows, or all by relation."""
+        return sum(parse_heads(self.heads).values()) if isinstance(self.heads, (str, Mapping)) else self.heads
 
     def layer_heads(self) -> list[dict[str, int]]:
         """For each layer, relation -> number of heads.
@@ -64,44 +89,42 @@ class MSTransOptions(EncoderOptions):
         --------
         >>> MSTransOptions(layers=2, relations=("dependency:2",)).layer_heads()[0]
         {'window:1': 5, 'window:3': 2, 'window:N/16': 2, 'window:N/8': 1, 'window:N/4': 0, 'dependency': 2}
+        >>> MSTransOptions(layers=2, heads="window:3=4,star=2").layer_heads()
+        [{'window:3': 4, 'star': 2}, {'window:3': 4, 'star': 2}]
         """
+        if isinstance(self.heads, (str, Mapping)):
+            return [parse_heads(self.heads)] * self.layers
         names = [window.name for window in self.windows()]
         extra = parse_relation_heads(self.relations)
         rows = allocate_heads(self.heads, self.layers, len(names), self.alpha)
         return [{**dict(zip(names, row, strict=True)), **extra} for row in rows]
+
+    def head_relations(self) -> list[Relation]:
+        """The relations that at least one head looks along."""
+        used = dict.fromkeys(name for heads in self.layer_heads() for name, count in heads.items() if count)
+        windows = {window.name: window for window in self.windows()}
+        return [windows[name] if name in windows else head_relation(name) for name in used]
 
     def windows(self) -> list[Window]:
         """The window relation of each scale."""
         return [Window(Scale(scale), as_radius=self.literal_radius) for scale in self.scales]
 
 
-_OTHER_RELATIONS: Mapping[str, Relation] = {
-    "dependency": Dependency("token"),
-    "group": WordGroup(),
-    "forward": Order("forward"),
-    "backward": Order("backward"),
-    "all": Complete(),
-}
-
-
 def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
-    """Read ``("dependency:2", "group:1")``.
+    """Read ``("dependency:2", "binary:1:2")``: relations, and their heads behind the last colon.
 
     Raises
     ------
     ConfigError
         for an unknown relation, one given twice, or a count that is no number
     """
-    heads: dict[str, int] = {}
-    for spec in specs:
-        match = re.fullmatch(r"([\w-]+):([1-9]\d*)", str(spec))
-        if not match or match.group(1) not in _OTHER_RELATIONS:
-            names = ", ".join(_OTHER_RELATIONS)
-            raise ConfigError(f"relations: {spec!r} is not RELATION:HEADS with one of the relations {names}")
-        if match.group(1) in heads:
-            raise ConfigError(f"relations has {match.group(1)} twice; give it once, with all its heads")
-        heads[match.group(1)] = int(match.group(2))
-    return heads
+    pairs = []
+    for spec in map(str, specs):
+        name, sign, count = spec.rpartition(":")
+        if not sign:
+            raise ConfigError(f"relations: {spec!r} is not RELATION:HEADS; write dependency:2 for example")
+        pairs.append((name, count))
+    return count_heads(pairs, "relations")
 
 
 class MSTransLayer(nn.Module):
@@ -112,10 +135,20 @@ class MSTransLayer(nn.Module):
 
     def __init__(self, options: MSTransOptions, heads: Mapping[str, int]):
         super().__init__()
-        head_feats = options.head_feats or options.hidden // options.heads
+        head_feats = options.head_feats or options.hidden // options.num_heads
         divisor = options.hidden if options.score_scale == "hidden" else head_feats
+        distances = {
+            relation.name: relation.clip
+            for relation in options.head_relations()
+            if isinstance(relation, RelativePositions)
+        }
         self.attention = MultiScaleAttention(
-            options.hidden, head_feats, heads, scale=1 / math.sqrt(divisor), attn_drop=options.attn_drop
+            options.hidden,
+            head_feats,
+            heads,
+            scale=1 / math.sqrt(divisor),
+            attn_drop=options.attn_drop,
+            distances=distances,
         )
         self.norm = nn.LayerNorm(options.hidden)
         self.dropout = options.dropout
@@ -127,7 +160,17 @@ class MSTransLayer(nn.Module):
 
 
 class MSTransEncoder(Encoder):
-    """A stack of multi-scale layers; no positions, since small windows tell them (section 3.3)."""
+    """A stack of multi-scale layers; no positions, since small windows tell them (section 3.3).
+
+    A head may look along any relation that leads to tokens. A relation may bring nodes of its own (the relay of
+    ``star``, the spans of ``binary``, sentences, the document). They have states as tokens have, which go through the
+    same layers: a head on ``star`` is one softmax over the neighbours and the relay for a token, and over the relay and
+    all tokens for the relay (Star-Transformer, Eq. 9-12), a head on ``binary`` one over near tokens and far spans for a
+    token, and over its tokens for a span (BP-Transformer, section 3.2, where tokens and spans share their parameters
+    too). Heads on relations that do not lead to a node add nothing to it. Such a node starts as the mean of the tokens
+    that it has edges from (as the relay of Star-Transformer; spans of BP-Transformer start as zeros), or as zeros where
+    it has none (the document). All nodes are updated at once, from the states of the layer below.
+    """
 
     def __init__(self, options: MSTransOptions):
         super().__init__()
@@ -136,17 +179,26 @@ class MSTransEncoder(Encoder):
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
 
     def relations(self) -> list[Relation]:
-        """Windows that at least one head uses, and the other relations."""
-        used = {relation for heads in self.options.layer_heads() for relation, count in heads.items() if count}
-        windows = [window for window in self.options.windows() if window.name in used]
-        return [*windows, *(_OTHER_RELATIONS[name] for name in parse_relation_heads(self.options.relations))]
+        """Those that at least one head looks along."""
+        return self.options.head_relations()
 
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
-        edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
+        relations = self.relations()
+        if all(part.source == part.target == TOKEN for relation in relations for part in relation.parts()):
+            edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
+            return self._through_layers(edges, tokens, weights)
+        nodes = NodeStates(graph, relations, tokens)
+        seen: list[LayerWeights] | None = None if weights is None else []
+        states = self._through_layers(nodes.edges, nodes.start(), seen)
+        if weights is not None and seen is not None:
+            weights += [nodes.by_kind(layer) for layer in seen]
+        return states[: len(tokens)]
+
+    def _through_layers(self, edges: Mapping[str, Edges], states: Tensor, weights: list[LayerWeights] | None) -> Tensor:
         for layer in self.layers:
             seen: LayerWeights | None = None if weights is None else {}
-            tokens = layer(edges, tokens, seen)
+            states = layer(edges, states, seen)
             if weights is not None and seen is not None:
                 weights.append(seen)
-        return tokens
+        return states

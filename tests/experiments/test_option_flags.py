@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.option_flags import Flag, flags_of, in_flags, merged_flags, naming_flags, with_flags
+from graphattn.models import MSTransOptions
 
 
 def option(default, help, **metadata):
@@ -74,6 +75,27 @@ def test_other_values_are_refused(name, given, message):
     with pytest.raises(ConfigError) as error:
         FLAGS[name].parse(given)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ("7", 7),
+        (7, 7),
+        ("window:3=4,star=2", "window:3=4,star=2"),
+        (["window:3=4", "star=2"], "window:3=4,star=2"),
+        ({"window:3": 4}, {"window:3": 4}),
+    ],
+)
+def test_a_count_may_be_one_for_each_of_several(given, value):
+    (flag,) = [flag for flag in flags_of(MSTransOptions()) if flag.name == "heads"]
+    assert flag.parse(given) == value
+    assert (flag.optional, flag.default) == (False, 10)
+    with pytest.raises(ConfigError) as error:
+        flag.parse(2.5)
+    assert str(error.value) == (
+        "heads is 2.5; it must be a whole number, or relations with their numbers such as window:3=4"
+    )
 
 
 @given(st.integers(), st.floats(allow_nan=False), st.booleans())

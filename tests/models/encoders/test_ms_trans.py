@@ -220,13 +220,24 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
         ({"score_scale": "none"}, "score_scale is 'none'; choose one of: head, hidden"),
         (
             {"relations": ("dependency",)},
-            "relations: 'dependency' is not RELATION:HEADS with one of the relations "
-            "dependency, group, forward, backward, all",
+            "relations: 'dependency' is not RELATION:HEADS; write dependency:2 for example",
         ),
         (
-            {"relations": ("syntax:2",)},
-            "relations: 'syntax:2' is not RELATION:HEADS with one of the relations "
-            "dependency, group, forward, backward, all",
+            {"relations": ("random:4:syntax",)},
+            "relations: random:4 has 'syntax' heads; it must be a whole number of at least 1",
+        ),
+        (
+            {"relations": ("window:3:1",)},
+            "relations has window:3, which is among scales too; alpha decides how many heads it gets",
+        ),
+        (
+            {"heads": "window:3=2", "relations": ("group:1",)},
+            "heads are given by relation, so relations has no say; put them into heads too",
+        ),
+        ({"heads": "window:3=3,star=4"}, "hidden 300 is no multiple of heads 7; set head_feats"),
+        (
+            {"heads": 2.5},
+            "heads is 2.5; it must be a whole number, or relations with their heads such as window:3=4",
         ),
         ({"relations": ("group:1", "group:2")}, "relations has group twice; give it once, with all its heads"),
     ],
@@ -239,3 +250,4 @@ def test_impossible_options(options, message):
 
 def test_relation_heads_are_read():
     assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
+    assert parse_relation_heads(("random:2:7:1", "binary:3")) == {"random:2:7": 1, "binary:1": 3}

@@ -1,0 +1,213 @@
+"""Heads by relation: any relation of the package, against a dense softmax over all nodes in double precision."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.exceptions import ConfigError
+from graphattn.models.encoders import MSTransOptions, encoder_options, make_encoder
+from graphattn.models.encoders.relation_heads import parse_heads
+
+WIDTH = 12
+KINDS = ("token", "relay", "span", "sentence", "document")
+
+
+class Dense:
+    """Attention over all nodes of one text, tokens first, with masks in place of edges."""
+
+    def __init__(self, encoder, sentence):
+        graph = TextGraphBuilder(encoder.relations()).build(sentence)
+        present = [kind for kind in KINDS if kind in graph.ntypes]
+        self.first, self.count = {}, 0
+        for kind in present:
+            self.first[kind] = self.count
+            self.count += graph.num_nodes(kind)
+        self.num_tokens = graph.num_nodes("token")
+        self.masks, self.averaged = {}, {}
+        for source, name, target in graph.canonical_etypes:
+            mask = self.masks.setdefault(name, torch.zeros(self.count, self.count, dtype=torch.bool))
+            sources, targets = (ends.long() for ends in graph.edges(etype=(source, name, target)))
+            mask[self.first[target] + targets, self.first[source] + sources] = True
+            if source == "token" != target:
+                own = torch.zeros(graph.num_nodes(target), self.num_tokens, dtype=torch.float64)
+                own[targets, sources] = 1
+                self.averaged[target] = own / own.sum(1, keepdim=True).clamp(min=1)
+
+    def start(self, tokens):
+        states = torch.zeros(self.count, WIDTH, dtype=torch.float64)
+        states[: self.num_tokens] = tokens
+        for kind, weights in self.averaged.items():
+            states[self.first[kind] : self.first[kind] + len(weights)] = weights @ tokens
+        return states
+
+    def layer(self, layer, heads, states):
+        attention = layer.attention
+        size = attention.head_feats
+        query, key, value = (states @ attention.project.weight.T + attention.project.bias).split(
+            sum(heads.values()) * size, dim=1
+        )
+        outputs = []
+        for name in (name for name, count in heads.items() for _ in range(count)):
+            own = slice(len(outputs) * size, (len(outputs) + 1) * size)
+            scores = query[:, own] @ key[:, own].T
+            if name in attention.distances:  # Shaw et al., Eq. 4
+                clip = attention.distances[name]
+                vectors = attention.distance_vectors[list(attention.distances).index(name)]
+                for i in range(self.num_tokens):
+                    for j in range(self.num_tokens):
+                        distance = max(-clip, min(clip, j - i))
+                        scores[i, j] = scores[i, j] + query[i, own] @ vectors[distance + clip]
+            mask = self.masks[name]
+            scores = (scores / math.sqrt(size)).masked_fill(~mask, -math.inf)
+            weights = torch.where(mask.any(1, keepdim=True), scores.softmax(1), 0.0)
+            outputs.append(weights @ value[:, own])
+        mixed = torch.cat(outputs, dim=1) @ attention.output.weight.T + attention.output.bias
+        return torch.nn.functional.layer_norm(states + torch.relu(mixed), (WIDTH,), layer.norm.weight, layer.norm.bias)
+
+
+CASES = [
+    "window:3=1,star=2",
+    "binary=2,window:1=1",
+    "binary:3=1",
+    "sentence=2",
+    "document=1,sentence=1",
+    "star=1,binary:2=1,document=1,global:2|random:2=1",
+    "dilated:5:2=1,random:3=2,reverse(forward)=1",
+    "within-words(window:5)=1,dependency|window:1=1",
+    "relative:2(window:7)=2,relative:1(global|dependency)=1,window:3=1",
+    "relative:2(all)=1,star=1",
+]
+
+
+@pytest.mark.parametrize("heads", CASES)
+def test_heads_equal_the_dense_reference(heads, sentences, double_encoder, encode):
+    options = MSTransOptions(hidden=WIDTH, layers=3, heads=heads, head_feats=4)
+    encoder = double_encoder(options)
+    _, inputs, outputs = encode(encoder, WIDTH)
+    for sentence, tokens, output in zip(sentences, inputs, outputs, strict=True):
+        if len(sentence) > 40:
+            continue  # the distances of the reference are a double loop
+        dense = Dense(encoder, sentence)
+        states = dense.start(tokens)
+        for layer in encoder.layers:
+            states = dense.layer(layer, parse_heads(heads), states)
+        torch.testing.assert_close(output, states[: len(tokens)], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("heads", [CASES[0], CASES[1], CASES[8]])
+def test_gradients_equal_those_of_the_dense_reference(heads, sentences, double_encoder):
+    encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=2, heads=heads, head_feats=4))
+    short = [sentence for sentence in sentences if len(sentence) < 40]
+    graph = TextGraphBuilder(encoder.relations()).batch(short)
+    torch.manual_seed(5)
+    tokens = torch.randn(graph.num_nodes("token"), WIDTH, dtype=torch.float64, requires_grad=True)
+    (encoder(graph, tokens) ** 3).sum().backward()
+    ours = {name: parameter.grad.clone() for name, parameter in encoder.named_parameters()} | {"": tokens.grad.clone()}
+    encoder.zero_grad()
+    tokens.grad = None
+    total = torch.zeros((), dtype=torch.float64)
+    for sentence, own in zip(short, tokens.split([len(sentence) + 1 for sentence in short]), strict=True):
+        dense = Dense(encoder, sentence)
+        states = dense.start(own)
+        for layer in encoder.layers:
+            states = dense.layer(layer, parse_heads(heads), states)
+        total = total + (states[: len(own)] ** 3).sum()
+    total.backward()
+    theirs = {name: parameter.grad for name, parameter in encoder.named_parameters()} | {"": tokens.grad}
+    for name, gradient in theirs.items():
+        torch.testing.assert_close(ours[name], gradient, rtol=1e-9, atol=1e-9, msg=name)
+
+
+def test_the_star_is_one_softmax_over_neighbours_and_relay(sentences, double_encoder, encode):
+    encoder = double_encoder(MSTransOptions(hidden=4, layers=2, heads="star=2", head_feats=3))
+    layers = []
+    graph, _, _ = encode(encoder, 4, weights=layers)
+    assert [set(layer) for layer in layers] == [set(graph.canonical_etypes)] * 2
+    sums = {kind: torch.zeros(graph.num_nodes(kind), 2, dtype=torch.float64) for kind in graph.ntypes}
+    for kind, weights in layers[0].items():
+        targets = graph.edges(etype=kind, order="eid")[1].long()
+        sums[kind[2]].index_add_(0, targets, weights)
+    for own in sums.values():
+        torch.testing.assert_close(own, torch.ones_like(own))
+    assert (layers[0]["relay", "star", "token"] > 0).all()
+
+
+def test_what_is_far_away_is_heard_through_relay_and_spans(double_encoder):
+    """With windows of width 1 nothing moves; each of these carries the first token's vector to the last one."""
+    words = [["x"] * 30]
+    for heads in ("star=1", "binary=1", "sentence=1", "document=1"):
+        encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=4, heads=f"window:1=1,{heads}", head_feats=4))
+        graph = TextGraphBuilder(encoder.relations(), cls=False).batch(words)
+        tokens = torch.randn(30, WIDTH, dtype=torch.float64, requires_grad=True)
+        encoder(graph, tokens)[29].sum().backward()
+        assert tokens.grad[0].abs().max() > 0, heads
+
+
+@pytest.mark.parametrize(
+    ("heads", "counts"),
+    [
+        ("window:3=4,dependency=2,star=2,binary=2", {"window:3": 4, "dependency": 2, "star": 2, "binary:1": 2}),
+        (" window:n/16 = 1 , random:3=2", {"window:N/16": 1, "random:3": 2}),
+        ({"window:3|global": 2, "links": 1}, {"window:3|global:1": 2, "links": 1}),
+    ],
+)
+def test_heads_are_read(heads, counts):
+    assert parse_heads(heads) == counts
+    assert MSTransOptions(hidden=20, heads=heads, head_feats=4).layer_heads() == [counts] * 3
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ("", "heads: '' is not RELATION=HEADS; write window:3=4,dependency=2 for example, or one number"),
+        (
+            "window:3",
+            "heads: 'window:3' is not RELATION=HEADS; write window:3=4,dependency=2 for example, or one number",
+        ),
+        ("window:3=x", "heads: window:3 has 'x' heads; it must be a whole number of at least 1"),
+        ("window:3=0", "heads: window:3 has '0' heads; it must be a whole number of at least 1"),
+        ({"star": True}, "heads: star has True heads; it must be a whole number of at least 1"),
+        ({"star": 1.5}, "heads: star has 1.5 heads; it must be a whole number of at least 1"),
+        ({}, "heads is empty; give relations with their heads, window:3=4 for example"),
+        ("binary=1,binary:1=2", "heads has binary:1 twice; give it once, with all its heads"),
+        ("window:4=1", "heads: relation 'window:4': scale 4 is even; a window has the same reach on both sides: use 5"),
+        ("dilated:5=1", "heads: there is no relation 'dilated:5'; choose from: window:SCALE, "),
+        ("in=1", "heads: relation 'in' leads to no tokens, so no token could attend along it"),
+        (
+            "dependency:word=1",
+            "heads: relation 'dependency:word' leads to no tokens, so no token could attend along it",
+        ),
+        (
+            "reverse(in)=1",
+            "heads: relation 'reverse(in)' leads from word nodes, to which it has no edges; they would know nothing",
+        ),
+    ],
+)
+def test_heads_that_cannot_be(heads, message):
+    with pytest.raises(ConfigError) as caught:
+        MSTransOptions(heads=heads).check()
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("heads", [10, "window:3=4,star=2", {"window:3": 4, "binary:2": 1}])
+def test_options_survive_their_file(heads):
+    options = MSTransOptions(hidden=20, heads=heads, head_feats=4)
+    again = encoder_options(json.loads(json.dumps(options.to_dict())))
+    assert again == options
+    assert again.layer_heads() == options.layer_heads()
+    copied = options.copied()
+    assert copied == options
+    if isinstance(heads, dict):
+        assert copied.heads is not heads
+
+
+def test_parameters_do_not_depend_on_the_nodes():
+    def count(heads):
+        encoder = make_encoder(MSTransOptions(hidden=20, heads=heads, head_feats=5, layers=1))
+        return sum(parameter.numel() for parameter in encoder.parameters())
+
+    assert count("window:3=4") == count("star=2,binary=2") == count("document=4")
+    assert count("relative:3(window:5)=2,window:3=2") == count("window:3=4") + (2 * 3 + 1) * 5
