@@ -18,7 +18,7 @@ from graphattn.models.batches import Corpus
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.text_model import TextModel
 from graphattn.networkx_export import to_networkx
-from graphattn.schema import TOKEN
+from graphattn.schema import TOKEN, CanonicalRelation, find_relation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -34,14 +34,18 @@ class RelationWeights:
     Parameters
     ----------
     texts : (E,) text the edge lies in: 0, or 1 in the second text of a pair
-    sources, targets : (E,) positions in that text; ``[CLS]`` is 0
-    weights : (E, heads); for each head the weights of the edges into one target sum to one
+    sources, targets : (E,) positions among the text's nodes of their types; the token ``[CLS]`` is 0
+    weights : (E, heads); for each head the weights of the edges into one target sum to one, over all of the relation's
+        types of edges
+    source_type, target_type : node types
     """
 
     texts: Ints
     sources: Ints
     targets: Ints
     weights: Floats
+    source_type: str = TOKEN
+    target_type: str = TOKEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,7 @@ class Attention:
     ----------
     prediction : the label, as ``predict`` gives it
     tokens : for the text, or for both texts of a pair, its tokens, the first of them ``[CLS]``
-    layers : for each layer relation -> weights
+    layers : for each layer relation -> weights; by canonical edge type where one head looks along several
     input_graph : the DGL graph that the model saw
 
     Examples
@@ -78,7 +82,7 @@ class Attention:
 
     prediction: Any
     tokens: tuple[tuple[str, ...], ...]
-    layers: tuple[Mapping[str, RelationWeights], ...] = field(repr=False)
+    layers: tuple[Mapping[str | CanonicalRelation, RelationWeights], ...] = field(repr=False)
     input_graph: DGLGraph = field(repr=False)
 
     def table(self) -> pd.DataFrame:
@@ -87,13 +91,15 @@ class Attention:
         Returns
         -------
         Columns layer, head (``table["head"]``, since ``table.head`` is a method of pandas), relation, source, target
-        (positions in the text), source_token, target_token, weight; for a pair also text (0 or 1), before source.
+        (positions in the text), source_token, target_token, weight; for a pair also text (0 or 1), before source. In
+        place of a token, nodes of another type have their type and position: ``[relay 0]``.
         """
         parts = []
         for layer in range(len(self.layers)):
-            for head, (relation, seen, column) in enumerate(self._heads(layer)):
-                ends = {"layer": layer, "head": head, "relation": relation, **self._ends(seen)}
-                parts.append(pd.DataFrame({**ends, "weight": seen.weights[:, column]}))
+            for head, (relation, column) in enumerate(self._heads(layer)):
+                for seen in self._along(layer, relation).values():
+                    ends = {"layer": layer, "head": head, "relation": relation, **self._ends(seen)}
+                    parts.append(pd.DataFrame({**ends, "weight": seen.weights[:, column]}))
         return pd.concat(parts, ignore_index=True)
 
     def graph(self, layer: int, head: int) -> nx.MultiDiGraph:
@@ -109,27 +115,41 @@ class Attention:
         heads = list(self._heads(layer))
         if head not in range(len(heads)):
             raise ConfigError(f"layer {layer} has no head {head}; its heads count from 0 to {len(heads) - 1}")
-        relation, seen, column = heads[head]
-        weights = {relation: seen.weights[:, column]}
-        return to_networkx(self.input_graph, tokens=self.tokens, weights=weights, relations=[relation])
+        relation, column = heads[head]
+        weights = {kind: seen.weights[:, column] for kind, seen in self._along(layer, relation).items()}
+        return to_networkx(self.input_graph, tokens=self.tokens, weights=weights, relations=list(weights))
 
-    def _heads(self, layer: int) -> Iterator[tuple[str, RelationWeights, int]]:
-        """For each head of a layer its relation, the relation's weights, and the head's column among them."""
-        for relation, seen in self.layers[layer].items():
-            for column in range(seen.weights.shape[1]):
-                yield relation, seen, column
+    def _heads(self, layer: int) -> Iterator[tuple[str, int]]:
+        """For each head of a layer its relation, and its column among the relation's weights."""
+        counts = {_name(kind): seen.weights.shape[1] for kind, seen in self.layers[layer].items()}
+        for relation, count in counts.items():
+            for column in range(count):
+                yield relation, column
+
+    def _along(self, layer: int, relation: str) -> dict[str | CanonicalRelation, RelationWeights]:
+        """The weights of a relation, by type of edge where it has several."""
+        return {kind: seen for kind, seen in self.layers[layer].items() if _name(kind) == relation}
 
     def _ends(self, seen: RelationWeights) -> dict[str, npt.NDArray]:
         """The columns of the table that say which edge it is."""
-        tokens = np.array([token for text in self.tokens for token in text], dtype=object)
-        begins = np.cumsum([0, *map(len, self.tokens)])[seen.texts]
         return {
             **({"text": seen.texts} if len(self.tokens) > 1 else {}),
             "source": seen.sources,
             "target": seen.targets,
-            "source_token": tokens[begins + seen.sources],
-            "target_token": tokens[begins + seen.targets],
+            "source_token": self._said(seen.source_type, seen.texts, seen.sources),
+            "target_token": self._said(seen.target_type, seen.texts, seen.targets),
         }
+
+    def _said(self, kind: str, texts: Ints, positions: Ints) -> npt.NDArray:
+        """What nodes say: the token, or the type and the position."""
+        if kind != TOKEN:
+            return np.array([f"[{kind} {position}]" for position in positions], dtype=object)
+        tokens = np.array([token for text in self.tokens for token in text], dtype=object)
+        return tokens[np.cumsum([0, *map(len, self.tokens)])[texts] + positions]
+
+
+def _name(relation: str | CanonicalRelation) -> str:
+    return relation if isinstance(relation, str) else relation[1]
 
 
 def attention_of(
@@ -165,15 +185,21 @@ def attention_of(
     )
 
 
-def _with_ends(layers: list[LayerWeights], graph: DGLGraph) -> tuple[dict[str, RelationWeights], ...]:
+def _with_ends(
+    layers: list[LayerWeights], graph: DGLGraph
+) -> tuple[dict[str | CanonicalRelation, RelationWeights], ...]:
     """Weights with the ends of their edges, which layers share."""
-    text = torch.repeat_interleave(lengths_of(graph, TOKEN))
-    position = graph.nodes[TOKEN].data["position"]
     ends = {}
     for relation in {relation for layer in layers for relation in layer}:
+        source, _, target = find_relation(graph.canonical_etypes, relation)
         sources, targets = (ids.long() for ids in graph.edges(etype=relation, order="eid"))
-        ends[relation] = (text[targets].numpy(), position[sources].numpy(), position[targets].numpy())
+        texts = torch.repeat_interleave(lengths_of(graph, target))[targets]
+        places = (graph.nodes[kind].data["position"][ids] for kind, ids in ((source, sources), (target, targets)))
+        ends[relation] = [column.numpy() for column in (texts, *places)], (source, target)
     return tuple(
-        {relation: RelationWeights(*ends[relation], weights.cpu().numpy()) for relation, weights in layer.items()}
+        {
+            relation: RelationWeights(*ends[relation][0], weights.cpu().numpy(), *ends[relation][1])
+            for relation, weights in layer.items()
+        }
         for layer in layers
     )

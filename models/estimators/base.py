@@ -13,11 +13,12 @@ import numpy.typing as npt
 import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
+from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
-from graphattn.models.encoders import EncoderOptions, encoder_options, make_encoder
+from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, held_out_split, listed
 from graphattn.models.heads import Head
@@ -185,7 +186,6 @@ class TextEstimator(Parameters):
 
     def _make_model(self, weights: torch.Tensor | None = None) -> TextModel:
         encoder = make_encoder(self.encoder_)
-        self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_)
         embedding = TokenEmbedding(
             self.inputs_,
             len(self.vocabulary_),
@@ -195,7 +195,16 @@ class TextEstimator(Parameters):
             num_characters=None if self.characters_ is None else len(self.characters_),
         )
         del self._vectors, self._num_trained
+        self.builder_ = self._make_builder(encoder, embedding)
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
+
+    def _make_builder(self, encoder: Encoder, embedding: TokenEmbedding) -> TextGraphBuilder:
+        """Relations may compare words by their vectors as long as no training changes these."""
+        vectors = None
+        if self.inputs_.vectors and not self.inputs_.tune_vectors:
+            frozen = embedding.table.numpy()
+            vectors = np.pad(frozen, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # what is trained all the same is like nothing
+        return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, vectors=vectors)
 
     def _flat_labels(self, labels: list[Any]) -> list[Any]:
         return labels
@@ -389,6 +398,7 @@ class TextEstimator(Parameters):
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()
         estimator.model_.embedding.table = table
+        estimator.builder_ = estimator._make_builder(estimator.model_.encoder, estimator.model_.embedding)
         estimator.model_.load_state_dict(files.weights)
         estimator.model_.eval()
         return estimator

@@ -99,8 +99,8 @@ def test_vectors_may_be_the_builders():
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder([Window(1) | Nearest(2)], vocabulary=vocabulary)
     assert str(caught.value) == (
-        "relation 'window:1|nearest:2' compares words and needs vectors; give TextGraphBuilder(vectors=...), or word "
-        "vectors to the model"
+        "relation 'window:1|nearest:2' compares words and needs vectors; give TextGraphBuilder(vectors=...), or a "
+        "model word vectors that it does not tune"
     )
 
 
