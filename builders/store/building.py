@@ -1,0 +1,260 @@
+"""Building a store: corpora are cut into blocks, each block becomes a shard, and at the end all are summed up.
+
+Which sentences stand in which shard depends on the corpora alone, and a shard appears only when it is complete. So a
+building that was stopped goes on with the shards that lack, and ends with the bytes of one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from graphattn.builders.compression import FilePath, display_name, is_standard_input
+from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders.readers import corpus_format, read_corpus
+from graphattn.builders.store.blocks import BLOCK_BYTES, SENTENCE_ENDS, Block, item_blocks, text_blocks
+from graphattn.builders.store.engines import Engine, LocalEngine
+from graphattn.builders.store.lock import sole_writer
+from graphattn.builders.store.manifest import (
+    MANIFEST,
+    SKIPPED,
+    TOKENIZER,
+    Manifest,
+    ShardEntry,
+    damaged_shards,
+    write_text,
+)
+from graphattn.builders.store.reading import Skipped
+from graphattn.builders.store.shard import SHARDS
+from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
+from graphattn.builders.store.survey import Survey, WordCount
+from graphattn.builders.vocabulary import Vocabulary
+from graphattn.exceptions import DataError
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A corpus and how it is read.
+
+    Parameters
+    ----------
+    path : the file, or ``"-"``
+    format, options : as for :func:`~graphattn.builders.readers.read_corpus`
+    """
+
+    path: FilePath
+    format: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What the store calls it: the file's name without its folders, which differ from machine to machine."""
+        return display_name(self.path) if is_standard_input(self.path) else Path(self.path).name
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """How a store is built.
+
+    Parameters
+    ----------
+    builder : will make its graphs; their edges are counted, and whether a relation needs heads matters. Its
+        vocabulary is kept with the store; without one a vocabulary is learnt from the words
+    learn : options of :meth:`~graphattn.builders.vocabulary.Vocabulary.of_counts`
+    skip : leave out sentences that cannot be used and list them, instead of stopping at the first
+    parser : parses sentences without heads; None leaves them as they are
+    block_bytes : size of the blocks the corpora are cut into, one shard each
+    """
+
+    builder: TextGraphBuilder
+    learn: Mapping[str, Any] = field(default_factory=dict)
+    skip: bool = False
+    parser: Any = None
+    block_bytes: int = BLOCK_BYTES
+
+    def described(self) -> dict[str, Any]:
+        """The settings in plain words, to be kept and compared."""
+        given = self.builder.vocabulary
+        own = None if given is None else hashlib.sha256(given.to_json().encode()).hexdigest()
+        return {
+            "relations": [relation.name for relation in self.builder.relations],
+            "cls": self.builder.cls,
+            "tokenizer": own or dict(self.learn),
+            "skip": self.skip,
+            "parser": None if self.parser is None else self.parser.name,
+            "block_bytes": self.block_bytes,
+        }
+
+
+def build_store(
+    corpora: Sequence[CorpusFile],
+    folder: Path,
+    settings: StoreSettings,
+    *,
+    engine: Engine | None = None,
+    append: bool = False,
+    watch: Callable[[Iterable[Any], str], Iterable[Any]] = lambda items, _: items,
+) -> Manifest:
+    """Build a store, or go on with a building that was stopped; what is there already is not made again.
+
+    Parameters
+    ----------
+    corpora : in the order of their sentences
+    folder : where the store is or will be
+    settings : how it is built
+    engine : who does the work; this process by default
+    append : put the corpora behind those that a complete store holds
+    watch : is handed what is being gone through and its description, for a progress bar
+
+    Raises
+    ------
+    DataError
+        when a corpus is not as it must be, the folder holds something else or a store of other settings or corpora,
+        or another process writes there
+    OSError
+        when the folder cannot be written to
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with sole_writer(folder):
+        return _Building(corpora, folder, settings, engine or LocalEngine(), watch).run(append=append)
+
+
+_FIRST_REPAIR = "Run graphattn build with the corpora it was built from, without --append: that makes the shard anew."
+
+
+class _Building:
+    """One call of :func:`build_store`."""
+
+    def __init__(
+        self,
+        corpora: Sequence[CorpusFile],
+        folder: Path,
+        settings: StoreSettings,
+        engine: Engine,
+        watch: Callable[[Iterable[Any], str], Iterable[Any]],
+    ):
+        self.corpora, self.folder, self.settings = corpora, folder, settings
+        self.engine, self.watch = engine, watch
+
+    def run(self, *, append: bool) -> Manifest:
+        before = self._started(append=append)
+        kept = before.shards if append else []
+        damaged = damaged_shards(self.folder, before)
+        if append and damaged:
+            raise DataError(f"the shard {next(iter(damaged.values()))}", path=self.folder, hint=_FIRST_REPAIR)
+        for file in damaged:
+            (self.folder / file).unlink(missing_ok=True)
+        (self.folder / SHARDS).mkdir(exist_ok=True)
+        for leftover in (self.folder / SHARDS).glob(".part-*"):
+            leftover.unlink()
+        names = [*(before.corpora if append else []), *(corpus.name for corpus in self.corpora)]
+        count = self._make_shards(len(kept))
+        for path in (self.folder / SHARDS).glob("part-*.parquet"):
+            if int(path.stem.removeprefix("part-")) >= count:
+                path.unlink()
+        vocabulary = self.settings.builder.vocabulary or self._learn(count)
+        vocabulary.save(self.folder / TOKENIZER)
+        manifest = self._sum_up(Manifest(self.settings.described(), names), count, vocabulary)
+        manifest.write(self.folder)
+        return manifest
+
+    def _started(self, *, append: bool) -> Manifest:
+        """The manifest that is there, made new if need be; refuses folders this building must not touch."""
+        names = [corpus.name for corpus in self.corpora]
+        if not (self.folder / MANIFEST).exists():
+            strangers = [path.name for path in self.folder.iterdir() if path.name != ".writing"]
+            if strangers:
+                raise DataError("is there already", path=self.folder, hint="Choose another --out, or remove it.")
+            if append:
+                raise DataError("holds no store to append to", path=self.folder, hint="Leave out --append.")
+            manifest = Manifest(self.settings.described(), names)
+            manifest.write(self.folder)
+            return manifest
+        manifest = Manifest.read(self.folder, complete=append)
+        asked, there = json.loads(json.dumps(self.settings.described())), manifest.settings
+        differs = [name for name in asked if asked[name] != there.get(name)]
+        if differs:
+            raise DataError(
+                f"holds a store with other settings ({differs[0]}: {json.dumps(there.get(differs[0]))})",
+                path=self.folder,
+                hint="Repeat them, choose another --out, or remove the folder.",
+            )
+        if not append and names[: len(manifest.corpora)] != manifest.corpora:
+            raise DataError(
+                f"holds a store of other corpora ({', '.join(manifest.corpora)})",
+                path=self.folder,
+                hint="Repeat them, give --append to put these behind, choose another --out, or remove the folder.",
+            )
+        return manifest
+
+    def _make_shards(self, first: int) -> int:
+        """Make what lacks; how many shards there are then."""
+        count = first
+
+        def numbered() -> Iterator[tuple[int, Block]]:
+            nonlocal count
+            for block in self.watch(self._blocks(), "reading"):
+                count += 1
+                yield count - 1, block
+
+        for _ in self.engine.run(ShardMaker(self.folder, self._shard_settings()), numbered()):
+            pass
+        return count
+
+    def _blocks(self) -> Iterator[Block]:
+        size = self.settings.block_bytes
+        for corpus in self.corpora:
+            format = corpus_format(corpus.path, format=corpus.format, **corpus.options)
+            if format in SENTENCE_ENDS:
+                yield from text_blocks(corpus.path, format, corpus.options, size=size)
+            else:
+                items = read_corpus(corpus.path, format=format, **corpus.options)
+                yield from item_blocks(display_name(corpus.path), items, size=size)
+
+    def _shard_settings(self) -> ShardSettings:
+        builder = self.settings.builder
+        needs_heads = any(relation.needs_heads for relation in builder.relations)
+        tokenizer = None if builder.vocabulary is None else builder.vocabulary.to_json()
+        return ShardSettings(tokenizer, needs_heads, self.settings.skip, self.settings.parser)
+
+    def _learn(self, count: int) -> Vocabulary:
+        counted = dict(self.watch(self.engine.run(WordCount(self.folder), range(count)), "counting words"))
+        words: Counter[str] = Counter()
+        for number in range(count):  # in the corpora's order, which settles ties
+            words.update(counted.pop(number))
+        return Vocabulary.of_counts(words, **self.settings.learn)
+
+    def _sum_up(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
+        """The complete manifest; the list of skipped sentences is written on the way."""
+        builder = copy(self.settings.builder)
+        builder.vocabulary = None if vocabulary.level == "word" else vocabulary  # then tokens are words
+        survey = Survey(self.folder, builder)
+        found = dict(self.watch(self.engine.run(survey, range(count)), "counting edges"))
+        summaries = [found[number] for number in range(count)]
+        skipped = [Skipped(**row) for summary in summaries for row in summary["skipped"]]
+        write_text(
+            self.folder / SKIPPED, "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in skipped)
+        )
+        totals: dict[str, Counter[str]] = {
+            name: sum((Counter(summary[name]) for summary in summaries), Counter())
+            for name in ("lengths", "edges", "labels", "tags", "deprels", "counts")
+        }
+        edges = {relation.name: totals["edges"][relation.name] for relation in builder.relations}
+        return replace(
+            manifest,
+            shards=[ShardEntry(**summary["entry"]) for summary in summaries],
+            **{name: totals["counts"][name] for name in ("sentences", "words", "tokens", "parsed")},
+            longest=max((summary["longest"] for summary in summaries), default=0),
+            lengths={str(low): totals["lengths"][low] for low in sorted(totals["lengths"], key=int)},
+            edges=edges,
+            most_edges=max((summary["most_edges"] for summary in summaries), default=0),
+            **{name: dict(totals[name].most_common()) for name in ("labels", "tags", "deprels")},
+            skipped=len(skipped),
+            complete=True,
+        )

@@ -1,0 +1,133 @@
+"""Blocks of a corpus as tables; a sentence that cannot be used stops the reading, or is listed and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from graphattn.builders.compression import lines_within
+from graphattn.builders.readers.conllu import conllu_sentences
+from graphattn.builders.readers.sentences import json_sentences
+from graphattn.builders.sentence import Example, Sentence
+from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, TextBlock
+from graphattn.builders.store.conllu_columns import read_conllu_columns
+from graphattn.builders.store.schema import SCHEMA
+from graphattn.builders.store.table import table_of, with_all_columns
+from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.exceptions import DataError
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A sentence that was left out.
+
+    Parameters
+    ----------
+    corpus : the file it stands in
+    place : ``"line 12"``, or ``"sentence 12"`` where lines are not known
+    reason : what is wrong with it
+    """
+
+    corpus: str
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """Reads blocks into tables.
+
+    Parameters
+    ----------
+    splitter : cuts raw texts into words
+    skip : leave out sentences that cannot be used, instead of stopping
+    """
+
+    splitter: WordSplitter
+    skip: bool = False
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def table(self, block: Block) -> pa.Table:
+        """The sentences of a block; those left out are added to ``skipped``.
+
+        Raises
+        ------
+        DataError
+            when a sentence cannot be used and none may be skipped; it names the file and the line
+        """
+        if isinstance(block, ItemBlock):
+            return table_of(list(self._in_words(block)))
+        tables = list(self._tables(block, block.read(), block.line))
+        return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+
+    def _in_words(self, block: ItemBlock) -> Iterator[Sentence]:
+        texts = [
+            text
+            for item in block.items
+            if isinstance(item, Example)
+            for text in (item.text, item.second)
+            if text is not None
+        ]
+        cut = self.splitter.split_batch(texts)
+        for item in block.items:
+            if isinstance(item, Sentence):
+                yield item
+                continue
+            for text in (item.text, item.second):
+                if text is not None:
+                    yield Sentence(tuple(next(cut)), label=item.label)
+
+    def _tables(self, block: TextBlock, data: bytes, line: int) -> Iterator[pa.Table]:
+        """Tables of a piece of text: all of it when it is plain, else of its halves, in the end of single sentences."""
+        table = read_conllu_columns(data, **block.options) if block.format == "conllu" else None
+        if table is not None:
+            yield with_all_columns(table)
+            return
+        if block.format == "conllu":
+            middle = _end_near(data, len(data) // 2, SENTENCE_ENDS[block.format])
+            if 0 < middle < len(data):
+                yield from self._tables(block, data[:middle], line)
+                yield from self._tables(block, data[middle:], line + data.count(b"\n", 0, middle))
+                return
+        yield table_of(self._sentences(block, data, line))
+
+    def _sentences(self, block: TextBlock, data: bytes, line: int) -> list[Sentence]:
+        if not self.skip:
+            return list(self._read(block, data, line))
+        kept: list[Sentence] = []
+        for first, piece in _pieces(data, line, whole_lines=block.format == "sentences"):
+            try:
+                kept += self._read(block, piece, first)
+            except DataError as error:
+                self.skipped.append(Skipped(block.corpus, f"line {error.line or first}", error.message))
+        return kept
+
+    def _read(self, block: TextBlock, data: bytes, line: int) -> Iterator[Sentence]:
+        lines = lines_within(data, block.corpus, line)
+        numbered = ((lines.line, content.removesuffix("\n")) for content in lines)
+        if block.format == "conllu":
+            return conllu_sentences(numbered, block.corpus, **block.options)
+        return json_sentences(numbered, block.corpus)
+
+
+def _end_near(data: bytes, place: int, ends: tuple[bytes, ...]) -> int:
+    """Where the last sentence before a place ends, or the first one behind it; 0 when there is neither."""
+    for find, begin, stop in ((data.rfind, 0, place), (data.find, place, len(data))):
+        found = [(at, len(end)) for end in ends if (at := find(end, begin, stop)) >= 0]
+        if found:
+            return sum(max(found) if find == data.rfind else min(found))
+    return 0
+
+
+def _pieces(data: bytes, line: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+    """The sentences of a text with their first lines: single lines, or lines between blank ones."""
+    first, gathered = line, b""
+    for number, content in enumerate(data.splitlines(keepends=True), start=line):
+        gathered += content
+        if whole_lines or not content.strip():
+            yield first, gathered
+            first, gathered = number + 1, b""
+    if gathered:
+        yield first, gathered

@@ -1,0 +1,147 @@
+"""The job of a worker: a block in, a shard out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from graphattn.builders.store.blocks import Block, ItemBlock
+from graphattn.builders.store.reading import BlockReader, Skipped
+from graphattn.builders.store.shard import Shard, shard_name, write_shard
+from graphattn.builders.store.table import sentences_of, table_of
+from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.exceptions import DataError
+
+if TYPE_CHECKING:
+    from graphattn.builders.parsers import ParserSettings
+
+
+@dataclass(frozen=True)
+class ShardSettings:
+    """What decides, with a block, on the content of its shard.
+
+    Parameters
+    ----------
+    tokenizer : ``tokenizer.json`` whose rule cuts raw texts into words; None for the rule ``words``
+    needs_heads : whether sentences without heads cannot be used
+    skip : leave out sentences that cannot be used
+    parser : parses sentences without heads, or None
+    """
+
+    tokenizer: str | None
+    needs_heads: bool
+    skip: bool
+    parser: ParserSettings | None
+
+    def digest_of(self, block: Block) -> str:
+        """Of the block and these settings; a shard that has it need not be made again."""
+        parts = [
+            type(block).__name__,
+            block.digest,
+            "" if isinstance(block, ItemBlock) else [block.format, dict(block.options)],
+            self.tokenizer,
+            self.needs_heads,
+            self.skip,
+            None if self.parser is None else self.parser.name,
+        ]
+        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class ShardMaker:
+    """Makes the shard of a numbered block.
+
+    Parameters
+    ----------
+    folder : the store
+    settings : how
+    """
+
+    folder: Path
+    settings: ShardSettings
+
+    def __call__(self, task: tuple[int, Block]) -> int:
+        """Make it, unless it is there; its number.
+
+        Raises
+        ------
+        DataError
+            when a sentence cannot be used and none may be skipped
+        """
+        number, block = task
+        path, digest = self.folder / shard_name(number), self.settings.digest_of(block)
+        if path.exists() and _is_whole(path, digest):
+            return number
+        reader = BlockReader(_splitter(self.settings.tokenizer), skip=self.settings.skip)
+        table = reader.table(block)
+        if self.settings.parser is not None:
+            table = _parsed(table, self.settings.parser)
+        if self.settings.needs_heads:
+            table = self._with_heads(table, block, reader.skipped)
+        notes = {
+            "digest": digest,
+            "skipped": [asdict(replace(row, corpus=Path(row.corpus).name)) for row in reader.skipped],
+        }
+        write_shard(table, path, notes)
+        return number
+
+    def _with_heads(self, table: pa.Table, block: Block, skipped: list[Skipped]) -> pa.Table:
+        """The sentences that have heads; the others are an error, or are listed."""
+        lacking = table["heads"].is_null().to_numpy() & (table["length"].to_numpy() > 0)
+        numbers = np.flatnonzero(lacking)
+        if not len(numbers):
+            return table
+        starts = [" ".join(table["tokens"][int(number)].as_py()[:5]) for number in numbers]
+        if not self.settings.skip:
+            raise DataError(
+                f"{_place(block, int(numbers[0]))} ({starts[0]!r} ...) has no heads, which the relation 'dependency' "
+                "needs",
+                path=block.corpus,
+                hint="Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
+            )
+        skipped += [
+            Skipped(block.corpus, _place(block, int(number)), f"no heads ({start!r} ...)")
+            for number, start in zip(numbers, starts, strict=True)
+        ]
+        return table.filter(pa.array(~lacking))
+
+
+def _place(block: Block, number: int) -> str:
+    """Where a row of a block's table stands in the corpus, as far as that is known."""
+    if isinstance(block, ItemBlock):
+        return f"sentence {block.first + number}"
+    return f"a sentence from line {block.line} on"
+
+
+def _is_whole(path: Path, digest: str) -> bool:
+    """Whether there is a shard of this digest that can be read to its end."""
+    try:
+        shard = Shard(path)
+        for number in range(len(shard.chunk_sizes)):
+            shard.chunk(number)
+    except DataError:
+        return False
+    return shard.notes["digest"] == digest
+
+
+def _parsed(table: pa.Table, parser: ParserSettings) -> pa.Table:
+    """The table with heads and relations for the sentences that lacked them."""
+    sentences = sentences_of(table)
+    lacking = [number for number, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
+    if not lacking:
+        return table
+    parses = parser.parse([sentences[number].words for number in lacking])
+    for number, parse in zip(lacking, parses, strict=True):
+        sentences[number] = replace(sentences[number], heads=parse.heads, deprels=parse.deprels)
+    return table_of(sentences)
+
+
+def _splitter(tokenizer: str | None) -> WordSplitter:
+    return WordSplitter.by_rule("words") if tokenizer is None else Vocabulary.from_json(tokenizer).splitter

@@ -1,0 +1,135 @@
+"""A store as a sequence of sentences: by index, in slices, or from front to back."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from graphattn.builders.layout import Ints
+from graphattn.builders.sentence import Sentence
+from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
+from graphattn.builders.store.shard import Shard
+from graphattn.builders.store.table import sentences_of
+from graphattn.builders.vocabulary import Vocabulary
+
+
+class Store(Sequence[Sentence]):
+    """Sentences that ``graphattn build`` wrote. Nothing is read before it is asked for.
+
+    Parameters
+    ----------
+    folder : where they are
+    cached_chunks : decoded chunks (up to 16,384 sentences or some half a million tokens each) kept in memory
+
+    Raises
+    ------
+    DataError
+        when there is no store, it is not complete, or it is of another version
+
+    Examples
+    --------
+    A store is a sequence, so that an estimator takes it as it is:
+
+    >>> import tempfile
+    >>> from graphattn.builders import TextGraphBuilder, Window
+    >>> from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train.txt").write_text("good\\ta lovely film\\nbad\\tdull\\n")
+    >>> settings = StoreSettings(TextGraphBuilder([Window(3)]))
+    >>> _ = build_store([CorpusFile(folder / "train.txt")], folder / "store", settings)
+    >>> store = Store(folder / "store")
+    >>> len(store), store[1].tokens, store[1].label
+    (2, ('dull',), 'bad')
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, cached_chunks: int = 16):
+        self.folder = Path(folder)
+        self.manifest = Manifest.read(self.folder)
+        sizes = [size for entry in self.manifest.shards for size in entry.chunks]
+        self.chunk_starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self._places = [(entry.file, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
+        self._cached_chunks = cached_chunks
+        self._open: dict[str, Shard] = {}
+        self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
+
+    def __len__(self) -> int:
+        return int(self.chunk_starts[-1])
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunks, the units that are decoded at once."""
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Sentence: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sentence]: ...
+
+    def __getitem__(self, index: int | slice) -> Sentence | list[Sentence]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"sentence {index} of a store of {len(self)}")
+        chunk = bisect_right(self.chunk_starts, number) - 1
+        return sentences_of(self._cached(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
+
+    def __iter__(self) -> Iterator[Sentence]:
+        for number in range(self.num_chunks):
+            yield from sentences_of(self.chunk(number))
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.folder)!r}: {len(self):,} sentences)"
+
+    def __reduce__(self) -> tuple:
+        return _reopened, (self.folder, self._cached_chunks)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary that was given to the building, or learnt in it."""
+        return Vocabulary.load(self.folder / TOKENIZER)
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """(S,) tokens of each sentence as they stand in the corpus, before a vocabulary cuts words into pieces."""
+        columns = [self.chunk(number, ["length"])["length"].to_numpy() for number in range(self.num_chunks)]
+        return np.concatenate([np.empty(0, np.int32), *columns])
+
+    def chunk(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The sentences of a chunk as a table, whose columns :mod:`graphattn.builders.store.schema` describes.
+
+        Raises
+        ------
+        DataError
+            when the shard is missing or damaged; the others can still be read
+        """
+        file, place = self._places[number]
+        if file not in self._open:
+            self._open[file] = Shard(self.folder / file)
+        return self._open[file].chunk(place, None if columns is None else list(columns))
+
+    def damaged(self) -> dict[str, str]:
+        """The shards that are not what was written, with what is wrong; every byte is read."""
+        return damaged_shards(self.folder, self.manifest)
+
+    def _cached(self, number: int) -> pa.Table:
+        if number not in self._chunks:
+            while len(self._chunks) >= max(1, self._cached_chunks):
+                self._chunks.popitem(last=False)
+            self._chunks[number] = self.chunk(number)
+        self._chunks.move_to_end(number)
+        return self._chunks[number]
+
+
+def _reopened(folder: Path, cached_chunks: int) -> Store:
+    return Store(folder, cached_chunks=cached_chunks)

@@ -1,0 +1,133 @@
+"""What a shard holds, counted: words for a vocabulary, and lengths, edges and names for the manifest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders.layout import Ints
+from graphattn.builders.sentence import Sentence
+from graphattn.builders.store.layouts import layout_of
+from graphattn.builders.store.shard import Shard, checksum, shard_name
+from graphattn.builders.store.table import coded
+
+
+@dataclass(frozen=True)
+class WordCount:
+    """Counts the words of a numbered shard, in the order of their first appearance."""
+
+    folder: Path
+
+    def __call__(self, number: int) -> tuple[int, dict[str, int]]:
+        """The shard's number and word -> how often."""
+        counts: Counter[str] = Counter()
+        for table in _chunks(Shard(self.folder / shard_name(number)), ["tokens", "word_ids"]):
+            counts.update(_words(table))
+        return number, dict(counts)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Sums up a numbered shard.
+
+    Parameters
+    ----------
+    folder : the store
+    builder : whose edges to count; without a vocabulary when tokens are words
+    """
+
+    folder: Path
+    builder: TextGraphBuilder
+
+    def __call__(self, number: int) -> tuple[int, dict[str, Any]]:
+        """The shard's number and what it holds."""
+        path = self.folder / shard_name(number)
+        shard = Shard(path)
+        totals: dict[str, Counter[str]] = {
+            name: Counter() for name in ("lengths", "edges", "labels", "tags", "deprels", "counts")
+        }
+        longest = most_edges = 0
+        cls = int(self.builder.cls)
+        for table in _chunks(shard):
+            layout = layout_of(table, self.builder)
+            tokens = layout.lengths - cls
+            per_sentence = np.zeros(len(layout), np.int64)
+            for relation in self.builder.relations:
+                own = relation.num_edges(layout)
+                totals["edges"][relation.name] += int(own.sum())
+                per_sentence += own
+            longest = max(longest, int(tokens.max(initial=0)))
+            most_edges = max(most_edges, int(per_sentence.max(initial=0)))
+            totals["lengths"].update(_lengths(tokens))
+            totals["counts"].update(
+                sentences=len(layout),
+                tokens=int(tokens.sum()),
+                words=int((layout.word_counts - cls).sum()),
+                parsed=table.num_rows - table["heads"].null_count,
+            )
+            for name, column in (("labels", "label"), ("labels", "labels"), ("tags", "tags"), ("deprels", "deprels")):
+                totals[name].update(_names(table[column]))
+        entry = {
+            "file": shard_name(number),
+            "chunks": shard.chunk_sizes,
+            "bytes": path.stat().st_size,
+            "sha256": checksum(path),
+        }
+        return number, {
+            "entry": entry,
+            "longest": longest,
+            "most_edges": most_edges,
+            "skipped": shard.notes["skipped"],
+            **{name: dict(counts) for name, counts in totals.items()},
+        }
+
+
+def length_class(tokens: int) -> int:
+    """The smallest length of the class a length belongs to: 0, 1, 2, 4, 8, ...
+
+    Examples
+    --------
+    >>> [length_class(tokens) for tokens in (0, 1, 3, 4, 100)]
+    [0, 1, 2, 4, 64]
+    """
+    return 0 if tokens == 0 else 1 << (tokens.bit_length() - 1)
+
+
+def _lengths(tokens: Ints) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for length, count in zip(*np.unique(tokens, return_counts=True), strict=True):
+        counts[str(length_class(int(length)))] += int(count)
+    return counts
+
+
+def _chunks(shard: Shard, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    return (shard.chunk(number, columns) for number in range(len(shard.chunk_sizes)))
+
+
+def _words(table: pa.Table) -> dict[str, int]:
+    """How often each word stands in a table, in the order of first appearance."""
+    if table["word_ids"].null_count == table.num_rows:
+        codes, words = coded(table["tokens"])
+        counts = np.bincount(codes, minlength=len(words))
+        return {word: int(count) for word, count in zip(words, counts, strict=True) if count}
+    rows = zip(table["tokens"].to_pylist(), table["word_ids"].to_pylist(), strict=True)
+    found: Counter[str] = Counter()
+    for tokens, word_ids in rows:
+        found.update(Sentence(tokens, word_ids).words)
+    return found
+
+
+def _names(column: pa.ChunkedArray) -> dict[str, int]:
+    values = column.combine_chunks()
+    if pa.types.is_list(values.type):
+        values = values.flatten()
+    values = values.drop_null()
+    counts = np.bincount(values.indices.to_numpy(), minlength=len(values.dictionary))
+    return {name: int(count) for name, count in zip(values.dictionary.to_pylist(), counts, strict=True) if count}

@@ -1,0 +1,288 @@
+"""Stores end the same however they were built: in pieces, by several processes, after kills; and nothing is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
+from graphattn.builders.store import CorpusFile, LocalEngine, Store, StoreSettings, build_store
+from graphattn.exceptions import DataError
+
+
+def content(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def inodes(folder):
+    return {path.name: path.stat().st_ino for path in folder.glob("sentences/part-*")}
+
+
+@pytest.fixture
+def settings(builder):
+    return StoreSettings(builder, block_bytes=1000)
+
+
+def test_a_store_holds_the_sentences_in_their_order(tmp_path, write, trees, settings):
+    build_store([CorpusFile(write("a.conllu", trees(30))), CorpusFile(write("b.jsonl", trees(9, seed=1)))],
+                tmp_path / "s", settings)  # fmt: skip
+    assert list(Store(tmp_path / "s")) == trees(30) + trees(9, seed=1)
+    assert Store(tmp_path / "s").manifest.corpora == ["a.conllu", "b.jsonl"]
+
+
+def test_counts_are_those_of_the_graphs(tmp_path, write, trees, builder, settings):
+    labelled = [Sentence(["a"] * 9, heads=[0] * 9, label="x"), Sentence([], label=("x", "y"))]
+    sentences = [*trees(30), Sentence([]), *labelled]
+    manifest = build_store([CorpusFile(write("a.jsonl", sentences))], tmp_path / "s", settings)
+    graphs = [builder.build(sentence) for sentence in sentences]
+    assert manifest.edges == {
+        name: sum(graph.num_edges(name) for graph in graphs) for name in ("window:3", "window:N/4", "dependency", "in")
+    }
+    assert manifest.most_edges == max(graph.num_edges() for graph in graphs)
+    lengths = list(map(len, sentences))
+    assert (manifest.sentences, manifest.tokens, manifest.words) == (33, sum(lengths), sum(lengths))
+    assert (manifest.parsed, manifest.longest) == (31, 9)
+    bounds = Counter(max(low for low in (0, 1, 2, 4, 8) if low <= length) for length in lengths)
+    assert manifest.lengths == {str(low): bounds[low] for low in sorted(bounds)}
+    assert manifest.labels == {"x": 2, "y": 1}
+    assert manifest.tags == dict(Counter(tag for s in sentences for tag in s.tags or ()).most_common())
+    assert manifest.deprels == dict(Counter(name for s in sentences for name in s.deprels or ()).most_common())
+
+
+def test_the_vocabulary_is_that_of_the_corpus(tmp_path, write, trees, builder):
+    for level in ("word", "bpe"):
+        learn = {"level": level, "size": 40}
+        build_store([CorpusFile(write("a.conllu", trees(90)))], tmp_path / level,
+                    StoreSettings(builder, learn=learn, block_bytes=900))  # fmt: skip
+        assert Store(tmp_path / level).vocabulary == Vocabulary.train(trees(90), **learn)
+    assert Store(tmp_path / "bpe").manifest.tokens > Store(tmp_path / "bpe").manifest.words
+
+
+def test_a_given_vocabulary_is_kept(tmp_path, write, trees):
+    vocabulary = Vocabulary.train(["a dog"])
+    builder = TextGraphBuilder([Window(3)], vocabulary=vocabulary)
+    build_store([CorpusFile(write("a.conllu", trees(9)))], tmp_path / "s", StoreSettings(builder))
+    assert Store(tmp_path / "s").vocabulary == vocabulary
+
+
+def test_processes_give_the_same_bytes(tmp_path, write, trees, settings):
+    corpora = [CorpusFile(write("a.conllu", trees(60))), CorpusFile(write("b.jsonl", trees(60, seed=2)))]
+    build_store(corpora, tmp_path / "one", settings)
+    engine = LocalEngine(2)
+    build_store(corpora, tmp_path / "two", settings, engine=engine)
+    engine.close()
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert len(Store(tmp_path / "one").manifest.shards) > 8
+
+
+def test_a_broken_building_goes_on(tmp_path, write, trees, settings):
+    corpora = [CorpusFile(write("a.conllu", trees(60)))]
+    build_store(corpora, tmp_path / "whole", settings)
+
+    class Stopped(Exception):
+        pass
+
+    def stopping(after):
+        def watch(items, _):
+            for number, item in enumerate(items):
+                if number == after:
+                    raise Stopped
+                yield item
+
+        return watch
+
+    for after in (0, 2, 2, 5):
+        with pytest.raises(Stopped):
+            build_store(corpora, tmp_path / "broken", settings, watch=stopping(after))
+        with pytest.raises(DataError) as caught:
+            Store(tmp_path / "broken")
+        assert str(caught.value) == (
+            f"{tmp_path / 'broken'}: is not complete: its building was stopped. "
+            "Run the same graphattn build again to go on."
+        )
+    made = inodes(tmp_path / "broken")
+    assert len(made) == 5
+    build_store(corpora, tmp_path / "broken", settings)
+    assert content(tmp_path / "whole") == content(tmp_path / "broken")
+    assert (
+        made.items()
+        <= {path.name: path.stat().st_ino for path in (tmp_path / "broken").glob("sentences/part-*")}.items()
+    )
+
+
+def test_damaged_shards_are_made_again(tmp_path, write, trees, settings):
+    corpora = [CorpusFile(write("a.conllu", trees(60)))]
+    build_store(corpora, tmp_path / "s", settings)
+    before = content(tmp_path / "s")
+    (tmp_path / "s" / "sentences/part-000002.parquet").write_bytes(b"PAR1 no more")
+    flipped = bytearray(before["sentences/part-000001.parquet"])
+    flipped[len(flipped) // 3] ^= 1
+    (tmp_path / "s" / "sentences/part-000001.parquet").write_bytes(flipped)
+    build_store(corpora, tmp_path / "s", settings)
+    assert content(tmp_path / "s") == before
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from graphattn.builders import Dependency, TextGraphBuilder, Window
+from graphattn.builders.store import CorpusFile, LocalEngine, StoreSettings, build_store
+if __name__ == "__main__":
+    settings = StoreSettings(TextGraphBuilder([Window(3), Window("N/4"), Dependency()]), block_bytes=1000)
+    engine = LocalEngine(2)
+    build_store([CorpusFile(Path(sys.argv[1]))], Path(sys.argv[2]), settings, engine=engine)
+    engine.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_building_goes_on(tmp_path, write, trees, settings):
+    path = write("a.conllu", trees(1000))
+    build_store([CorpusFile(path)], tmp_path / "whole", settings)
+    (tmp_path / "build.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "build.py"), str(path), str(tmp_path / "killed")]
+    for shards in (3, 40):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 120
+        while len(list((tmp_path / "killed").glob("sentences/part-*.parquet"))) < shards:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run(command, check=True)
+    assert content(tmp_path / "whole") == content(tmp_path / "killed")
+
+
+def test_corpora_are_put_behind(tmp_path, write, trees, settings):
+    first, second = CorpusFile(write("a.conllu", trees(30))), CorpusFile(write("b.conllu", trees(30, seed=1)))
+    build_store([first, second], tmp_path / "together", settings)
+    build_store([first], tmp_path / "appended", settings)
+    before = content(tmp_path / "appended")
+    build_store([second], tmp_path / "appended", settings, append=True)
+    assert content(tmp_path / "together") == content(tmp_path / "appended")
+    for name, data in before.items():
+        if name.startswith("sentences/"):
+            assert (tmp_path / "appended" / name).read_bytes() == data, "shards that are there stay as they are"
+
+
+def test_texts_are_cut_into_words(tmp_path, settings):
+    (tmp_path / "a.csv").write_text('text,second,label\n"It isn\'t, is it?",no,x\n,,y\n')
+    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
+    build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    assert list(Store(tmp_path / "s")) == [
+        Sentence(["It", "is", "n't", ",", "is", "it", "?"], label="x"), Sentence(["no"], label="x"),
+        Sentence([], label="y"), Sentence([], label="y"),
+    ]  # fmt: skip
+
+
+BROKEN = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n\n"
+FAR = "1\ta\t_\t_\t_\t_\t7\tx\t_\t_\n\n"
+UNPARSED = "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+
+
+def test_bad_sentences_are_told_with_their_lines(tmp_path, write, trees, as_conllu, settings):
+    path = write("a.conllu", trees(50))
+    for broken, message in [
+        (BROKEN, "field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root."),
+        (FAR, "field 'heads': word 1 ('a') has head 7, the sentence has 1 words. Heads are 1-based word numbers, 0 "
+         "for a root."),
+    ]:  # fmt: skip
+        with open(path, "a") as file:
+            line = path.read_text().count("\n") + 1
+            file.write(broken)
+        with pytest.raises(DataError) as caught:
+            build_store([CorpusFile(path)], tmp_path / f"s{line}", settings)
+        assert str(caught.value) == f"{path}, line {line}, {message}"
+        write("a.conllu", trees(50))
+
+
+def test_bad_sentences_can_be_left_out_and_are_listed(tmp_path, trees, as_conllu, builder):
+    good = list(map(as_conllu, trees(40)))
+    texts = [*good[:20], BROKEN, *good[20:30], FAR, UNPARSED, *good[30:]]
+    data = "".join(texts).encode() + b"1\t\xff\t" + b"\t".join([b"_"] * 4 + [b"0", b"x", b"_", b"_"]) + b"\n"
+    (tmp_path / "a.conllu").write_bytes(data)
+    settings = StoreSettings(builder, skip=True)
+    manifest = build_store([CorpusFile(tmp_path / "a.conllu")], tmp_path / "s", settings)
+    assert list(Store(tmp_path / "s")) == trees(40)
+    line = {text: 1 + "".join(texts)[: "".join(texts).index(text)].count("\n") for text in (BROKEN, FAR, UNPARSED)}
+    listed = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
+    assert listed == [
+        {"corpus": "a.conllu", "place": f"line {line[BROKEN]}", "reason": "heads form a cycle through word 1 ('a')"},
+        {"corpus": "a.conllu", "place": f"line {line[FAR]}", "reason": "word 1 ('a') has head 7, the sentence has 1 "
+         "words"},
+        {"corpus": "a.conllu", "place": "a sentence from line 1 on", "reason": "no heads ('a' ...)"},
+        {"corpus": "a.conllu", "place": f"line {data.count(bytes([10]))}", "reason": "byte 0xff at column 3 is not "
+         "UTF-8"},
+    ]  # fmt: skip
+    assert manifest.skipped == 4
+
+
+def test_sentences_without_heads_are_refused_where_they_are_needed(tmp_path, settings):
+    (tmp_path / "a.txt").write_text("x\ta b\n")
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile(tmp_path / "a.txt")], tmp_path / "s", settings)
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.txt'}: sentence 1 ('a b' ...) has no heads, which the relation 'dependency' needs. "
+        "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."
+    )
+
+
+@pytest.mark.parametrize("before", [2_000, pytest.param(999_999, marks=pytest.mark.slow)])
+def test_a_wrong_encoding_is_found_wherever_it_is(tmp_path, before):
+    (tmp_path / "a.jsonl").write_bytes(b'{"tokens": ["a"]}\n' * before + b'{"tokens": ["\xe9"]}\n')
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile(tmp_path / "a.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.jsonl'}, line {before + 1}: byte 0xe9 at column 14 is not UTF-8. "
+        "Convert the file, from Latin-1 say: iconv -f LATIN1 -t UTF-8 OLD > NEW."
+    )
+
+
+def test_a_document_of_200_000_tokens(tmp_path, write):
+    document = Sentence([f"w{number % 999}" for number in range(200_000)], heads=[0, *range(1, 200_000)])
+    builder = TextGraphBuilder([Window(3), Dependency()])
+    manifest = build_store([CorpusFile(write("a.jsonl", [Sentence(["a"], heads=[0]), document]))], tmp_path / "s",
+                           StoreSettings(builder))  # fmt: skip
+    assert Store(tmp_path / "s")[1] == document
+    assert (manifest.longest, manifest.edges["window:3"]) == (200_000, 3 * 200_001 - 2 + 4)
+
+
+def test_other_folders_are_left_alone(tmp_path, write, trees, settings, builder):
+    corpus = CorpusFile(write("a.conllu", trees(9)))
+    folder = tmp_path / "s"
+    with pytest.raises(DataError) as caught:
+        build_store([corpus], folder, settings, append=True)
+    assert str(caught.value) == f"{folder}: holds no store to append to. Leave out --append."
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(DataError) as caught:
+        build_store([corpus], folder, settings)
+    assert str(caught.value) == f"{folder}: is there already. Choose another --out, or remove it."
+    (folder / "notes.txt").unlink()
+    build_store([corpus], folder, settings)
+    before = content(folder)
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile(write("b.conllu", trees(9)))], folder, settings)
+    assert str(caught.value) == (
+        f"{folder}: holds a store of other corpora (a.conllu). "
+        "Repeat them, give --append to put these behind, choose another --out, or remove the folder."
+    )
+    with pytest.raises(DataError) as caught:
+        build_store([corpus], folder, StoreSettings(builder, block_bytes=1000, learn={"level": "bpe"}))
+    assert str(caught.value) == (
+        f"{folder}: holds a store with other settings (tokenizer: {{}}). "
+        "Repeat them, choose another --out, or remove the folder."
+    )
+    assert content(folder) == before
+
+
+def test_items_of_other_readers_may_be_sentences(tmp_path, settings):
+    (tmp_path / "a.conll").write_text("Ada NNP\nwrote VBD\n\nDogs NNS\n")
+    build_store([CorpusFile(tmp_path / "a.conll")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(1)])))
+    assert list(Store(tmp_path / "s")) == [Sentence(["Ada", "wrote"], tags=["NNP", "VBD"]), Sentence(["Dogs"],
+                                           tags=["NNS"])]  # fmt: skip

@@ -1,0 +1,153 @@
+"""Batches out of a store are those of its sentences, and every sentence comes once."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from graphattn.builders import (
+    BudgetBatches,
+    Dependency,
+    Order,
+    Sentence,
+    TextGraphBuilder,
+    Vocabulary,
+    Window,
+    WordGroup,
+)
+from graphattn.builders.readers import read_conllu
+from graphattn.builders.relations import Links, SentenceNodes
+from graphattn.builders.store import CorpusFile, GraphDataset, GraphStream, Store, StoreSettings, build_store
+from graphattn.builders.store.layouts import layout_of
+from graphattn.builders.store.table import table_of
+from graphattn.exceptions import ConfigError, DataError
+
+
+def assert_same_graph(graph, expected):
+    assert graph.canonical_etypes == expected.canonical_etypes
+    for relation in expected.canonical_etypes:
+        for ends, own in zip(graph.edges(etype=relation), expected.edges(etype=relation), strict=True):
+            assert torch.equal(ends, own)
+        assert torch.equal(graph.batch_num_edges(relation), expected.batch_num_edges(relation))
+        for name, values in expected.edges[relation].data.items():
+            assert torch.equal(graph.edges[relation].data[name], values)
+    for kind in expected.ntypes:
+        assert torch.equal(graph.batch_num_nodes(kind), expected.batch_num_nodes(kind))
+        for name, values in expected.nodes[kind].data.items():
+            assert torch.equal(graph.nodes[kind].data[name], values), name
+
+
+@pytest.mark.parametrize("level", ["word", "bpe", None])
+@pytest.mark.parametrize("cls", [True, False])
+def test_layouts_are_those_of_the_sentences(trees, level, cls):
+    sentences = [*trees(20), Sentence([], heads=[]), *trees(3, seed=5), Sentence(["zebra"], heads=[0])]
+    vocabulary = None if level is None else Vocabulary.train(trees(20), level=level, size=24)
+    builder = TextGraphBuilder([Window(3), WordGroup(), Dependency(), Order()], cls=cls, vocabulary=vocabulary)
+    found, expected = layout_of(table_of(sentences), builder), builder.layout(sentences)
+    for name in ("lengths", "word_counts", "word_ids", "heads", "deprels"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    assert found.features.keys() == expected.features.keys()
+    for name, values in expected.features.items():
+        assert np.array_equal(found.features[name], values)
+    assert_same_graph(builder.graph(found), builder.graph(expected))
+
+
+def test_given_pieces_sentences_and_links_take_the_long_way(trees):
+    pieces = [Sentence(["un", "known"], word_ids=[0, 0], heads=[0]), Sentence(["a"], heads=[0])]
+    texts = [Sentence(["a", "b"], sentence_ids=[0, 1], links=[(0, 1)]), Sentence(["a"], links=[])]
+    for sentences, relations in [(pieces, [WordGroup(), Dependency()]), (texts, [Links(), SentenceNodes()])]:
+        builder = TextGraphBuilder(relations)
+        assert_same_graph(builder.graph(layout_of(table_of(sentences), builder)), builder.batch(sentences))
+
+
+def test_relation_names_may_lack(trees):
+    sentences = [Sentence(["a", "b"], heads=[0, 1]), *trees(3)]
+    builder = TextGraphBuilder([Dependency()])
+    assert_same_graph(builder.graph(layout_of(table_of(sentences), builder)), builder.batch(sentences))
+    with pytest.raises(DataError) as caught:
+        layout_of(table_of([*sentences, Sentence(["a", "b"])]), builder)
+    assert str(caught.value) == (
+        "field 'heads': sentence 4 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
+        "Build the store from a parsed corpus or with a parser, or leave out Dependency()."
+    )
+
+
+def test_chosen_sentences_become_a_batch(stored, trees, builder):
+    sentences = [Sentence(["a"], heads=[0], label="x"), *trees(50), Sentence(["b"], heads=[0], label="y", tags=["T"])]
+    dataset = GraphDataset(stored(sentences), builder, kept_chunks=1)
+    assert len(dataset) == 52
+    for chosen in ([7], [0, 1, 2], [51, 3, 30, 3, 0], list(range(52))):
+        batch = dataset[chosen]
+        assert_same_graph(batch.graph, builder.batch([sentences[n] for n in chosen]))
+        assert batch.numbers.tolist() == chosen
+        labels = [sentences[n].label for n in chosen]
+        names = list(dataset.store.manifest.labels)
+        assert [names[place] if place >= 0 else None for place in batch.labels.tolist()] == labels
+        tags = list(dataset.store.manifest.tags)
+        assert [tags[place] for place in batch.tags.tolist()] == [t for n in chosen for t in sentences[n].tags or ()]
+    assert_same_graph(dataset[4].graph, builder.batch([sentences[4]]))
+    assert dataset[[]].graph.num_nodes() == 0
+    for wrong in (52, -1):
+        with pytest.raises(IndexError, match=f"sentence {wrong} of a store of 52"):
+            dataset[[0, wrong]]
+
+
+def test_a_loader_with_workers_sees_each_sentence_once(stored, trees, builder):
+    store = stored(trees(60))
+    dataset = GraphDataset(store, TextGraphBuilder([Window(3)], vocabulary=store.vocabulary))
+    sampler = BudgetBatches(store.lengths, max_sentences=16)
+    batches = list(DataLoader(dataset, sampler=sampler, batch_size=None, num_workers=2))
+    assert sorted(n for batch in batches for n in batch.numbers.tolist()) == list(range(60))
+    assert all(batch.graph.batch_size == len(batch.numbers) for batch in batches)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize(("processes", "workers"), [(1, 0), (3, 0), (2, 2)])
+def test_a_stream_gives_each_sentence_once(stored, trees, builder, shuffle, processes, workers):
+    sentences = trees(80)
+    store = stored(sentences)
+    seen = []
+    for rank in range(processes):
+        stream = GraphStream(store, builder, max_tokens=60, shuffle=shuffle, pool=2, rank=rank, processes=processes)
+        for batch in DataLoader(stream, batch_size=None, num_workers=workers):
+            numbers = batch.numbers.tolist()
+            assert_same_graph(batch.graph, builder.batch([sentences[n] for n in numbers]))
+            assert batch.graph.num_nodes("token") <= 60 or len(numbers) == 1
+            seen += numbers
+    assert sorted(seen) == list(range(80))
+
+
+def test_epochs_differ_and_repeat(stored, trees, builder):
+    stream = GraphStream(stored(trees(80)), builder, max_sentences=8, max_edges=10_000, pool=2)
+
+    def order(epoch):
+        stream.set_epoch(epoch)
+        return [batch.numbers.tolist() for batch in stream]
+
+    first, second = order(0), order(1)
+    assert first != second
+    assert order(0) == first
+
+
+def test_impossible_streams_are_refused(stored, trees, builder):
+    store = stored(trees(3))
+    with pytest.raises(ConfigError) as caught:
+        GraphStream(store, builder)
+    assert str(caught.value) == "a batch needs a limit: give max_sentences, max_tokens or max_edges"
+    with pytest.raises(ConfigError) as caught:
+        GraphStream(store, builder, max_sentences=1, rank=2, processes=2)
+    assert str(caught.value) == "rank is 2 of 2 processes; ranks count from 0"
+
+
+def test_treebank_from_the_store_equals_treebank_from_the_file(corpora, tmp_path):
+    path = corpora / "ud_english_ewt" / "en_ewt-ud-dev.conllu"
+    settings = StoreSettings(TextGraphBuilder([Dependency()]), block_bytes=300_000)
+    build_store([CorpusFile(path)], tmp_path / "s", settings)
+    sentences, store = list(read_conllu(path)), Store(tmp_path / "s")
+    assert list(store) == sentences
+    builder = TextGraphBuilder([Window(3), Window("N/4"), Dependency()], vocabulary=store.vocabulary)
+    assert store.vocabulary == Vocabulary.train(sentences)
+    dataset = GraphDataset(store, builder)
+    random = np.random.default_rng(0)
+    for chosen in np.split(random.permutation(len(sentences))[:500], 5):
+        assert_same_graph(dataset[chosen].graph, builder.batch([sentences[n] for n in chosen]))

@@ -1,0 +1,65 @@
+"""Sentences survive as rows, whatever they have."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders import Sentence
+from graphattn.builders.store.schema import CODED_PATHS, SCHEMA
+from graphattn.builders.store.shard import Shard, chunk_bounds, write_shard
+from graphattn.builders.store.table import coded, counts_of, sentences_of, table_of, with_all_columns
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+
+
+@st.composite
+def sentences(draw):
+    """Any sentence at all."""
+    sizes = draw(st.lists(st.integers(1, 3), max_size=5))
+    count = len(sizes)
+    optional = lambda strategy: draw(st.none() | strategy)  # noqa: E731
+    names = st.lists(texts, min_size=count, max_size=count)
+    return Sentence(
+        draw(st.lists(texts, min_size=sum(sizes), max_size=sum(sizes))),
+        word_ids=[word for word, size in enumerate(sizes) for _ in range(size)] if sum(sizes) > count else None,
+        heads=optional(st.just([max(word - draw(st.integers(1, 5)), 0) for word in range(1, count + 1)])),
+        deprels=optional(names),
+        label=draw(st.none() | texts | st.lists(texts, max_size=2).map(tuple)),
+        tags=optional(names),
+        sentence_ids=optional(st.just(list(range(count)))),
+        links=optional(st.just([(0, count - 1)] if count else [])),
+    )
+
+
+@given(st.lists(sentences(), max_size=6))
+def test_sentences_survive_a_shard(tmp_path_factory, given_sentences):
+    path = tmp_path_factory.mktemp("shard") / "part.parquet"
+    table = table_of(given_sentences)
+    assert table.schema == SCHEMA
+    assert sentences_of(table) == given_sentences
+    write_shard(table, path, {})
+    shard = Shard(path)
+    read = [shard.chunk(number) for number in range(len(shard.chunk_sizes))]
+    assert [sentence for chunk in read for sentence in sentences_of(chunk)] == given_sentences
+
+
+def test_absent_columns_are_null():
+    table = with_all_columns(pa.table({"length": pa.array([1], pa.int32()), "tokens": pa.array([["a"]])}))
+    assert (table.schema, sentences_of(table)) == (SCHEMA, [Sentence(["a"])])
+
+
+def test_strings_are_read_as_codes():
+    assert set(CODED_PATHS) == {
+        "tokens.list.element", "deprels.list.element", "tags.list.element", "label", "labels.list.element",
+    }  # fmt: skip
+    codes, words = coded(table_of([Sentence(["b", "a"]), Sentence([]), Sentence(["b"])])["tokens"])
+    assert (codes.tolist(), words) == ([0, 1, 0], ["b", "a"])
+    assert counts_of(table_of([Sentence(["b"]), Sentence(["b"], heads=[0])])["heads"]).tolist() == [0, 1]
+
+
+def test_chunks_are_bounded_by_tokens_and_sentences(monkeypatch):
+    monkeypatch.setattr("graphattn.builders.store.shard.CHUNK_TOKENS", 10)
+    monkeypatch.setattr("graphattn.builders.store.shard.CHUNK_SENTENCES", 3)
+    lengths = table_of([Sentence(["a"] * n) for n in (4, 6, 1, 30, 1, 1, 1, 1)])["length"].to_numpy()
+    assert chunk_bounds(lengths) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 8)]
+    assert chunk_bounds(lengths[:0]) == []
