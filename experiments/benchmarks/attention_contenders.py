@@ -19,8 +19,8 @@ from graphattn import attend
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
 from graphattn.edges import Edges
-from graphattn.experiments.benchmarks.clock import Job
-from graphattn.experiments.benchmarks.contenders import OURS, Contender
+from graphattn.experiments.benchmarks.clock import Job, timed
+from graphattn.experiments.benchmarks.contenders import OURS, Contender, Unable
 from graphattn.experiments.benchmarks.window_heads import FLOAT, WindowHeads, is_uniform
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload
 from graphattn.layers import edges_of
@@ -197,6 +197,22 @@ class Flex(AttentionContender):
         longest = [(1 if is_uniform(batch) else len(batch), max(batch)) for batch in problem.workload.batches]
         heads = problem.heads.num_heads
         return max(rows * length * length * (16 + 3 * heads) for rows, length in longest)
+
+    def job(self, problem: AttentionProblem, *, backward: bool) -> Job:
+        """Compiles by a first run.
+
+        Raises
+        ------
+        Unable
+            when PyTorch cannot compile it here
+        """
+        job = super().job(problem, backward=backward)
+        try:
+            timed(job)
+        except RuntimeError as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise Unable(f"does not compile here ({first})") from error
+        return job
 
     def prepared(self, problem: AttentionProblem) -> Any:
         """Masks and compilation lie outside the clock."""

@@ -16,6 +16,10 @@ OURS = "ours"
 ProblemT = TypeVar("ProblemT")
 
 
+class Unable(RuntimeError):
+    """A contender finds, while it prepares, that it cannot run here; the message says why."""
+
+
 class Contender(ABC, Generic[ProblemT]):
     """One way to compute what is compared.
 
@@ -44,7 +48,13 @@ class Contender(ABC, Generic[ProblemT]):
 
     @abstractmethod
     def job(self, problem: ProblemT, *, backward: bool) -> Job:
-        """A run, with everything prepared that need not be done anew for each."""
+        """A run, with everything prepared that need not be done anew for each.
+
+        Raises
+        ------
+        Unable
+            when that does not work here
+        """
 
 
 def chosen(contenders: Iterable[type[Contender[Any]]], names: Sequence[str] | None) -> list[Contender[Any]]:
@@ -93,8 +103,11 @@ def jobs_for(
     for contender in contenders:
         reason = hindrance(contender, problem, backward=backward, limit=limit)
         if reason is None:
-            jobs[contender.name] = contender.job(problem, backward=backward)
-        else:
+            try:
+                jobs[contender.name] = contender.job(problem, backward=backward)
+            except Unable as error:
+                reason = str(error)
+        if reason is not None:
             left_out.append(f"{contender.title}, {label}: {reason}")
     return jobs, left_out
 

@@ -142,7 +142,7 @@ def _run(name: str, given: Given) -> None:
     if given.out is not None:
         _make(given.out)
     report = _measured(name, given)
-    print(report.markdown())
+    print(report.markdown(), end="")
     if given.out is not None:
         report.write(given.out)
 

@@ -13,6 +13,7 @@ from graphattn.experiments.benchmarks.attention_contenders import (
     TorchSegments,
 )
 from graphattn.experiments.benchmarks.clock import Job
+from graphattn.experiments.benchmarks.contenders import Unable
 from graphattn.experiments.benchmarks.workloads import uniform
 from graphattn.models.padding import unpad
 
@@ -111,6 +112,15 @@ def test_flex_attention_needs_a_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "mine")
     assert Flex().missing() is None
     assert not Flex.has_backward
+
+
+def test_flex_attention_that_does_not_compile_is_told(problem, monkeypatch):
+    def broken(*arguments, **options):
+        raise RuntimeError("C++ compile error\nand a long story")
+
+    monkeypatch.setattr(torch, "compile", lambda function, **options: broken)
+    with pytest.raises(Unable, match=r"^does not compile here \(C\+\+ compile error\)$"):
+        Flex().job(problem, backward=False)
 
 
 def test_every_run_of_ours_gets_new_graphs(problem):

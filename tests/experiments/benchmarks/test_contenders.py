@@ -5,7 +5,7 @@ import pytest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import contenders
 from graphattn.experiments.benchmarks.clock import Job
-from graphattn.experiments.benchmarks.contenders import Contender, able, chosen, jobs_for
+from graphattn.experiments.benchmarks.contenders import Contender, Unable, able, chosen, jobs_for
 
 
 class Ours(Contender):
@@ -64,6 +64,16 @@ def test_who_has_no_gradients_or_needs_too_much_is_left_out(monkeypatch):
     jobs, left_out = jobs_for(peers, 3, backward=False, label="3 of them")
     assert (list(jobs), left_out) == (["ours", "large", "forward"], [])
     assert jobs["large"].run(None) == (3, False)
+
+
+def test_who_finds_out_late_is_left_out_too(monkeypatch):
+    def job(self, problem, *, backward):
+        raise Unable("does not compile here (no room)")
+
+    monkeypatch.setattr(ForwardOnly, "job", job)
+    jobs, left_out = jobs_for([Ours(), ForwardOnly()], 3, backward=False, label="3 of them")
+    assert list(jobs) == ["ours"]
+    assert left_out == ["Forward peer, 3 of them: does not compile here (no room)"]
 
 
 def test_some_memory_may_be_used():

@@ -31,14 +31,12 @@ def test_the_peak_is_seen_after_it_is_over_and_forgotten_on_request():
     assert peak_bytes() - before < 0.5 * SIZE
 
 
-@pytest.mark.parametrize("task", [ATTENTION, TRAINING_STEP])
-def test_a_process_of_its_own_tells_its_figures(task):
-    found = measured_apart(task, "ours", uniform(1, 2048))
+def test_a_process_of_its_own_tells_its_figures():
+    found = measured_apart(TRAINING_STEP, "ours", uniform(1, 512))
     assert set(found) == {"held", "added", "whole", "run_ms"}
-    # three layers' gradients of queries, keys and values alone are 2048 x 300 x 4 x 9 bytes
-    assert found["added"] > (2048 * 300 * 4 * 9 if task == ATTENTION else 2048 * 300 * 4 * 3)
-    assert found["whole"] > found["added"]
-    assert found["whole"] > 200 * 2**20  # libraries
+    # what three layers keep of each token for the backward pass: at least queries, keys and values
+    assert found["added"] > 512 * 300 * 4 * 9
+    assert found["whole"] > found["added"] + 200 * 2**20  # libraries
     assert found["run_ms"] > 0
 
 
