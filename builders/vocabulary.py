@@ -268,9 +268,12 @@ class Vocabulary:
     def ids(self, tokens: Sequence[str]) -> np.ndarray:
         """The id of each token of a :meth:`sentence`, int32; 1 for what is unknown. ``[CLS]`` is not added."""
         if self._whole_words:
-            return np.array([self._word_id(token) for token in tokens], dtype=np.int32)
-        known = self._token_ids
-        return np.array([known.get(token, _UNKNOWN_ID) for token in tokens], dtype=np.int32)
+            found: list[int | None] = list(map(self._looked_up.get, tokens))
+            if None in found:
+                found = [self._word_id(token) for token in tokens]
+        else:
+            found = [self._token_ids.get(token, _UNKNOWN_ID) for token in tokens]
+        return np.array(found, dtype=np.int32)
 
     def encode(self, source: Source) -> np.ndarray:
         """The ids of one source's tokens."""

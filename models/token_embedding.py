@@ -89,10 +89,13 @@ class TokenEmbedding(nn.Module):
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
 
     def _look_up(self, ids: Tensor) -> Tensor:
-        """(N,) -> (N, D), from the trained rows or from the frozen ones."""
+        """(N,) -> (N, D), from the trained rows or from the frozen ones, whichever are the rule, and then the others."""
         count = len(self.trained)
         if not len(self.table):
             return F.embedding(ids, self.trained)
-        trained = F.embedding(ids.clamp(max=count - 1), self.trained)
-        frozen = F.embedding((ids - count).clamp(min=0), self.table)
-        return torch.where((ids < count).unsqueeze(1), trained, frozen)
+        frozen = ids >= count
+        if count == len(SPECIAL_TOKENS):
+            found, others = F.embedding((ids - count).clamp(min=0), self.table), (~frozen).nonzero().squeeze(1)
+            return found.index_copy_(0, others, F.embedding(ids[others], self.trained))
+        found, others = F.embedding(ids.clamp(max=count - 1), self.trained), frozen.nonzero().squeeze(1)
+        return found.index_copy_(0, others, F.embedding(ids[others] - count, self.table))

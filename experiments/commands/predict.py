@@ -22,6 +22,7 @@ EXAMPLES = (
     "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
     "graphattn predict tagger sentences.txt --format words"
 )
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
@@ -73,7 +74,7 @@ def predicted_lines(
         else:
             labels = estimator.predict(part)
         rows = [_row(estimator, *one) for one in zip(part, labels, chances, strict=True)]
-        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        yield "".join(_ENCODE(row) + "\n" for row in rows)
 
 
 def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[str, Any]:
