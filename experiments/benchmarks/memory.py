@@ -16,7 +16,7 @@ from graphattn.experiments.benchmarks.fresh_process import (
     Failed,
     measured_apart,
 )
-from graphattn.experiments.benchmarks.plots import Points, draw
+from graphattn.experiments.benchmarks.plots import Panel, Points, draw
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
 from graphattn.experiments.benchmarks.window_heads import WindowHeads
@@ -24,8 +24,8 @@ from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.experiments.progress_bars import shown
 from graphattn.models import MSTransOptions
 
-LENGTHS = ("32x128", "128x128", "8x512", "32x512", "1x2048", "8x2048", "2x8192")
-QUICK = ("8x128", "2x512", "1x1024")
+LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
+QUICK = ("8x128", "2x512", "1x1024", "4x512")
 LONG_TEXT, QUICK_TEXT = uniform(1, 32_768), uniform(1, 1024)
 
 LEAST_SAVED = {("2x8192", "dgl"): Target(5)}
@@ -99,8 +99,9 @@ def _rows(task: str, workload: Workload, contenders: Sequence[Contender[Any]]) -
         if reason is not None:
             left_out.append(f"{contender.title}, {workload.name}, {task}: {reason}")
             continue
-        row = {"workload": workload.name, "tokens": workload.tokens, "pairs": heads.pairs, "task": task}
-        rows.append({**row, "contender": contender.name, "title": contender.title, **figures})
+        row = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
+        row |= {"pairs": heads.pairs, "task": task, "contender": contender.name, "title": contender.title}
+        rows.append(row | figures)
     return [_judged(row, rows[0]) for row in rows], left_out
 
 
@@ -118,25 +119,37 @@ def _judged(row: Row, ours: Row) -> Row:
 
 
 def growth(rows: Sequence[Row]) -> str | None:
-    """How our memory grows with edges at the number of tokens that most workloads have."""
+    """How our memory grows with edges while the number of tokens stays the same; None when nothing tells."""
     own = [row for row in rows if row["contender"] == OURS and row["task"] == ATTENTION]
-    counts = [row["tokens"] for row in own]
-    if not counts or max(map(counts.count, counts)) < 2:
+    alike = sorted(_most_frequent(own, "tokens"), key=lambda row: row["pairs"])
+    if len(alike) < 2:
         return None
-    tokens = max(counts, key=counts.count)
-    alike = sorted((row for row in own if row["tokens"] == tokens), key=lambda row: row["pairs"])
     few, many = alike[0], alike[-1]
     return (
-        f"GraphAttn at {tokens:,} tokens: {many['pairs'] / max(1, few['pairs']):.1f} times the edges "
+        f"GraphAttn at {few['tokens']:,} tokens: {many['pairs'] / max(1, few['pairs']):.1f} times the edges "
         f"({few['workload']} to {many['workload']}), {many['added'] / max(1, few['added']):.2f} times the memory"
     )
 
 
+def _most_frequent(rows: Sequence[Row], column: str) -> list[Row]:
+    """The rows that share the value which most rows have."""
+    values = [row[column] for row in rows if row[column] is not None]
+    usual = max(values, key=values.count, default=None)
+    return [row for row in rows if usual is not None and row[column] == usual]
+
+
 def memory_plot(rows: Sequence[Row], path: Path) -> None:
-    """Memory against edges and against tokens."""
+    """Memory against edges at one number of tokens, and against tokens at one length."""
     own = [row for row in rows if row["task"] == ATTENTION]
-    panels = {f"against {what}": _points(own, column) for what, column in (("edges", "pairs"), ("tokens", "tokens"))}
-    draw(panels, path, across="number", up="MiB added by forward + backward")
+    by_edges, by_tokens = _most_frequent(own, "tokens"), _most_frequent(own, "length")
+    panels = []
+    if by_edges:
+        heading = f"batches of {by_edges[0]['tokens']:,} tokens"
+        panels.append(Panel(heading, "edges of all heads", _points(by_edges, "pairs")))
+    if by_tokens:
+        heading = f"sentences of {by_tokens[0]['length']:,} tokens"
+        panels.append(Panel(heading, "tokens of a batch", _points(by_tokens, "tokens")))
+    draw(panels, path, up="MiB added by forward + backward")
 
 
 def _points(rows: Sequence[Row], column: str) -> Points:

@@ -86,6 +86,18 @@ def test_growth_with_edges_is_told_at_one_number_of_tokens(processes):
     assert memory.measure(Settings(("1x64",), peers=()), text=uniform(1, 8)).notes == []
 
 
+def test_plots_keep_tokens_or_length_the_same(processes, monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(memory, "draw", lambda panels, path, *, up: drawn.extend(panels))
+    report = memory.measure(Settings(("4x32", "8x16", "2x32"), peers=("dgl",)), text=uniform(1, 8))
+    memory.memory_plot(report.rows, tmp_path / "a.png")
+    edges, tokens = drawn
+    pairs = {row["workload"]: row["pairs"] for row in report.rows}
+    assert (edges.heading, tokens.heading) == ("batches of 128 tokens", "sentences of 32 tokens")
+    assert edges.points["GraphAttn"] == [(pairs["8x16"], 100), (pairs["4x32"], 100)]
+    assert tokens.points["DGL's three operators"] == [(64, 520), (128, 520)]
+
+
 def test_a_picture_is_written(processes, tmp_path):
     memory.measure(Settings(("1x64", "1x32"), peers=("dgl",)), text=uniform(1, 8)).write(tmp_path)
     assert (tmp_path / "memory.png").read_bytes().startswith(b"\x89PNG")
