@@ -1,0 +1,167 @@
+"""Parse with a Stanza pipeline (Qi et al. 2020), on words that are given or on raw text, online or from a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from graphattn.builders.parsers.base import Parse
+from graphattn.builders.sentence import Sentence
+from graphattn.exceptions import ConfigError
+
+_AT_ONCE = 500  # sentences in one call: Stanza keeps an object for each word
+_LONGEST_TOKEN = 1000  # characters; Stanza puts <UNK> for longer ones
+_PROCESSORS = "tokenize,pos,lemma,depparse"
+
+
+@dataclass(frozen=True)
+class StanzaParser:
+    """A Stanza pipeline that is loaded where and when it is needed; nothing is ever downloaded.
+
+    Parameters
+    ----------
+    language : its code
+    folder : where the models lie, with ``resources.json``; None for Stanza's own folder
+    package : name of the models
+    device : ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if there is one
+
+    Raises
+    ------
+    ConfigError
+        when Stanza is not installed or lacks the models; the message has the command that gets them
+    """
+
+    language: str = "en"
+    folder: str | None = None
+    package: str = "default"
+    device: str | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """Language, package, versions of Stanza and of the models."""
+        stanza = _import_stanza()
+        path = self._resources
+        try:
+            own = json.loads(path.read_text(encoding="utf-8"))[self.language]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise self._no_model() from None
+        digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
+        return f"stanza {stanza.__version__} {self.language} {self.package} {digest}"
+
+    def parse(self, sentences: Sequence[Sequence[str]]) -> list[Parse]:
+        """The tree of each sentence; its words stay the words.
+
+        Raises
+        ------
+        ConfigError
+            when Stanza is not installed or lacks the models
+        """
+        pipeline = self._pipeline(given_words=True)
+        filled = [number for number, words in enumerate(sentences) if words]
+        parses = [Parse((), ())] * len(sentences)
+        for start in range(0, len(filled), _AT_ONCE):
+            numbers = filled[start : start + _AT_ONCE]
+            document = pipeline([[_visible(word) for word in sentences[number]] for number in numbers])
+            for number, parsed in zip(numbers, document.sentences, strict=True):
+                parses[number] = _parse_of(parsed)
+        return parses
+
+    def read(self, texts: Sequence[str]) -> list[Sentence]:
+        """Raw texts cut into sentences and words by Stanza, and parsed.
+
+        Of a multi-word token (``didn't``) the words are its parts (``did``, ``n't``).
+
+        Raises
+        ------
+        ConfigError
+            when Stanza is not installed or lacks the models
+        """
+        import stanza
+
+        pipeline = self._pipeline(given_words=False)
+        read: list[Sentence] = []
+        for start in range(0, len(texts), _AT_ONCE):
+            documents = [stanza.Document([], text=text) for text in texts[start : start + _AT_ONCE]]
+            for document in pipeline(documents):
+                read.append(_whole_text(document))
+        return read
+
+    @property
+    def _resources(self) -> Path:
+        if self.folder is not None:
+            return Path(self.folder) / "resources.json"
+        from stanza.resources.common import DEFAULT_MODEL_DIR
+
+        return Path(DEFAULT_MODEL_DIR) / "resources.json"
+
+    def _pipeline(self, *, given_words: bool) -> Any:
+        _import_stanza()
+        try:
+            return _loaded(self, given_words)
+        except (OSError, ValueError, KeyError) as error:
+            raise self._no_model() from error
+
+    def _no_model(self) -> ConfigError:
+        folder = str(self._resources.parent)
+        where = "" if self.folder is None else f", model_dir={folder!r}"
+        package = "" if self.package == "default" else f", package={self.package!r}"
+        return ConfigError(
+            f"there is no Stanza model {self.package!r} for {self.language!r} in {folder}. "
+            f'Download it where there is a network: python -c "import stanza; stanza.download({self.language!r}{package}{where})"'
+        )
+
+
+@lru_cache(maxsize=4)
+def _loaded(parser: StanzaParser, given_words: bool) -> Any:
+    import stanza
+
+    options: dict[str, Any] = {} if parser.folder is None else {"dir": os.fspath(parser.folder)}
+    return stanza.Pipeline(
+        lang=parser.language,
+        package=parser.package,
+        processors=_PROCESSORS,
+        download_method=None,
+        tokenize_pretokenized=given_words,
+        tokenize_max_seqlen=_LONGEST_TOKEN,
+        device=parser.device,
+        verbose=False,
+        **options,
+    )
+
+
+def _import_stanza() -> Any:
+    try:
+        import stanza
+    except ImportError:
+        raise ConfigError("the parser needs Stanza, which is not installed: pip install 'graphattn[stanza]'") from None
+    return stanza
+
+
+def _visible(word: str) -> str:
+    """A word that Stanza takes as one: it has none without visible characters, and reads a blank as a boundary."""
+    return "_".join(word.split()) or "_"
+
+
+def _parse_of(parsed: Any) -> Parse:
+    return Parse(tuple(word.head for word in parsed.words), tuple(word.deprel for word in parsed.words))
+
+
+def _whole_text(document: Any) -> Sentence:
+    """All sentences of a text as one ``Sentence``, which knows their bounds."""
+
+    def rows() -> Iterator[tuple[int, str, int, str]]:
+        begin = 0
+        for number, sentence in enumerate(document.sentences):
+            for word in sentence.words:
+                yield number, word.text, word.head + begin if word.head else 0, word.deprel
+            begin += len(sentence.words)
+
+    columns = list(zip(*rows(), strict=True)) or [(), (), (), ()]
+    ids, words, heads, deprels = columns
+    return Sentence(words, heads=heads, deprels=deprels, sentence_ids=ids)

@@ -1,0 +1,102 @@
+"""No sentence is parsed twice, whoever asks; another parser or other words are another matter."""
+
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+import pytest
+
+from graphattn.builders import Sentence
+from graphattn.builders.parsers import CachedParser, Parse
+from graphattn.exceptions import DataError
+
+
+@dataclass
+class Chain:
+    """Each word depends on the one before; remembers what it was asked."""
+
+    name: str = "chain"
+    asked: list = field(default_factory=list)
+
+    def parse(self, sentences):
+        self.asked += [tuple(words) for words in sentences]
+        return [Parse(tuple(range(len(words))), ("x",) * len(words)) for words in sentences]
+
+    def read(self, texts):
+        self.asked += texts
+        return [
+            Sentence(t.split(), heads=range(len(t.split())), deprels=["é"] * len(t.split()),
+                     sentence_ids=[0] * len(t.split()))
+            for t in texts
+        ]  # fmt: skip
+
+
+def test_no_sentence_is_parsed_twice(tmp_path):
+    parser = Chain()
+    cached = CachedParser(parser, tmp_path / "c.sqlite")
+    first = cached.parse([["a", "b"], [], ["c"], ["a", "b"]])
+    assert first == Chain().parse([["a", "b"], [], ["c"], ["a", "b"]])
+    assert CachedParser(parser, tmp_path / "c.sqlite").parse([["c"], ["a b"], ["a", "b"]]) == Chain().parse(
+        [["c"], ["a b"], ["a", "b"]]
+    )
+    assert parser.asked == [("a", "b"), (), ("c",), ("a b",)]
+    assert cached.name == "chain"
+
+
+def test_raw_texts_are_remembered_apart(tmp_path):
+    parser = Chain()
+    cached = CachedParser(parser, tmp_path / "c.sqlite")
+    assert cached.parse([["a"]]) == Chain().parse([["a"]])
+    assert cached.read(["a", "x y", "a"]) == Chain().read(["a", "x y", "a"])
+    assert cached.read(["x y"]) == Chain().read(["x y"])
+    assert parser.asked == [("a",), "a", "x y"]
+
+
+def test_parsers_do_not_share_parses(tmp_path):
+    for name in ("one", "two"):
+        parser = Chain(name)
+        CachedParser(parser, tmp_path / "c.sqlite").parse([["a"]])
+        assert parser.asked == [("a",)]
+
+
+def test_what_was_parsed_before_a_failure_is_kept(tmp_path):
+    @dataclass
+    class Failing(Chain):
+        def parse(self, sentences):
+            if ["w600"] in [list(words) for words in sentences]:
+                raise RuntimeError("out of memory")
+            return super().parse(sentences)
+
+    sentences = [[f"w{n}"] for n in range(700)]
+    with pytest.raises(RuntimeError):
+        CachedParser(Failing(), tmp_path / "c.sqlite").parse(sentences)
+    parser = Chain()
+    CachedParser(parser, tmp_path / "c.sqlite").parse(sentences)
+    assert parser.asked == [(f"w{n}",) for n in range(500, 700)]
+
+
+def ask(path, start):
+    CachedParser(Chain(), path).parse([[f"w{n}"] for n in range(start, start + 600)])
+
+
+def test_processes_share_a_cache(tmp_path):
+    context = get_context("spawn")
+    processes = [context.Process(target=ask, args=(tmp_path / "c.sqlite", start)) for start in (0, 300)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    parser = Chain()
+    CachedParser(parser, tmp_path / "c.sqlite").parse([[f"w{n}"] for n in range(900)])
+    assert parser.asked == []
+
+
+def test_another_file_is_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("mine " * 100)
+    with pytest.raises(DataError) as caught:
+        CachedParser(Chain(), path).parse([["a"]])
+    assert str(caught.value) == (
+        f"{path}: cannot be used as a cache of parses (file is not a database). Name another file, or remove it."
+    )
+    assert path.read_text() == "mine " * 100

@@ -1,0 +1,113 @@
+"""Stanza's parses come through as Stanza makes them; what lacks is told with the way out."""
+
+import re
+import sys
+
+import pytest
+
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder
+from graphattn.builders.parsers import CachedParser, StanzaParser
+from graphattn.builders.readers import read_conllu
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
+from graphattn.exceptions import ConfigError
+
+
+@pytest.fixture(scope="module")
+def parser(corpora):
+    pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
+    return StanzaParser(folder=str(corpora / "stanza_en_ewt_small"), device="cpu")
+
+
+def attachment(gold, parsed):
+    """Unlabelled and labelled attachment score in percent; of a relation its universal part counts."""
+    rows = [
+        (own.heads[i] == s.heads[i], own.deprels[i].split(":")[0] == s.deprels[i].split(":")[0])
+        for s, own in zip(gold, parsed, strict=True)
+        for i in range(s.num_words)
+    ]
+    heads, both = sum(head for head, _ in rows), sum(head and name for head, name in rows)
+    return 100 * heads / len(rows), 100 * both / len(rows)
+
+
+def test_given_words_stay_the_words(parser):
+    odd = [["Dogs", "bark", "."], [], ["a b", "", "\u00a0", "x" * 1500], ["don't"]]
+    parses = parser.parse(odd)
+    assert [(len(p.heads), len(p.deprels)) for p in parses] == [(3, 3), (0, 0), (4, 4), (1, 1)]
+    assert parses[0].heads == (2, 0, 2)
+    assert parser.parse([]) == []
+
+
+def test_raw_text_is_cut_by_stanza(parser):
+    read = parser.read(["Dogs bark. I didn't see it.", ""])
+    assert read[0].tokens == ("Dogs", "bark", ".", "I", "did", "n't", "see", "it", ".")
+    assert read[0].sentence_ids == (0, 0, 0, 1, 1, 1, 1, 1, 1)
+    assert read[0].heads == (2, 0, 2, 7, 7, 7, 0, 7, 7)
+    assert read[1] == Sentence([], heads=[], deprels=[], sentence_ids=[])
+
+
+def test_parses_are_those_of_stanza_itself(parser, corpora):
+    import stanza
+
+    gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[:40]
+    pipeline = stanza.Pipeline(
+        lang="en", dir=parser.folder, download_method=None, processors="tokenize,pos,lemma,depparse",
+        tokenize_pretokenized=True, verbose=False, device="cpu",
+    )  # fmt: skip
+    document = pipeline([list(sentence.words) for sentence in gold])
+    expected = [[(word.head, word.deprel) for word in sentence.words] for sentence in document.sentences]
+    found = parser.parse([sentence.words for sentence in gold])
+    assert [list(zip(p.heads, p.deprels, strict=True)) for p in found] == expected
+
+
+@pytest.mark.slow
+def test_the_quality_on_the_treebank_is_stanzas(parser, corpora, tmp_path):
+    gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))
+    words = tmp_path / "words.conll"
+    words.write_text("".join("".join(f"{word}\tX\n" for word in s.words) + "\n" for s in gold))
+    settings = StoreSettings(TextGraphBuilder([Dependency()]), parser=parser, block_bytes=60_000)
+    build_store([CorpusFile(words, "conll", {"separator": "\t"})], tmp_path / "s", settings)
+    parsed = list(Store(tmp_path / "s"))
+    assert [s.words for s in parsed] == [s.words for s in gold]
+    unlabelled, labelled = attachment(gold, parsed)
+    assert (round(unlabelled, 1), round(labelled, 1)) == (85.6, 82.0), "as the model's own evaluation has it"
+
+
+def test_a_store_of_parsed_texts(parser, tmp_path):
+    (tmp_path / "a.txt").write_text("x\tDogs bark. I didn't see it.\ny\tHi\n")
+    cached = CachedParser(parser, tmp_path / "parses.sqlite")
+    for raw, last in ((False, "."), (True, ".")):
+        settings = StoreSettings(TextGraphBuilder([Dependency()]), parser=cached, raw=raw)
+        build_store([CorpusFile(tmp_path / "a.txt")], tmp_path / f"s{raw}", settings)
+        first, second = Store(tmp_path / f"s{raw}")
+        assert first.tokens == ("Dogs", "bark", ".", "I", "did", "n't", "see", "it", last)
+        assert first.heads == (2, 0, 2, 7, 7, 7, 0, 7, 7), "two trees"
+        assert (first.label, second.label, second.heads) == ("x", "y", (0,))
+
+
+@pytest.mark.parametrize(
+    ("options", "named", "call"),
+    [
+        ({"language": "de"}, "'default' for 'de'", "'de', model_dir={folder!r}"),
+        ({"package": "x"}, "'x' for 'en'", "'en', package='x', model_dir={folder!r}"),
+    ],
+)
+def test_a_missing_model_is_told_with_its_command(parser, options, named, call):
+    folder = parser.folder
+    with pytest.raises(ConfigError) as caught:
+        StanzaParser(folder=folder, **options).parse([["a"]])
+    assert str(caught.value) == (
+        f"there is no Stanza model {named} in {folder}. Download it where there is a network: "
+        f'python -c "import stanza; stanza.download({call.format(folder=folder)})"'
+    )
+
+
+def test_a_missing_folder_is_told_before_anything_is_parsed(parser, tmp_path):
+    with pytest.raises(ConfigError, match=re.escape(f"there is no Stanza model 'default' for 'en' in {tmp_path}.")):
+        StanzaParser(folder=str(tmp_path)).name  # noqa: B018
+
+
+def test_without_stanza_the_install_line_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stanza", None)
+    with pytest.raises(ConfigError) as caught:
+        StanzaParser().parse([["a"]])
+    assert str(caught.value) == "the parser needs Stanza, which is not installed: pip install 'graphattn[stanza]'"
