@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window, WordGroup
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_store
 from graphattn.exceptions import ConfigError
 from graphattn.experiments import grammar
 from graphattn.experiments.baselines import bag_of_words_accuracy, usual_tag_accuracy
-from graphattn.experiments.commands.build import build_graphs
 from graphattn.experiments.commands.train import train_model
 from graphattn.experiments.config_files import config_text
-from graphattn.experiments.corpus_options import CLASSIFY, TAG, CorpusOptions
+from graphattn.experiments.corpus_options import CLASSIFY, TAG
 from graphattn.experiments.drawing import MOST_TOKENS, draw_graph, draw_sentence
 from graphattn.experiments.output_files import new_file
+from graphattn.experiments.relation_names import relations_from
 from graphattn.experiments.training_plan import TrainingPlan
 from graphattn.models import SequenceTagger, TextClassifier, load
 
@@ -84,12 +86,11 @@ class Demo:
                 file.write(config_text(self._settings(task), f"Settings of the demo's {_MODELS[task]}"))
         return self.parts["train"][0]
 
-    def build_graphs(self) -> dict[str, Any]:
-        """Build the graphs of the training set; their counts."""
-        corpus = self.corpus_file(TAG, "train")
-        vocabulary = Vocabulary.train(self.parts["train"])
-        options = CorpusOptions(tags="xpos")
-        return build_graphs([corpus], options, self.out / "graphs", RELATIONS, vocabulary=vocabulary, replace=True)
+    def build_store(self) -> Manifest:
+        """Build the store of the training set; its counts."""
+        shutil.rmtree(self.out / "store", ignore_errors=True)
+        corpus = CorpusFile(self.corpus_file(TAG, "train"), options={"tags": "xpos"})
+        return build_store([corpus], self.out / "store", StoreSettings(TextGraphBuilder(relations_from(RELATIONS))))
 
     def draw_graph(self) -> tuple[Sentence, Path]:
         """Draw a sentence whose words are cut into sub-words, so that all relations show."""

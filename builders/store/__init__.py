@@ -7,6 +7,7 @@ graphs are made of is said by relations, what the words depend on by parsers; ne
 from graphattn.builders.store.building import CorpusFile, StoreSettings, build_store
 from graphattn.builders.store.datasets import GraphDataset, GraphStream, StoreBatch
 from graphattn.builders.store.engines import LocalEngine
+from graphattn.builders.store.manifest import Manifest
 from graphattn.builders.store.store import Store
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GraphDataset",
     "GraphStream",
     "LocalEngine",
+    "Manifest",
     "Store",
     "StoreBatch",
     "StoreSettings",

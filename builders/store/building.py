@@ -17,7 +17,9 @@ from typing import Any
 
 from graphattn.builders.compression import FilePath, display_name, is_standard_input
 from graphattn.builders.graph_builder import TextGraphBuilder
+from graphattn.builders.parsers import Parser
 from graphattn.builders.readers import corpus_format, read_corpus
+from graphattn.builders.relations import Dependency, Relation
 from graphattn.builders.store.blocks import BLOCK_BYTES, SENTENCE_ENDS, Block, item_blocks, text_blocks
 from graphattn.builders.store.engines import Engine, LocalEngine
 from graphattn.builders.store.lock import sole_writer
@@ -36,6 +38,7 @@ from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
 from graphattn.builders.store.survey import Survey, WordCount
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
+from graphattn.schema import TOKEN
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,15 @@ class StoreSettings:
     learn : options of :meth:`~graphattn.builders.vocabulary.Vocabulary.of_counts`
     skip : leave out sentences that cannot be used and list them, instead of stopping at the first
     parser : parses sentences without heads; None leaves them as they are
+    raw : let the parser cut raw texts into sentences and words, instead of our own rules
     block_bytes : size of the blocks the corpora are cut into, one shard each
     """
 
     builder: TextGraphBuilder
     learn: Mapping[str, Any] = field(default_factory=dict)
     skip: bool = False
-    parser: Any = None
+    parser: Parser | None = None
+    raw: bool = False
     block_bytes: int = BLOCK_BYTES
 
     def described(self) -> dict[str, Any]:
@@ -83,13 +88,20 @@ class StoreSettings:
         given = self.builder.vocabulary
         own = None if given is None else hashlib.sha256(given.to_json().encode()).hexdigest()
         return {
-            "relations": [relation.name for relation in self.builder.relations],
+            "relations": [_spelled(relation) for relation in self.builder.relations],
             "cls": self.builder.cls,
             "tokenizer": own or dict(self.learn),
             "skip": self.skip,
             "parser": None if self.parser is None else self.parser.name,
+            "raw": self.raw,
             "block_bytes": self.block_bytes,
         }
+
+
+def _spelled(relation: Relation) -> str:
+    """A name that says whether dependencies join words or tokens."""
+    on_tokens = isinstance(relation, Dependency) and relation.target == TOKEN
+    return f"{relation.name}:{TOKEN}" if on_tokens else relation.name
 
 
 def build_store(
@@ -221,7 +233,7 @@ class _Building:
         builder = self.settings.builder
         needs_heads = any(relation.needs_heads for relation in builder.relations)
         tokenizer = None if builder.vocabulary is None else builder.vocabulary.to_json()
-        return ShardSettings(tokenizer, needs_heads, self.settings.skip, self.settings.parser)
+        return ShardSettings(tokenizer, needs_heads, self.settings.skip, self.settings.parser, self.settings.raw)
 
     def _learn(self, count: int) -> Vocabulary:
         counted = dict(self.watch(self.engine.run(WordCount(self.folder), range(count)), "counting words"))
@@ -233,7 +245,8 @@ class _Building:
     def _sum_up(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
         """The complete manifest; the list of skipped sentences is written on the way."""
         builder = copy(self.settings.builder)
-        builder.vocabulary = None if vocabulary.level == "word" else vocabulary  # then tokens are words
+        ids_matter = vocabulary.level == "bpe" or any(relation.needs_vectors for relation in builder.relations)
+        builder.vocabulary = vocabulary if ids_matter else None
         survey = Survey(self.folder, builder)
         found = dict(self.watch(self.engine.run(survey, range(count)), "counting edges"))
         summaries = [found[number] for number in range(count)]

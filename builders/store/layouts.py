@@ -29,7 +29,7 @@ def layout_of(table: pa.Table, builder: TextGraphBuilder) -> Layout:
         when a relation needs heads and a sentence has none
     """
     if table["word_ids"].null_count < table.num_rows or any(
-        relation.needs_sentences or relation.needs_links for relation in builder.relations
+        relation.needs_sentences or relation.needs_links or relation.needs_vectors for relation in builder.relations
     ):
         return builder.layout(sentences_of(table))
     words = counts_of(table["tokens"])
@@ -39,7 +39,7 @@ def layout_of(table: pa.Table, builder: TextGraphBuilder) -> Layout:
     if deprel_id is not None:
         heads, deprels = _arcs(table, words, deprel_id)
     if not builder.cls:
-        return Layout(lengths, words, word_ids, heads, deprels, features)
+        return Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
     after_tokens, after_words = _places_after_cls(lengths), _places_after_cls(words)
     return Layout(
         lengths + 1,
@@ -48,6 +48,7 @@ def layout_of(table: pa.Table, builder: TextGraphBuilder) -> Layout:
         None if heads is None else _spread(np.where(heads < 0, heads, heads + 1), after_words, len(words), -1),
         None if deprels is None else _spread(deprels, after_words, len(words), 0),
         {name: _spread(values, after_tokens, len(words), CLS_ID) for name, values in features.items()},
+        vectors=builder.vectors,
     )
 
 

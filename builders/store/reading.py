@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -15,7 +15,6 @@ from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Tex
 from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.schema import SCHEMA
 from graphattn.builders.store.table import table_of, with_all_columns
-from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 
 
@@ -41,11 +40,11 @@ class BlockReader:
 
     Parameters
     ----------
-    splitter : cuts raw texts into words
+    cut : makes sentences of raw texts
     skip : leave out sentences that cannot be used, instead of stopping
     """
 
-    splitter: WordSplitter
+    cut: Callable[[list[str]], Iterable[Sentence]]
     skip: bool = False
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -70,14 +69,14 @@ class BlockReader:
             for text in (item.text, item.second)
             if text is not None
         ]
-        cut = self.splitter.split_batch(texts)
+        cut = iter(self.cut(texts))
         for item in block.items:
             if isinstance(item, Sentence):
                 yield item
                 continue
             for text in (item.text, item.second):
                 if text is not None:
-                    yield Sentence(tuple(next(cut)), label=item.label)
+                    yield replace(next(cut), label=item.label)
 
     def _tables(self, block: TextBlock, data: bytes, line: int) -> Iterator[pa.Table]:
         """Tables of a piece of text: all of it when it is plain, else of its halves, in the end of single sentences."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from graphattn.builders.parsers import Parser
+from graphattn.builders.parsers.base import parse_texts
+from graphattn.builders.sentence import Sentence
+from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.store.blocks import Block, ItemBlock
 from graphattn.builders.store.reading import BlockReader, Skipped
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
@@ -18,9 +22,6 @@ from graphattn.builders.store.table import sentences_of, table_of
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
-
-if TYPE_CHECKING:
-    from graphattn.builders.parsers import ParserSettings
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,23 @@ class ShardSettings:
     needs_heads : whether sentences without heads cannot be used
     skip : leave out sentences that cannot be used
     parser : parses sentences without heads, or None
+    raw : let the parser cut raw texts into words; else our rule does, and sentences end at punctuation
     """
 
     tokenizer: str | None
     needs_heads: bool
     skip: bool
-    parser: ParserSettings | None
+    parser: Parser | None
+    raw: bool = False
+
+    def cut(self, texts: list[str]) -> Iterable[Sentence]:
+        """Raw texts as sentences."""
+        if self.parser is not None and self.raw:
+            return self.parser.read(texts)
+        words = _splitter(self.tokenizer).split_batch(texts)
+        if self.parser is None:
+            return (Sentence(tuple(own)) for own in words)
+        return (Sentence(tuple(own), sentence_ids=sentence_ids(own)) for own in words)
 
     def digest_of(self, block: Block) -> str:
         """Of the block and these settings; a shard that has it need not be made again."""
@@ -49,7 +61,7 @@ class ShardSettings:
             self.tokenizer,
             self.needs_heads,
             self.skip,
-            None if self.parser is None else self.parser.name,
+            None if self.parser is None else [self.parser.name, self.raw],
         ]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
@@ -79,7 +91,7 @@ class ShardMaker:
         path, digest = self.folder / shard_name(number), self.settings.digest_of(block)
         if path.exists() and _is_whole(path, digest):
             return number
-        reader = BlockReader(_splitter(self.settings.tokenizer), skip=self.settings.skip)
+        reader = BlockReader(self.settings.cut, skip=self.settings.skip)
         table = reader.table(block)
         if self.settings.parser is not None:
             table = _parsed(table, self.settings.parser)
@@ -131,13 +143,14 @@ def _is_whole(path: Path, digest: str) -> bool:
     return shard.notes["digest"] == digest
 
 
-def _parsed(table: pa.Table, parser: ParserSettings) -> pa.Table:
+def _parsed(table: pa.Table, parser: Parser) -> pa.Table:
     """The table with heads and relations for the sentences that lacked them."""
     sentences = sentences_of(table)
     lacking = [number for number, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
     if not lacking:
         return table
-    parses = parser.parse([sentences[number].words for number in lacking])
+    chosen = [sentences[number] for number in lacking]
+    parses = parse_texts(parser, [own.words for own in chosen], [own.sentence_ids for own in chosen])
     for number, parse in zip(lacking, parses, strict=True):
         sentences[number] = replace(sentences[number], heads=parse.heads, deprels=parse.deprels)
     return table_of(sentences)

@@ -6,6 +6,7 @@ import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import overload
@@ -14,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
+from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
 from graphattn.builders.store.shard import Shard
@@ -98,6 +101,30 @@ class Store(Sequence[Sentence]):
     def vocabulary(self) -> Vocabulary:
         """The vocabulary that was given to the building, or learnt in it."""
         return Vocabulary.load(self.folder / TOKENIZER)
+
+    def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
+        """A builder of this store's graphs: its relations by their names, its ``[CLS]``, its vocabulary.
+
+        Parameters
+        ----------
+        like : take relations and ``[CLS]`` from this one, for relations that their names do not tell
+
+        Raises
+        ------
+        ConfigError
+            when a relation is not one of this package
+        """
+        if like is not None:
+            builder = copy(like)
+            builder.vocabulary = self.vocabulary
+            return builder
+        relations: list[Relation] = []
+        brought: set[str] = set()
+        for name in self.manifest.settings["relations"]:
+            if name not in brought:
+                relations.append(parse_relation(name))
+                brought |= {part.name for part in relations[-1].parts()}
+        return TextGraphBuilder(relations, cls=self.manifest.settings["cls"], vocabulary=self.vocabulary)
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:

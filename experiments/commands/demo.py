@@ -47,9 +47,9 @@ def tell_story(run: Demo, text: str) -> None:
     print(f"  {' '.join(example.tokens)}  ({example.label})")
 
     _step("graphs: one node for each token, one kind of edge for each relation")
-    counts = run.build_graphs()
-    print(f"{counts['sentences']} DGL graphs in {run.out / 'graphs'}")
-    print("  " + ", ".join(f"{relation}: {edges:,}" for relation, edges in counts["edges"].items()) + " edges")
+    counts = run.build_store()
+    print(f"{counts.sentences} sentences in the store {run.out / 'store'}, from which batches of graphs are made")
+    print("  " + ", ".join(f"{relation}: {edges:,}" for relation, edges in counts.edges.items()) + " edges")
     sentence, picture = run.draw_graph()
     print(f"  {picture} shows the graph of: {' '.join(sentence.words)}")
 
@@ -87,7 +87,7 @@ def _next_commands(run: Demo) -> list[str]:
         f"graphattn evaluate {_quoted(classifier)} {_quoted(test)}",
         f"graphattn train classify {_quoted(train)} --config {_quoted(settings)} "
         f"--encoder transformer --ffn 256 --out {_quoted(run.out / 'transformer')}",
-        f"graphattn build {_quoted(train)} --relations window:5,all --out {_quoted(run.out / 'more-graphs')}",
+        f"graphattn build {_quoted(train)} --relations window:5,all --out {_quoted(run.out / 'more')}",
     ]
 
 

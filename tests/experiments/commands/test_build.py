@@ -1,83 +1,96 @@
-"""``graphattn build``: shards that DGL reads, the sentences beside them, counts that agree."""
+"""``graphattn build``: a store with the corpus' sentences, counts that agree, and what users get wrong."""
 
 import json
+import sys
 
+import dgl
 import pytest
-import torch
 
-from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window, WordGroup
-from graphattn.graphs import load_graphs
-
-
-def read(folder):
-    """All graphs of a folder, its sentences and its counts."""
-    counts = json.loads((folder / "corpus.json").read_text())
-    graphs = [graph for name in counts["shards"] for graph in load_graphs(str(folder / name))]
-    lines = (folder / "sentences.jsonl").read_text().splitlines()
-    return graphs, [Sentence(**json.loads(line)) for line in lines], counts
+from graphattn.builders import Sentence, Vocabulary
+from graphattn.builders.store import Store, materializing
 
 
-def test_graphs_are_those_of_the_builder(graphattn, corpora_folder, tmp_path):
+def test_a_store_is_built_and_built_again(graphattn, corpora_folder, tmp_path):
     relations = "window:3, window:N/4, group, dependency"
-    out = tmp_path / "graphs"
-    answer = graphattn("build", corpora_folder / "trees.conllu", "--relations", relations, "--shard", "4", "--out", out)
-    assert (answer.code, answer.err) == (0, "")
-    graphs, sentences, counts = read(out)
-    assert counts["shards"] == {"graphs-00000.dgl": 4, "graphs-00001.dgl": 4, "graphs-00002.dgl": 2}
-    vocabulary = Vocabulary.load(out / "tokenizer.json")
-    builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()], vocabulary=vocabulary)
-    for graph, sentence in zip(graphs, sentences, strict=True):
-        own = builder.build(sentence)
-        assert sorted(graph.canonical_etypes) == sorted(own.canonical_etypes)
-        for relation in own.canonical_etypes:
-            for ends, own_ends in zip(graph.edges(etype=relation), own.edges(etype=relation), strict=True):
-                assert torch.equal(ends, own_ends)
-        for name, values in own.nodes["token"].data.items():
-            assert torch.equal(graph.nodes["token"].data[name], values)
-
-
-def test_counts_are_those_of_the_graphs(graphattn, corpora_folder, tmp_path):
-    graphattn("build", corpora_folder / "trees.conllu", "--relations", "window:3,dependency", "--out", tmp_path / "g")
-    graphs, sentences, counts = read(tmp_path / "g")
-    assert (counts["sentences"], counts["words"], counts["tokens"]) == (10, 20, 20)
-    assert counts["tags"] == {"NOUN": 10, "VERB": 10}
-    assert counts["edges"] == {
-        relation: sum(graph.num_edges(relation) for graph in graphs) for relation in ("window:3", "dependency", "in")
-    }
-    assert sentences[0] == Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"], tags=["NOUN", "VERB"])
+    out = tmp_path / "store"
+    for _ in range(2):
+        answer = graphattn("build", corpora_folder / "trees.conllu", "--relations", relations, "--out", out)
+        assert (answer.code, answer.err) == (0, "")
+        assert answer.out == (
+            f"10 sentences, 20 tokens in 1 shard: {out}\n"
+            "window:3: 70 edges\nwindow:N/4: 30 edges\ngroup: 30 edges\ndependency: 50 edges\nin: 30 edges\n"
+        )
+    expected = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"], tags=["NOUN", "VERB"])
+    assert list(Store(out)) == [expected] * 10
 
 
 def test_labels_and_empty_texts_are_kept(graphattn, corpora_folder, tmp_path):
-    answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "g")
-    graphs, sentences, counts = read(tmp_path / "g")
-    assert counts["labels"] == {"neg": 20, "pos": 20}
-    assert sentences[4] == Sentence([], label="neg")
-    assert graphs[4].num_nodes() == 1, "[CLS] alone"
-    assert answer.out.startswith(f"40 graphs, {counts['tokens']} tokens in 1 file: {tmp_path / 'g'}\nwindow:1: ")
+    answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s")
+    store = Store(tmp_path / "s")
+    assert answer.out.startswith(f"40 sentences, {store.manifest.tokens} tokens in 1 shard: {tmp_path / 's'}\nwindow:1")
+    assert store.manifest.labels == {"neg": 20, "pos": 20}
+    assert store[4] == Sentence([], label="neg")
 
 
 def test_sub_words_and_no_cls(graphattn, corpora_folder, tmp_path):
-    flags = "--level bpe --vocabulary-size 30 --no-cls --relations group".split()
-    graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "g", *flags)
-    graphs, sentences, counts = read(tmp_path / "g")
-    assert counts["tokens"] > counts["words"]
-    assert counts["cls"] is False
-    assert graphs[0].num_nodes() == len(sentences[0])
+    flags = "--level bpe --vocabulary-size 30 --no-cls --relations group,dependency:token".split()
+    graphattn("build", corpora_folder / "trees.conllu", "--out", tmp_path / "s", *flags)
+    store = Store(tmp_path / "s")
+    assert store.manifest.tokens >= store.manifest.words
+    builder = store.builder()
+    assert (builder.cls, [r.canonical for r in builder.relations]) == (
+        False, [("token", "group", "token"), ("token", "dependency", "token")],
+    )  # fmt: skip
+    assert sum(builder.batch([s]).num_nodes() for s in store) == store.manifest.tokens
 
 
-def test_both_texts_of_a_pair_have_a_graph(graphattn, corpora_folder, tmp_path):
-    path = tmp_path / "pairs.csv"
-    path.write_text("text,other,label\na b,c,yes\n")
-    graphattn("build", path, "--second-column", "other", "--out", tmp_path / "g")
-    _, sentences, _ = read(tmp_path / "g")
-    assert [(sentence.tokens, sentence.label) for sentence in sentences] == [(("a", "b"), "yes"), (("c",), "yes")]
+def test_both_texts_of_a_pair_are_kept(graphattn, tmp_path):
+    (tmp_path / "pairs.csv").write_text("text,other,label\na b,c,yes\n")
+    graphattn("build", tmp_path / "pairs.csv", "--second-column", "other", "--out", tmp_path / "s")
+    assert list(Store(tmp_path / "s")) == [Sentence(["a", "b"], label="yes"), Sentence(["c"], label="yes")]
 
 
 def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
     Vocabulary.train(["a film"]).save(tmp_path / "tokenizer.json")
     flags = ["--tokenizer", tmp_path / "tokenizer.json"]
-    graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "g", *flags)
-    assert (tmp_path / "g" / "tokenizer.json").read_text() == (tmp_path / "tokenizer.json").read_text()
+    graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s", *flags)
+    assert (tmp_path / "s" / "tokenizer.json").read_text() == (tmp_path / "tokenizer.json").read_text()
+
+
+def test_corpora_are_appended_by_several_processes(graphattn, corpora_folder, tmp_path):
+    trees = corpora_folder / "trees.conllu"
+    flags = ["--out", tmp_path / "s", "--jobs", "2", "--shard-size", "0.001"]
+    graphattn("build", trees, trees, *flags)
+    answer = graphattn("build", trees, *flags, "--append")
+    assert (answer.code, answer.err) == (0, "")
+    assert len(Store(tmp_path / "s")) == 30
+    assert Store(tmp_path / "s").manifest.corpora == ["trees.conllu"] * 3
+
+
+def test_complete_graphs_for_plain_dgl(graphattn, corpora_folder, tmp_path):
+    out = tmp_path / "s"
+    answer = graphattn("build", corpora_folder / "trees.conllu", "--relations", "all", "--out", out, "--materialize")
+    assert answer.out.endswith(f"all: 90 edges\ngraphs: {out / 'graphs'}\n")
+    graphs, _ = dgl.load_graphs(str(out / "graphs" / "graphs-00000.dgl"))
+    assert [graph.num_edges("all") for graph in graphs] == [9] * 10
+
+
+def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text((corpora_folder / "trees.conllu").read_text() + "1\ta\t_\t_\t_\t_\t1\tx\t_\t_\n\n")
+    answer = graphattn("build", path, "--out", tmp_path / "s")
+    assert (answer.code, answer.out) == (1, "")
+    line = path.read_text().count("\n") - 1
+    assert answer.err == (
+        f"error: {path}, line {line}, field 'heads': heads form a cycle through word 1 ('a'). "
+        "Each word must lead to a root.\n"
+    )
+    answer = graphattn("build", path, "--out", tmp_path / "t", "--skip-bad", "--relations", "all")
+    assert answer.out == (
+        f"10 sentences, 20 tokens in 1 shard: {tmp_path / 't'} (1 left out, see {tmp_path / 't' / 'skipped.jsonl'})\n"
+        "all: 90 edges\n"
+    )
+    assert json.loads((tmp_path / "t" / "skipped.jsonl").read_text())["place"] == f"line {line}"
 
 
 @pytest.mark.parametrize(
@@ -86,53 +99,53 @@ def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
         (
             "tags.conll",
             ["--relations", "dependency"],
-            "sentence 1 has no heads, which the relation 'dependency' needs. Give a parsed corpus (CoNLL-U), "
-            "or leave dependency out of --relations.",
+            "{corpus}: sentence 1 ({start!r} ...) has no heads, which the relation 'dependency' needs. Give a parsed "
+            "corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
         ),
-        (
-            "tags.conll",
-            ["--relations", "windows:3"],
-            "there is no relation 'windows:3'; choose from: window:SCALE, radius:SCALE, group, dependency, "
-            "dependency:token, in, forward, backward, all",
-        ),
-        (
-            "tags.conll",
-            ["--relations", "window:3,window:3"],
-            "relation 'window:3' is given twice; each needs a name of its own",
-        ),
-        ("-", [], "standard input can be read only once; name a file, or give --tokenizer"),
+        ("tags.conll", ["--relations", "window:3,window:3"],
+         "relation 'window:3' is given twice; each needs a name of its own"),
+        ("-", [], "standard input can be read only once, so its format cannot be told by looking. Set --format to one "
+         "of 'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences', 'tsv', 'word/tag'."),
+        ("tags.conll", ["--parser", "stanza", "--parser-model", "nowhere", "--parse-cache", "none"],
+         "there is no Stanza model 'default' for 'en' in nowhere. Download it where there is a network: python -c "
+         "\"import stanza; stanza.download('en', model_dir='nowhere')\""),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_built_is_refused(graphattn, corpora_folder, tmp_path, corpus, flags, message):
+    if "stanza" in flags:
+        pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
     path = corpus if corpus == "-" else corpora_folder / corpus
-    answer = graphattn("build", path, "--out", tmp_path / "g", *flags)
-    assert (answer.code, answer.err) == (1, f"error: {message}\n")
-    assert list(tmp_path.iterdir()) == []
+    answer = graphattn("build", path, "--out", tmp_path / "s", *flags)
+    start = (corpora_folder / "tags.conll").read_text().split("\n\n")[0]
+    start = " ".join(line.split()[0] for line in start.splitlines()[:5])
+    assert (answer.code, answer.err) == (1, f"error: {message.format(corpus=path, start=start)}\n")
+
+
+def test_a_parser_that_is_not_installed(graphattn, corpora_folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "stanza", None)
+    answer = graphattn("build", corpora_folder / "tags.conll", "--out", tmp_path / "s", "--parser", "stanza")
+    assert (answer.code, answer.err) == (
+        1, "error: the parser needs Stanza, which is not installed: pip install 'graphattn[stanza]'\n",
+    )  # fmt: skip
 
 
 def test_a_folder_that_is_there_stays_as_it_is(graphattn, corpora_folder, tmp_path):
-    (tmp_path / "g").mkdir()
-    (tmp_path / "g" / "notes.txt").write_text("mine")
-    answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "g")
-    assert (answer.code, answer.err) == (
-        1,
-        f"error: {tmp_path / 'g'}: is there already. Choose another --out, or remove it.\n",
-    )
-    assert [path.name for path in (tmp_path / "g").iterdir()] == ["notes.txt"]
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "notes.txt").write_text("mine")
+    answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s")
+    message = f"error: {tmp_path / 's'}: is there already. Choose another --out, or remove it.\n"
+    assert (answer.code, answer.err) == (1, message)
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["notes.txt"]
 
 
-def test_a_disk_that_is_full_leaves_nothing(graphattn, corpora_folder, tmp_path, monkeypatch):
-    from graphattn.exceptions import GraphError
-    from graphattn.experiments import graph_corpus
-
+def test_a_full_disk_is_told(graphattn, corpora_folder, tmp_path, monkeypatch):
     def full(_graphs, path):
-        raise GraphError(f"{path} cannot be written")
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(graph_corpus, "save_graphs", full)
-    answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "g")
+    monkeypatch.setattr(materializing, "save_graphs", full)
+    answer = graphattn("build", corpora_folder / "trees.conllu", "--out", tmp_path / "s", "--materialize")
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 'g'}: cannot be written (DGL could not write graphs-00000.dgl). "
+        f"error: {tmp_path / 's'}: cannot be written (No space left on device). "
         "Check the folder and the space on the disk.\n",
     )
-    assert list(tmp_path.iterdir()) == []

@@ -27,7 +27,7 @@ def test_everything_is_there(story):
     out, _ = story
     assert sorted(path.name for path in out.iterdir()) == [
         *("attention.csv", "attention.png", "classifier", "classifier.run", "classify.yaml", "corpus", "graph.png"),
-        *("graphs", "tag.yaml", "tagger", "tagger.run"),
+        *("store", "tag.yaml", "tagger", "tagger.run"),
     ]
     assert (out / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "attention.csv").read_text().startswith("layer,head,relation,source,target,")
@@ -45,7 +45,7 @@ def test_the_corpus_is_the_same_in_both_formats(story):
 
 def test_the_story_names_baseline_and_model(story):
     _, told = story
-    for words in ("bag of words: ", "usual tag of each word: ", "ms-trans: ", "80 DGL graphs", "not/"):
+    for words in ("bag of words: ", "usual tag of each word: ", "ms-trans: ", "80 sentences in the store", "not/"):
         assert words in told
 
 
@@ -69,7 +69,7 @@ def test_it_can_be_run_again(story):
     out, _ = story
     again = Demo(out, seed=1, size=SMALL)
     again.write_corpus()
-    assert again.build_graphs()["sentences"] == 80
+    assert again.build_store().sentences == 80
     assert set(again.train("classify")) == {"bag of words", "ms-trans"}
 
 
