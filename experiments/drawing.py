@@ -2,6 +2,7 @@
 
 Irregular relations (dependencies, the sub-words of a word) become arcs. Regular ones, in which each token has one
 unbroken run of sources (windows, order, complete), would be a thicket of arcs; as a matrix their shape shows at once.
+So do relations with nodes that do not stand in the row of tokens (a relay, spans): they follow the tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.sheet import PALETTE, Relation, Sheet, own_settings, visible
-from graphattn.schema import DEPENDENCY, MEMBERSHIP, TOKEN, WORD
+from graphattn.schema import DEPENDENCY, MEMBERSHIP, SENTENCE, TOKEN, WORD, CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -65,26 +66,34 @@ def draw_graph(
             f"the graph has {count} tokens, the sentence {len(sentence)}",
             hint="Draw one sentence with the graph that was built of it.",
         )
+    tokens = ("[CLS]",) * extra + sentence.tokens
     edges: dict[str, list[tuple[int, int]]] = {}
     word_relations = []
-    for relation in sorted(graph.canonical_etypes, key=graph.num_edges):  # from narrow to wide
-        if relation[1] == MEMBERSHIP:  # the brackets under the tokens show it
+    for name, kinds in _by_name(graph).items():
+        if name == MEMBERSHIP:  # the brackets under the tokens show it
             continue
-        sources, destinations = graph.edges(etype=relation, order="eid")
-        edges[relation[1]] = list(zip(sources.tolist(), destinations.tolist(), strict=True))
-        if relation[0] == WORD:
-            word_relations.append(relation[1])
+        if kinds[0][0] == WORD:
+            word_relations.append(name)
+        first, _ = _places(graph, kinds, tokens)
+        edges[name] = [
+            (first[source] + a, first[target] + b)
+            for source, _, target in kinds
+            for a, b in zip(*_ends(graph, (source, name, target)), strict=True)
+        ]
     word_ids = graph.nodes[TOKEN].data["word"].tolist()
     names = {}
     if sentence.heads is not None and sentence.deprels is not None and DEPENDENCY in edges:
         ends = range(count) if DEPENDENCY in word_relations else word_ids
         names[DEPENDENCY] = _arc_names(sentence, extra, [(ends[a], ends[b]) for a, b in edges[DEPENDENCY]])
     return draw_sentence(
-        ("[CLS]",) * extra + sentence.tokens,
+        tokens,
         edges,
         path,
         word_ids=word_ids,
         word_relations=word_relations,
+        other_nodes={
+            name: texts for name, kinds in _by_name(graph).items() if (texts := _places(graph, kinds, tokens)[1])
+        },
         edge_labels=names,
         weights=weights,
         title=title,
@@ -98,6 +107,7 @@ def draw_sentence(
     *,
     word_ids: Sequence[int] | None = None,
     word_relations: Collection[str] = (),
+    other_nodes: Mapping[str, Sequence[str]] | None = None,
     edge_labels: Mapping[str, Sequence[str]] | None = None,
     weights: Mapping[str, Sequence[float]] | None = None,
     title: str | None = None,
@@ -111,6 +121,7 @@ def draw_sentence(
     path : file to write; its suffix says how: ``.png``, ``.svg`` or ``.pdf``
     word_ids : word of each token, from 0 and without gaps; brackets join the tokens of a word
     word_relations : relations whose edges count words, not tokens
+    other_nodes : relation -> texts of the nodes that its edges count behind the tokens
     edge_labels : relation -> one text for each edge; shown on arcs, not in matrices
     weights : relation -> one weight >= 0 for each edge; edges are as dark as they are strong
     title : first line of the picture
@@ -149,6 +160,7 @@ def draw_sentence(
                 pairs,
                 (weights or {}).get(name),
                 (edge_labels or {}).get(name),
+                (other_nodes or {}).get(name, ()),
             )
             for number, (name, pairs) in enumerate(edges.items())
         ]
@@ -162,6 +174,40 @@ def draw_sentence(
                 hint="Name a file in a folder that can be written to.",
             ) from error
     return path
+
+
+def _by_name(graph: DGLGraph) -> dict[str, list[CanonicalRelation]]:
+    """The kinds of edges of each relation; relations with few edges first."""
+    kinds: dict[str, list[CanonicalRelation]] = {}
+    for relation in graph.canonical_etypes:
+        kinds.setdefault(relation[1], []).append(relation)
+    return dict(sorted(kinds.items(), key=lambda item: sum(map(graph.num_edges, item[1]))))
+
+
+def _ends(graph: DGLGraph, relation: CanonicalRelation) -> tuple[list[int], list[int]]:
+    sources, destinations = graph.edges(etype=relation, order="eid")
+    return sources.tolist(), destinations.tolist()
+
+
+def _places(
+    graph: DGLGraph, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
+) -> tuple[dict[str, int], list[str]]:
+    """Where the nodes of each type begin in a relation's row of nodes, and what those behind the tokens say."""
+    first, texts = {TOKEN: 0, WORD: 0}, []
+    others = {end for source, _, target in kinds for end in (source, target)} - set(first)
+    for kind in sorted(others, key=lambda kind: (-graph.num_nodes(kind), kind != SENTENCE, kind)):
+        first[kind] = len(tokens) + len(texts)
+        texts += _node_texts(graph, kind, tokens)
+    return first, texts
+
+
+def _node_texts(graph: DGLGraph, kind: str, tokens: Sequence[str]) -> list[str]:
+    """What to call nodes that are no tokens: spans by their first and last token, others by type and number."""
+    data, count = graph.nodes[kind].data, graph.num_nodes(kind)
+    if "first" in data and "stop" in data:
+        ends = zip(data["first"].tolist(), data["stop"].tolist(), strict=True)
+        return [f"{tokens[first]} … {tokens[stop - 1]}" for first, stop in ends]
+    return [kind] if count == 1 else [f"{kind} {number + 1}" for number in range(count)]
 
 
 def _check_request(tokens: Sequence[str], path: Path, word_ids: Sequence[int] | None) -> None:
@@ -203,6 +249,7 @@ def _relation(
     pairs: Sequence[tuple[int, int]],
     weights: Sequence[float] | None,
     labels: Sequence[str] | None,
+    others: Sequence[str],
 ) -> Relation:
     for field, values in (("weights", weights), ("edge_labels", labels)):
         if values is not None and len(values) != len(pairs):
@@ -210,6 +257,7 @@ def _relation(
                 f"{len(values)} {field} for {len(pairs)} edges of {name!r}", field=field, hint="Give one for each edge."
             )
     texts, centres = nodes
+    texts = [*texts, *map(visible, others)]
     edges = [(int(source), int(destination)) for source, destination in pairs]
     for edge in edges:
         if min(edge) < 0 or max(edge) >= len(texts):
@@ -219,7 +267,7 @@ def _relation(
                 hint="Both ends are 0-based positions.",
             )
     strengths = None if weights is None else _strengths(name, weights)
-    return Relation(visible(name), colour, texts, centres, edges, strengths, labels)
+    return Relation(visible(name), colour, texts, centres, edges, strengths, labels, in_row=not others)
 
 
 def _strengths(name: str, weights: Sequence[float]) -> list[float]:

@@ -50,6 +50,7 @@ class Relation:
     edges : (source, destination) positions among these nodes
     strengths : for each edge, from 0 to 1; None when all are equal
     labels : a text for each edge; None when they have none
+    in_row : whether all nodes stand in the row of tokens, so that arcs can join them
     """
 
     name: str
@@ -59,12 +60,15 @@ class Relation:
     edges: list[tuple[int, int]]
     strengths: list[float] | None = None
     labels: Sequence[str] | None = None
+    in_row: bool = True
 
     @property
     def is_regular(self) -> bool:
         """Whether a matrix says more than arcs: most nodes have one unbroken run of sources, or edges are many."""
+        if not self.in_row:
+            return True
         links = [edge for edge in self.edges if edge[0] != edge[1]]
-        if len(links) > 4 * len(self.texts):
+        if len(links) > (2 if self.labels is None else 4) * len(self.texts):
             return True
         if self.labels is not None or not self.edges:
             return False
@@ -255,6 +259,8 @@ class Sheet:
         largest = max(len(relation.texts) for relation in relations)
         label = max(self._width(text, _LABEL) for relation in relations for text in relation.texts) + 0.06
         room, gap = self._right - self._left - label, 0.3
+        if any(relation.texts != relations[0].texts for relation in relations):
+            gap += label  # each has labels of its own
         per_line = max(1, min(len(relations), int((room + gap) / (_NARROWEST_CELL * largest + gap))))
         lines = -(-len(relations) // per_line)
         per_line = -(-len(relations) // lines)
@@ -299,7 +305,8 @@ class Sheet:
         if any(relation.edges for relation in arcs):
             lines.append("Arcs: an arrow points to the token that attends; a ring: a token attends to itself.")
         if matrices:
-            lines.append("Squares: the token of the row attends to the tokens of its coloured columns.")
+            node = "token" if all(relation.in_row for relation in matrices) else "node"
+            lines.append(f"Squares: the {node} of the row attends to the {node}s of its coloured columns.")
         if weighted:
             lines.append("The larger an edge's weight, the darker; the largest of each relation is full.")
         self._y -= 0.12

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from graphattn.builders import Complete, Dependency, Order, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders import (
+    BinaryPartition,
+    Complete,
+    Dependency,
+    DocumentTree,
+    Order,
+    Sentence,
+    Star,
+    TextGraphBuilder,
+    Window,
+    WordGroup,
+)
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments import drawing
 from graphattn.experiments.drawing import draw_graph, draw_sentence
@@ -269,6 +280,27 @@ def test_dependencies_between_tokens_bear_their_names_too(handed_over):
     named = dict(zip(handed_over["edges"]["dependency"], handed_over["edge_labels"]["dependency"], strict=True))
     assert {named[0, 2], named[0, 3], named[3, 0]} == {"nsubj"}
     assert named[2, 3] == ""
+
+
+def test_nodes_that_are_no_tokens_follow_them(handed_over):
+    text = Sentence(("so", ".", "we", "stay"))
+    draw_graph(TextGraphBuilder([Star(), BinaryPartition(), DocumentTree()], cls=False).build(text), text, "graph.png")
+    assert handed_over["other_nodes"] == {
+        "document": ["sentence 1", "sentence 2", "document"],
+        "star": ["relay"],
+        "binary:1": ["so … .", "we … stay", "so … stay"],
+    }
+    assert (4, 4) in handed_over["edges"]["star"]
+    assert {(0, 4), (4, 0), (4, 6), (6, 5)} <= set(handed_over["edges"]["document"])
+    assert {(5, 0), (3, 6)} <= set(handed_over["edges"]["binary:1"])
+    assert (6, 0) not in handed_over["edges"]["binary:1"]
+
+
+def test_a_relation_with_other_nodes_is_a_matrix(tmp_path, monkeypatch):
+    written = texts_written(monkeypatch)
+    draw_sentence(["a", "b"], {"star": [(0, 2), (2, 1)]}, tmp_path / "g.png", other_nodes={"star": ["relay"]})
+    assert written.count("relay") == 2
+    assert written[-1] == "Squares: the node of the row attends to the nodes of its coloured columns."
 
 
 def test_edges_lead_from_source_to_destination(handed_over):
