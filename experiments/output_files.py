@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -29,7 +29,8 @@ def new_file(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # there may be no folder at all
+            beside.unlink()
 
 
 @contextmanager

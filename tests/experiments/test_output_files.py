@@ -39,6 +39,12 @@ def test_a_file_needs_a_folder(tmp_path):
     )
 
 
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match=r"cannot be written \(Not a directory\)"), new_file(tmp_path / "file" / "a"):
+        pass
+
+
 def test_a_folder_appears_at_the_end(tmp_path):
     with new_folder(tmp_path / "deep" / "a") as folder:
         (folder / "x").write_text("x")
