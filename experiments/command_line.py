@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
-from graphattn.experiments.commands import bench, build, demo, evaluate, predict, reproduce, train
+from graphattn.experiments.commands import bench, build, demo, evaluate, info, predict, reproduce, show, train
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
@@ -85,6 +85,8 @@ def options(
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.command(epilog=build.EXAMPLES)(build.build)
+app.command(epilog=info.EXAMPLES)(info.info)
+app.command(epilog=show.EXAMPLES)(show.show)
 app.add_typer(train.app, name="train")
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=predict.EXAMPLES)(predict.predict)

@@ -1,0 +1,153 @@
+"""``graphattn show``: the graph of one text, as a picture, for Graphviz, or as GraphML."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.corpus_options import CorpusOptions, stream_items
+from graphattn.experiments.option_flags import Values, flags_of, with_flags
+from graphattn.experiments.output_files import new_file
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from dgl import DGLGraph
+
+    from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+    from graphattn.builders.store import Store
+    from graphattn.builders.word_boundaries import Source
+
+EXAMPLES = (
+    "graphattn show reviews.tsv --index 7 --png\n\n"
+    'graphattn show treebank.conllu --relations "dependency,star,window:3|global:1" --png --svg --out tree\n\n'
+    "graphattn show store --index 7 --graphml"
+)
+_WINDOWS = "window:3,window:N/4"
+
+
+@with_flags(flags_of(CorpusOptions(), "Corpus"))
+def show(
+    corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
+    given: Values,
+    index: Annotated[int, typer.Option(min=0, help="Which text, from 0; those of a pair count one by one.")] = 0,
+    png: Annotated[bool, typer.Option("--png", help="Draw a picture of pixels.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Draw a picture of lines.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Write it for Graphviz.")] = False,
+    graphml: Annotated[bool, typer.Option("--graphml", help="Write it as GraphML.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Name of the files, without suffix (default: text-INDEX).")] = None,
+    relations: Annotated[
+        str | None,
+        typer.Option(help="Kinds of edges, as build takes them (default: window:3,window:N/4, or those of the store)."),
+    ] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json that cuts words into tokens.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors, for nearest:COUNT.")] = None,
+    cls: Annotated[bool, typer.Option(help="Put a \\[CLS] token before the text.")] = True,
+) -> None:
+    """Show the graph of one text of a corpus.
+
+    Without a format, its tokens and the number of its edges are printed.
+    """
+    from graphattn.builders import Vocabulary
+    from graphattn.builders.store import Store
+
+    store = Store(corpus) if Path(corpus).is_dir() else None
+    source = _text_of_store(store, index) if store is not None else _text_of_file(corpus, index, CorpusOptions(**given))
+    if tokenizer is not None:
+        vocabulary = Vocabulary.load(tokenizer)
+    else:
+        vocabulary = Vocabulary.train([source], lowercase=False) if store is None else store.vocabulary
+    if store is not None and relations is None:
+        builder = store.builder()
+    else:
+        builder = _builder(relations or _WINDOWS, vocabulary, vectors, cls=cls)
+    graph, sentence = builder.build(source), vocabulary.sentence(source)
+    chosen = [kind for kind, on in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if on]
+    for kind in chosen:
+        path = Path(f"{out or f'text-{index}'}.{kind}")
+        _WRITERS[kind](graph, sentence, path)
+        print(path)
+    if not chosen:
+        print(" ".join(sentence.tokens))
+        for name in dict.fromkeys(relation.name for relation in builder.relations):
+            edges = sum(graph.num_edges(relation) for relation in graph.canonical_etypes if relation[1] == name)
+            print(f"{name}: {edges:,} edges")
+
+
+def _builder(relations: str, vocabulary: Vocabulary, vectors: Path | None, *, cls: bool) -> TextGraphBuilder:
+    from graphattn.builders import TextGraphBuilder, WordVectors
+    from graphattn.experiments.relation_names import relations_from
+
+    wanted = relations_from([name.strip() for name in relations.split(",")])
+    comparing = next((part.name for one in wanted for part in one.parts() if part.needs_vectors), None)
+    if comparing and vectors is None:
+        raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
+    table = None if vectors is None else WordVectors.read(vectors).table(vocabulary, seed=0)
+    return TextGraphBuilder(wanted, cls=cls, vocabulary=vocabulary, vectors=table)
+
+
+def _text_of_store(store: Store, index: int) -> Sentence:
+    if index >= len(store):
+        raise _too_few(str(store.folder), len(store), index)
+    return store[index]
+
+
+def _text_of_file(corpus: str, index: int, options: CorpusOptions) -> Source:
+    from graphattn.builders import Sentence
+
+    count = 0
+    for item in stream_items(Path(corpus), options):
+        for text in [item] if isinstance(item, Sentence) else [item.text, item.second]:
+            if text is None:
+                continue
+            if count == index:
+                return text
+            count += 1
+    raise _too_few(corpus, count, index)
+
+
+def _too_few(corpus: str, count: int, index: int) -> DataError:
+    return DataError(f"holds {count:,} texts; there is none with index {index}", path=corpus, hint="They count from 0.")
+
+
+def _draw(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
+    from graphattn.experiments.drawing import draw_graph
+
+    try:
+        draw_graph(graph, sentence, path)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; --dot and --graphml take any number") from error
+
+
+def _write_dot(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
+    from graphattn.experiments.graphviz import dot_text
+
+    with new_file(path) as file:
+        file.write(dot_text(_exported(graph, sentence)))
+
+
+def _write_graphml(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
+    import networkx as nx
+
+    with new_file(path) as file:
+        file.writelines(f"{line}\n" for line in nx.generate_graphml(_exported(graph, sentence)))
+
+
+def _exported(graph: DGLGraph, sentence: Sentence) -> nx.MultiDiGraph:
+    """With texts that any file can hold: signs stand for characters that have no shape."""
+    from graphattn.experiments.sheet import visible
+    from graphattn.networkx_export import to_networkx
+
+    return to_networkx(graph, tokens=[visible(token, sys.maxsize) for token in sentence.tokens])
+
+
+_WRITERS: dict[str, Callable[[DGLGraph, Sentence, Path], None]] = {
+    "png": _draw,
+    "svg": _draw,
+    "dot": _write_dot,
+    "graphml": _write_graphml,
+}
