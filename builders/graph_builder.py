@@ -76,7 +76,7 @@ class TextGraphBuilder:
                 f"relation {comparing.name!r} compares words and needs vectors; give TextGraphBuilder(vectors=...), or "
                 "a model word vectors that it does not tune"
             )
-        self._vectors = vectors if comparing else None
+        self.vectors = vectors if comparing else None
         simple = [leaf for relation in self.relations for leaf in _uncomposed(relation)]
         self._arcs = [relation for relation in simple if isinstance(relation, Dependency)] or [Dependency()]
         if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
@@ -108,7 +108,7 @@ class TextGraphBuilder:
             deprel_id=self.deprel_id,
             with_sentences=any(relation.needs_sentences for relation in self.relations),
             with_links=any(relation.needs_links for relation in self.relations),
-            vectors=self._vectors,
+            vectors=self.vectors,
             features=columns,
         )
 
