@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator
 from graphattn.models.saving import CONFIG, read_model
 
@@ -19,12 +20,18 @@ def load(path: str | Path) -> TextEstimator:
     Raises
     ------
     ModelDirectoryError
-        when the directory is missing, incomplete, corrupted, or of another version
+        when the directory is missing, incomplete, corrupted, of another version, or its encoder is not registered
     """
     files = read_model(Path(path))
     task = files.config.get("task")
     if task not in TASKS:
         raise ModelDirectoryError(f"{path} is a model for the task {task!r}; this GraphAttn knows {', '.join(TASKS)}")
+    encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
+    if encoder not in ENCODERS:
+        raise ModelDirectoryError(
+            f"{path} is a model with the encoder {encoder!r}, which is not registered. Before you load it, set "
+            f"graphattn.models.encoders.ENCODERS[{encoder!r}] to its classes of options and encoder"
+        )
     try:
         return TASKS[task]._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:

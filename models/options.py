@@ -179,6 +179,9 @@ class TrainingOptions(Options):
     strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
     run_dir: str | None = option(None, "folder for checkpoints and logs; a run there resumes")
     resume: bool = option(True, "go on from the last checkpoint in run_dir, if there is one")
+    checkpoint_minutes: float | None = option(
+        10.0, "minutes between checkpoints inside an epoch; none for one after each epoch only"
+    )
     logs: bool = option(True, "write CSV and TensorBoard logs into run_dir")
     progress: bool = option(True, "show a progress bar on a terminal")
 
@@ -187,7 +190,7 @@ class TrainingOptions(Options):
         super().check()
         at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
         at_least(self, 1, "devices", "nodes")
-        at_least(self, 0, "weight_decay", "seed")
+        at_least(self, 0, "weight_decay", "seed", "checkpoint_minutes")
         if self.seed >= 2**32:
             raise ConfigError(f"seed is {self.seed}; it must be below 2**32")
         share(self, "warmup", "label_smoothing", "dev_fraction")

@@ -19,7 +19,7 @@ from graphattn.models.options import TrainingOptions
 
 CHECKPOINT, HISTORY, BEST, STARTED_WITH = "last.ckpt", "history.json", "best.safetensors", "training.json"
 
-_OF_NO_EFFECT = ("resume", "progress", "logs", "run_dir")
+_OF_NO_EFFECT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 
 
 @contextmanager

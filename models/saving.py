@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -55,6 +57,7 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     if path.exists() and not (path.is_dir() and ((path / CONFIG).exists() or not any(path.iterdir()))):
         raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    _remove_stale(path)
     try:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
@@ -71,6 +74,15 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return path
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove what saves to the same place left when they were killed; those of living processes stay."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.new")
+    for entry in path.parent.iterdir() if path.parent.is_dir() else ():
+        found = pattern.fullmatch(entry.name)
+        if found and not psutil.pid_exists(int(found[1])):
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def _write_files(folder: Path, files: ModelFiles) -> None:

@@ -89,7 +89,7 @@ class TokenEmbedding(nn.Module):
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
 
     def _look_up(self, ids: Tensor) -> Tensor:
-        """(N,) -> (N, D), from the trained rows or from the frozen ones, whichever are the rule, and then the others."""
+        """(N,) -> (N, D), from the trained rows or from the frozen ones, those that are the rule first."""
         count = len(self.trained)
         if not len(self.table):
             return F.embedding(ids, self.trained)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,15 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.models.batches import Corpus
 from graphattn.models.options import TrainingOptions
-from graphattn.models.run_folder import BEST, HISTORY, WholeCheckpoints, checkpoint_to_resume, run_folder, write_text
+from graphattn.models.run_folder import (
+    BEST,
+    CHECKPOINT,
+    HISTORY,
+    WholeCheckpoints,
+    checkpoint_to_resume,
+    run_folder,
+    write_text,
+)
 from graphattn.models.text_model import TextModel
 from graphattn.models.training_module import Evaluate, SharedBatches, TrainingModule, quiet
 
@@ -51,11 +60,11 @@ class KeepBest(Callback):
         trainer.should_stop = self.stopped
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Keep the weights when the metric is better than before."""
+        """Keep the weights when no earlier epoch had a better metric; of equal epochs the last has learnt most."""
         row = pl_module.finish_epoch()
         value = None if self.metric is None else _measured(row, self.metric)
         self.rows = [*self.rows, row]
-        if value is None or self.best is None or value > self.best:
+        if value is None or self.best is None or value >= self.best:
             self.best = value
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
             if trainer.world_size > 1 and trainer.is_global_zero:
@@ -96,6 +105,34 @@ class KeepBest(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
+
+
+class CheckpointsInEpochs(Callback):
+    """Checkpoints also inside an epoch, so that a kill costs minutes however long epochs are.
+
+    Parameters
+    ----------
+    path : the file, always the same
+    minutes : between two checkpoints, at least
+    """
+
+    def __init__(self, path: Path, minutes: float):
+        self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Save, when it is time and no gradients wait for further batches."""
+        waiting = (batch_idx + 1) % trainer.accumulate_grad_batches
+        if waiting or trainer.is_last_batch:
+            return
+        if trainer.strategy.broadcast(time.monotonic() - self.last >= self.seconds):
+            trainer.save_checkpoint(self.path)
+            self.last = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """There is a checkpoint now in any case."""
+        self.last = time.monotonic()
 
 
 def _measured(row: Mapping[str, float], metric: str) -> float:
@@ -228,6 +265,8 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         callbacks.append(
             ModelCheckpoint(folder, filename="last", enable_version_counter=False, save_on_train_epoch_end=True)
         )
+        if options.checkpoint_minutes is not None:
+            callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
     loggers = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]

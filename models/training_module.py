@@ -33,10 +33,14 @@ class SharedBatches(Sampler[Share]):
     Parameters
     ----------
     batches : the batches of all processes together
+
+    Attributes
+    ----------
+    done : batches of this epoch that need not be seen again, since a checkpoint was made after them
     """
 
     def __init__(self, batches: BudgetBatches):
-        self.batches, self.rank, self.processes = batches, 0, 1
+        self.batches, self.rank, self.processes, self.done = batches, 0, 1, 0
         self._of_epoch = list(batches)
 
     def set_epoch(self, epoch: int) -> None:
@@ -46,7 +50,7 @@ class SharedBatches(Sampler[Share]):
             self._of_epoch = list(self.batches)
 
     def __iter__(self) -> Iterator[Share]:
-        for batch in self._of_epoch:
+        for batch in self._of_epoch[self.done :]:
             yield Share(batch[self.rank :: self.processes], batch, self.processes)
 
     def __len__(self) -> int:
@@ -89,7 +93,17 @@ class TrainingModule(pl.LightningModule):
         assert isinstance(sampler, SharedBatches)
         sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
         sampler.set_epoch(self.current_epoch)
+        loop = self.trainer.fit_loop
+        sampler.done = loop.epoch_loop.batch_progress.current.processed if loop.restarting else 0
         return self.loader
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the losses of the epoch so far, of which the history tells the mean."""
+        checkpoint["losses"] = self.losses
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with them."""
+        self.losses = checkpoint["losses"]
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Draw each step's dropout from its own seed: a resumed run repeats an undisturbed one bit for bit."""

@@ -175,11 +175,11 @@ def _figures(estimator: TextEstimator, items: dict[str, list[Any]]) -> dict[str,
 
 
 def _best_epoch(estimator: TextEstimator) -> dict[str, float]:
-    """The epoch whose weights were kept: the first with the highest dev metric; without a dev set the last."""
+    """The epoch whose weights were kept: the last with the highest dev metric; without a dev set the last."""
     metric = f"dev_{estimator.training.metric or estimator.main_metric}"
     if metric not in estimator.history_[-1]:
         return estimator.history_[-1]
-    return max(estimator.history_, key=lambda row: row[metric])
+    return max(reversed(estimator.history_), key=lambda row: row[metric])
 
 
 def _config(plan: TrainingPlan) -> str:

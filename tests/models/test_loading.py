@@ -58,7 +58,6 @@ def test_unknown_task(model):
     ("changes", "reason"),
     [
         ({"encoder": ...}, "'encoder'"),
-        ({"encoder": {"name": "gru"}}, "encoder 'gru' does not exist; choose one of: ms-trans, transformer, bilstm"),
         ({"head": {"pool": 1}}, "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pooling"),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
         ({"history": ...}, "'history'"),
@@ -68,6 +67,15 @@ def test_config_that_does_not_fit(changes, reason, model):
     change(model, **changes)
     assert failure(model) == (
         f"{model} is damaged: config.json does not fit the other files ({reason}). Save the model again"
+    )
+
+
+def test_an_encoder_that_is_not_registered(model):
+    config = json.loads((model / "config.json").read_text())
+    change(model, encoder={**config["encoder"], "name": "gru"})
+    assert failure(model) == (
+        f"{model} is a model with the encoder 'gru', which is not registered. Before you load it, set "
+        "graphattn.models.encoders.ENCODERS['gru'] to its classes of options and encoder"
     )
 
 

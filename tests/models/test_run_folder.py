@@ -4,8 +4,10 @@ import json
 import os
 import signal
 import tempfile
+import time
 from pathlib import Path
 
+import lightning.pytorch as pl
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,6 +99,73 @@ def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, monkey
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
     assert same(weights_of(disturbed), weights_of(undisturbed))
+
+
+@pytest.mark.slow
+def test_a_kill_inside_an_epoch_costs_minutes_only(corpus, tiny, described, fresh_process, tmp_path, monkeypatch):
+    """Taken up at the batch after the last checkpoint, the run ends as an undisturbed one, figures included."""
+    texts, labels = corpus("classifier")
+    settings = {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2, "accumulate": 2, "schedule": "cosine"}
+    undisturbed = tiny("classifier", training=settings).fit(texts, labels)
+    settings |= {"run_dir": str(tmp_path / "run"), "checkpoint_minutes": 0.0}
+    disturbed = tiny("classifier", training=settings)
+    script = """
+import os, signal
+from graphattn.models.training_module import TrainingModule
+
+original = TrainingModule.training_step
+
+def step(self, batch, batch_idx):
+    if [self.current_epoch, batch_idx] == given["at"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, batch, batch_idx)
+
+TrainingModule.training_step = step
+estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
+"""
+    seen, original = [], TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        seen.append((self.current_epoch, batch_idx))
+        return original(self, batch, batch_idx)
+
+    for at in ((0, 3), (1, 5)):
+        done = fresh_process(script, at=at, estimator=described(disturbed), texts=texts, labels=labels)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    disturbed.fit(texts, labels)
+    assert seen[:2] == [(1, 4), (1, 5)]  # steps are made of two batches
+    assert disturbed.history_ == undisturbed.history_
+    assert same(weights_of(disturbed), weights_of(undisturbed))
+
+
+def test_checkpoints_inside_an_epoch_wait_for_their_time(corpus, tiny, tmp_path, monkeypatch):
+    texts, labels = corpus("classifier")
+    clock, saved, original = [0.0], [], pl.Trainer.save_checkpoint
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def step(self, batch, batch_idx):
+        clock[0] += 60.0
+        return plain(self, batch, batch_idx)
+
+    def save(self, path, *arguments, **keywords):
+        saved.append((self.current_epoch, self.fit_loop.epoch_loop.batch_idx))
+        return original(self, path, *arguments, **keywords)
+
+    plain = TrainingModule.training_step
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    monkeypatch.setattr(pl.Trainer, "save_checkpoint", save)
+
+    def epochs_saved(minutes):
+        saved.clear()
+        run = tmp_path / f"{minutes}"
+        settings = {"epochs": 2, "batch_size": 4, "dev_fraction": 0.0, "run_dir": str(run), "logs": False}
+        tiny("classifier", training={**settings, "checkpoint_minutes": minutes}).fit(texts[:24], labels[:24])
+        return list(saved)
+
+    assert epochs_saved(None) == [(0, 5), (1, 5)]
+    assert epochs_saved(3.0) == [(0, 2), (0, 5), (1, 2), (1, 5)]
+    assert epochs_saved(4.0) == [(0, 3), (0, 5), (1, 3), (1, 5)]
 
 
 def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypatch):

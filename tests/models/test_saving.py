@@ -5,6 +5,8 @@ import json
 import os
 import resource
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -165,6 +167,20 @@ def test_killed_while_saving(moment, model):
     write_model(model, files(3.0))
     assert read_model(model).weights["weight"][0, 0] == 3.0
     assert not old.exists()
+
+
+def test_what_killed_saves_left_goes_away_with_the_next(model):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left, living, foreign = (
+        model.with_name(name)
+        for name in (f".model.{dead.pid}.new", f".model.{os.getppid()}.new", f".model2.{dead.pid}.new")
+    )
+    for folder in (left, living, foreign):
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"half")
+    write_model(model, files(3.0))
+    assert sorted(path.name for path in model.parent.iterdir()) == sorted((model.name, living.name, foreign.name))
 
 
 # What can be wrong when it is read.

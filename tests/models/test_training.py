@@ -76,6 +76,15 @@ def scripted(values, model=None, kept=None):
     return evaluate
 
 
+def test_of_equal_epochs_the_last_is_kept(parts):
+    model, corpus = parts()
+    kept = []
+    evaluate = scripted([0.5, 0.8, 0.8, 0.7], model, kept)
+    train(model, corpus, TrainingOptions(epochs=4), dev=corpus, evaluate=evaluate)
+    assert same(model.state_dict(), kept[2])
+    assert not same(kept[1], kept[2])
+
+
 @pytest.mark.parametrize("kind", ["classifier", "crf"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_same_seed_same_bits(kind, encoder, corpus, tiny):
