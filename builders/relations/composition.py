@@ -121,7 +121,8 @@ class Intersection(_SetOfEdges):
     def _together(self, keys: list[Ints]) -> Ints:
         common = keys[0]
         for other in keys[1:]:
-            common = np.intersect1d(common, other, assume_unique=True)
+            few, many = sorted((common, other), key=len)
+            common = few[many.take(np.searchsorted(many, few), mode="clip") == few] if len(many) else few
         return common
 
 
