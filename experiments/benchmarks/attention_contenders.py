@@ -18,7 +18,6 @@ from torch.nn import functional as F
 from graphattn import attend
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
-from graphattn.edges import Edges
 from graphattn.experiments.benchmarks.clock import Job, timed
 from graphattn.experiments.benchmarks.contenders import OURS, Contender, Unable
 from graphattn.experiments.benchmarks.window_heads import FLOAT, WindowHeads, is_uniform
@@ -72,7 +71,7 @@ class AttentionContender(Contender[AttentionProblem]):
             for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)
         ]
         leaves = [tensor for layers in inputs for triple in layers for tensor in triple]
-        gradients = [triple[2].detach().clone() for layers in inputs for triple in layers]
+        gradients = [own for layers in inputs for own in self.gradients(problem, [triple[2] for triple in layers])]
         forward, fresh = self.prepared(problem)
 
         def run(made: Any) -> Sequence[Tensor]:
@@ -82,6 +81,10 @@ class AttentionContender(Contender[AttentionProblem]):
                 return forward(made, inputs)
 
         return Job(run, fresh)
+
+    def gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+        """What the backward pass gets for each output of one batch; ``values`` of its layers have the right shapes."""
+        return [value.detach().clone() for value in values]
 
     def _triple(self, flat: Triple, lengths: Lengths, differentiable: bool) -> Triple:
         query, key, value = (self.laid_out(tensor, lengths).requires_grad_(differentiable) for tensor in flat)
@@ -111,10 +114,15 @@ class Ours(AttentionContender):
             for graph, layers in zip(graphs, inputs, strict=True):
                 edges = edges_of(graph, problem.heads.relations)
                 for heads, triple in zip(problem.heads.layers, layers, strict=True):
-                    outputs.append(attend_with_heads(edges, heads, triple, self.backend))
+                    parts = parts_of(heads, triple)
+                    outputs += [attend(edges[name], *parts[name], backend=self.backend) for name in heads]
             return outputs
 
         return forward, lambda: self.graphs(problem)
+
+    def gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+        """One for each layer and relation."""
+        return gradients_of_relations(problem, values)
 
     def graphs(self, problem: AttentionProblem) -> list[Any]:
         """New graphs of the batches, in the form that this contender likes best."""
@@ -145,11 +153,19 @@ class TorchSegments(Ours):
         return problem.heads.edge_sized_bytes(per_pair=FLOAT, kept=int(backward), passing=1, per_edge=4)
 
 
-def attend_with_heads(edges: Mapping[str, Edges], heads: Mapping[str, int], triple: Triple, backend: str) -> Tensor:
-    """Attention of one layer, (N, H, D); heads stand in the order of their relations."""
-    parts = zip(*(tensor.split(list(heads.values()), dim=1) for tensor in triple), strict=True)
-    outputs = [attend(edges[name], *part, backend=backend) for name, part in zip(heads, parts, strict=True)]
-    return torch.cat(outputs, dim=1)
+def parts_of(heads: Mapping[str, int], triple: Triple) -> dict[str, Triple]:
+    """Relation -> queries, keys and values of its heads, (N, heads of the relation, D)."""
+    queries, keys, values = (tensor.split(list(heads.values()), dim=1) for tensor in triple)
+    return dict(zip(heads, zip(queries, keys, values, strict=True), strict=True))
+
+
+def gradients_of_relations(problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+    """(N, heads of the relation, D) for each layer and relation."""
+    return [
+        part.clone()
+        for heads, value in zip(problem.heads.layers, values, strict=True)
+        for part in value.detach().split(list(heads.values()), dim=1)
+    ]
 
 
 class DenseAttention(AttentionContender):
@@ -281,15 +297,16 @@ class PyGTransformerConv(AttentionContender):
             outputs = []
             for own, layers in zip(ends, inputs, strict=True):
                 for heads, convs, triple in zip(problem.heads.layers, layers_of, layers, strict=True):
-                    parts = zip(*(tensor.split(list(heads.values()), dim=1) for tensor in triple), strict=True)
-                    results = [
-                        convs[name].propagate(own[name], query=query, key=key, value=value, edge_attr=None)
-                        for name, (query, key, value) in zip(heads, parts, strict=True)
-                    ]
-                    outputs.append(torch.cat(results, dim=1))
+                    for name, (query, key, value) in parts_of(heads, triple).items():
+                        propagate = convs[name].propagate
+                        outputs.append(propagate(own[name], query=query, key=key, value=value, edge_attr=None))
             return outputs
 
         return forward, _nothing
+
+    def gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+        """One for each layer and relation."""
+        return gradients_of_relations(problem, values)
 
 
 def _padding_mask(lengths: Lengths) -> Tensor | None:
