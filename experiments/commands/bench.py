@@ -123,6 +123,24 @@ def predict(
     _run("predict", Given(lengths, repeats, None, threads, seconds, out, quick))
 
 
+@app.command(epilog="graphattn bench store --sentences 100000")
+def store(
+    sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000,
+    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2,
+    folder: Annotated[Path | None, typer.Option(help="Folder for corpus and store (default: the system's).")] = None,
+    out: Out = None,
+) -> None:
+    """Building a store of parsed sentences, its memory, and reading it as batches beside inference."""
+    from graphattn.experiments.benchmarks.store import measure_store
+
+    if out is not None:
+        _make(out)
+    report = measure_store(sentences, jobs, folder=folder)
+    print(report.markdown(), end="")
+    if out is not None:
+        report.write(out)
+
+
 @app.command("all", epilog="graphattn bench all --out docs/benchmarks")
 def all_(
     repeats: Repeats = None,

@@ -1,0 +1,148 @@
+"""``bench store``: building a store of generated parsed sentences, its memory, and reading it beside inference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import psutil
+import torch
+
+from graphattn.builders import Dependency, TextGraphBuilder
+from graphattn.builders.store import GraphStream, Store
+from graphattn.builders.store.datasets import StoreBatch
+from graphattn.experiments.benchmarks.report import Report
+from graphattn.models import MSTransOptions
+from graphattn.models.encoders import MSTransEncoder
+
+COMPARED = """\
+`graphattn build` of a generated CoNLL-U file (1 to 49 words a sentence, 25 on average, from a vocabulary of 50,000 by
+Zipf's law, with heads, relations and tags), with the windows of MS-Trans and dependencies. Memory is the most that was
+resident at once in the parent and in the largest of the other processes. Reading is one epoch of `GraphStream`:
+shuffled batches of 128 sentences, decoded from disk and built for models; inference is MS-Trans (three layers, 300
+wide, ten heads, float32) on the same batches, the first of the epoch."""
+
+_RELATIONS = "window:1,window:3,window:N/16,window:N/8,window:N/4,dependency"
+_NAMES = "acl advcl advmod amod appos aux case cc ccomp conj cop det nmod nsubj obj obl punct".split()
+_TAGS = "NOUN VERB ADJ ADP DET PUNCT PRON ADV".split()
+_WORDS, _LONGEST, _AT_ONCE = 50_000, 49, 20_000
+_BATCH, _INFERRED = 128, 40
+_MIB = 1 << 20
+
+
+def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed: int = 0) -> Report:
+    """Generate, build, read, and run a model.
+
+    Parameters
+    ----------
+    sentences : how many
+    jobs : processes that build
+    folder : for the corpus and the store, which are removed in the end; None for the system's
+    seed : of the corpus
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        corpus, store = Path(place) / "corpus.conllu", Path(place) / "store"
+        with open(corpus, "w", encoding="utf-8") as file:
+            write_conllu(file, sentences, seed=seed)
+        seconds, parent, worker = _built(corpus, store, jobs)
+        size, written = corpus.stat().st_size, sum(path.stat().st_size for path in store.rglob("*.parquet"))
+        read, inferred, batches = _read(Store(store))
+    rows = [
+        _row("build", seconds, f"{sentences / seconds:,.0f} sentences a second, {jobs} processes"),
+        _row(
+            "", None, f"{parent / _MIB:,.0f} MiB in the parent, {worker / _MIB:,.0f} MiB in the largest other process"
+        ),
+        _row("", None, f"{written / 1e6:,.1f} MB, from {size / 1e6:,.1f} MB of text"),
+        _row("read", read, f"{sentences / read:,.0f} sentences a second, one process"),
+        _row("inference", inferred * batches, f"{batches:,} batches, from the first {min(_INFERRED, batches)}"),
+        _row("read / inference", None, f"{read / (inferred * batches):.1%}"),
+    ]
+    columns = {name: lambda row, name=name: str(row[name]) for name in ("step", "seconds", "result")}
+    return Report("store", COMPARED, columns, rows, {"sentences": sentences, "jobs": jobs})
+
+
+def write_conllu(file: TextIO, sentences: int, *, seed: int = 0) -> None:
+    """Write generated sentences with random trees."""
+    random = np.random.default_rng(seed)
+    chances = 1 / np.arange(1, _WORDS + 1)
+    chances /= chances.sum()
+    for start in range(0, sentences, _AT_ONCE):
+        lengths = random.integers(1, _LONGEST + 1, min(_AT_ONCE, sentences - start))
+        words = iter(random.choice(_WORDS, lengths.sum(), p=chances).tolist())
+        names = iter(random.integers(0, len(_NAMES), lengths.sum()).tolist())
+        tags = iter(random.integers(0, len(_TAGS), lengths.sum()).tolist())
+        places = iter(random.random(lengths.sum()).tolist())
+        for length in lengths.tolist():
+            for number in range(1, length + 1):
+                head, name = int(next(places) * (number - 1)) + (number > 1), _NAMES[next(names)]
+                relation = name if head else "root"
+                file.write(f"{number}\tw{next(words)}\t_\t{_TAGS[next(tags)]}\t_\t_\t{head}\t{relation}\t_\t_\n")
+            file.write("\n")
+
+
+def _built(corpus: Path, store: Path, jobs: int) -> tuple[float, int, int]:
+    """Seconds, and the most bytes resident in the parent and in any other process."""
+    script = "from graphattn.experiments.command_line import main; main()"
+    command = [sys.executable, "-c", script, "build", str(corpus), "--out", str(store), "--relations", _RELATIONS]
+    start = time.perf_counter()
+    process = subprocess.Popen([*command, "--jobs", str(jobs)], stdout=subprocess.DEVNULL)
+    watched, parent, worker = psutil.Process(process.pid), 0, 0
+    while process.poll() is None:
+        parent = max(parent, _resident(watched))
+        worker = max([worker, *map(_resident, _descendants(watched))])
+        time.sleep(0.05)
+    if process.returncode:
+        raise RuntimeError(f"building ended with code {process.returncode}")
+    return time.perf_counter() - start, parent, worker
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return process.memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _read(store: Store) -> tuple[float, float, int]:
+    """Seconds to read an epoch, seconds of inference on a batch, and the batches of an epoch."""
+    encoder = MSTransEncoder(MSTransOptions()).eval()
+    builder = TextGraphBuilder([*encoder.options.windows(), Dependency()], vocabulary=store.vocabulary)
+    stream = GraphStream(store, builder, max_sentences=_BATCH)
+    first = list(islice(stream, _INFERRED))
+    start = time.perf_counter()
+    batches = sum(1 for _ in stream)
+    read = time.perf_counter() - start
+    return read, min(_inference(encoder, first), _inference(encoder, first)), batches
+
+
+def _inference(encoder: Any, batches: list[StoreBatch]) -> float:
+    """Mean seconds of a batch."""
+    inputs = list(_inputs(encoder, batches))
+    start = time.perf_counter()
+    with torch.inference_mode():
+        for graph, tokens in inputs:
+            encoder(graph, tokens)
+    return (time.perf_counter() - start) / max(len(inputs), 1)
+
+
+def _inputs(encoder: Any, batches: list[StoreBatch]) -> Iterator[tuple[Any, torch.Tensor]]:
+    for batch in batches:
+        yield batch.arrays, torch.randn(batch.arrays.num_nodes("token"), encoder.width)
+
+
+def _row(step: str, seconds: float | None, result: str) -> dict[str, str]:
+    return {"step": step, "seconds": "" if seconds is None else f"{seconds:,.1f}", "result": result}

@@ -1,0 +1,27 @@
+"""``bench store``: the generated corpus is one, and the figures belong to it."""
+
+import io
+
+from graphattn.builders.compression import lines_within
+from graphattn.builders.readers.conllu import conllu_sentences
+from graphattn.experiments.benchmarks.store import measure_store, write_conllu
+
+
+def test_the_corpus_is_parsed_sentences():
+    file = io.StringIO()
+    write_conllu(file, 400)
+    lines = lines_within(file.getvalue().encode(), "generated", 1)
+    sentences = list(conllu_sentences(((lines.line, line.removesuffix("\n")) for line in lines), "generated"))
+    lengths = [len(sentence) for sentence in sentences]
+    assert len(sentences) == 400
+    assert 23 < sum(lengths) / 400 < 27
+    assert (min(lengths), max(lengths)) == (1, 49)
+    assert all(sentence.heads.count(0) == 1 for sentence in sentences)
+
+
+def test_steps_and_shares_are_told(tmp_path):
+    text = measure_store(300, 1, folder=tmp_path).markdown()
+    for told in ("| build | ", " sentences a second, 1 processes |", " MiB in the parent, ", "| read | ",
+                 "| inference | ", "3 batches, from the first 3 |", "| read / inference |  | "):  # fmt: skip
+        assert told in text
+    assert list(tmp_path.iterdir()) == []
