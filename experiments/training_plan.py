@@ -44,9 +44,9 @@ class TaskOptions(Options):
 
 # Options of the groups that a task has no use for.
 _IRRELEVANT: dict[str, set[str]] = {
-    CLASSIFY: {"scheme", "crf"},
+    CLASSIFY: {"scheme", "crf", "pair_features"},
     PAIR: {"scheme", "multilabel", "crf"},
-    TAG: {"multilabel", "pooling", "head_hidden"},
+    TAG: {"multilabel", "pooling", "head_hidden", "pair_features"},
 }
 
 

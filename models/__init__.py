@@ -6,8 +6,10 @@ experiments one floor above.
 
 from graphattn.models.encoders import (
     BiLSTMOptions,
+    DuoOptions,
     EncoderOptions,
     MSTransOptions,
+    MTSAOptions,
     TransformerOptions,
 )
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator
@@ -16,10 +18,12 @@ from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 
 __all__ = [
     "BiLSTMOptions",
+    "DuoOptions",
     "EncoderOptions",
     "HeadOptions",
     "InputOptions",
     "MSTransOptions",
+    "MTSAOptions",
     "PairClassifier",
     "SequenceTagger",
     "TextClassifier",

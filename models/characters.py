@@ -118,6 +118,10 @@ class CharacterVocabulary:
         return Forms(characters, capitals), arrays
 
 
+CAPITALS_WIDTH = 10
+"""Width of the embedding of the capitalisation."""
+
+
 class CharacterFeatures(nn.Module):
     """Character CNN (window of 3, maximum over the token) and an embedding of the capitalisation.
 
@@ -132,9 +136,9 @@ class CharacterFeatures(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(num_characters, embedding, padding_idx=PADDING)
         self.convolve = nn.Conv1d(embedding, filters, kernel_size=3, padding=1)
-        self.capitals = nn.Embedding(len(CAPITALS), 10)
+        self.capitals = nn.Embedding(len(CAPITALS), CAPITALS_WIDTH)
         self.dropout = nn.Dropout(0.3)
-        self.width = filters + self.capitals.embedding_dim
+        self.width = filters + CAPITALS_WIDTH
 
     def forward(self, forms: FormBatch) -> Tensor:
         """(N, width), computed once for each distinct token."""

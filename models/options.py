@@ -48,7 +48,8 @@ class Options(Parameters):
         for item in fields(self):
             choices = item.metadata.get("choices")
             value = getattr(self, item.name)
-            if choices and value not in choices:
+            left_out = value is None and type(None) in get_args(hints[item.name])
+            if choices and not left_out and value not in choices:
                 raise ConfigError(f"{item.name} is {value!r}; choose one of: {', '.join(map(str, choices))}")
             _check_kind(item.name, value, hints[item.name])
 
@@ -128,6 +129,11 @@ class InputOptions(Options):
     vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
     tune_vectors: bool = option(False, "train the vectors of the training set's words too")
     normalize_vectors: bool = option(True, "scale the vectors to unit variance per number")
+    combine: str = option(
+        "concatenation",
+        "several files of vectors side by side, averaged (padded with zeros), or each through a learnt projection",
+        choices=("concatenation", "average", "projection"),
+    )
     embedding: int = option(300, "width of token embeddings when no vectors are given")
     embedding_dropout: float = option(0.3, "dropout on token embeddings")
     word_dropout: float = option(0.0, "share of tokens replaced by [UNK] in training")
@@ -204,17 +210,25 @@ class TrainingOptions(Options):
 class HeadOptions(Options):
     """What stands on top of the encoder."""
 
-    pooling: str = option(
-        "cls+max",
-        "sentence vector: half the sum of [CLS] and the maximum, their concatenation, or one of them",
-        choices=("cls+max", "concat", "max", "mean", "cls"),
+    pooling: str | None = option(
+        None,
+        "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, or "
+        "weights for each token and feature (default: cls+max; mtsa: source2token; duo: mean)",
+        choices=("cls+max", "concat", "max", "mean", "cls", "source2token"),
     )
-    head_hidden: int | None = option(None, "width of the classifier's hidden layer (default: the encoder's)")
+    head_hidden: int | None = option(
+        None, "width of the classifier's hidden layer, 0 for none (default: the encoder's; duo: 0)"
+    )
+    pair_features: str = option(
+        "difference",
+        "what a pair is beside its two vectors and their difference: its absolute value, or the vectors' product",
+        choices=("difference", "product"),
+    )
     head_dropout: float = option(0.3, "dropout in front of the head's layers")
     crf: bool = option(False, "score tag sequences with a conditional random field")
 
     def check(self) -> None:
         """Refuse impossible values."""
         super().check()
-        at_least(self, 1, "head_hidden")
+        at_least(self, 0, "head_hidden")
         share(self, "head_dropout")

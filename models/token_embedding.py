@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -10,11 +12,33 @@ from torch.nn import functional as F
 
 from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
 from graphattn.exceptions import ConfigError
-from graphattn.models.characters import CharacterFeatures, FormBatch
+from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
 from graphattn.models.dropout import dropout
 from graphattn.models.options import InputOptions
 
 UNKNOWN_ID = 1
+
+
+def token_parts(options: InputOptions, widths: Sequence[int], *, characters: bool) -> tuple[int, ...]:
+    """Widths of the sets of numbers that a token vector is made of, character features last.
+
+    Parameters
+    ----------
+    options : how text becomes vectors
+    widths : of the files of vectors; none when there are none
+    characters : whether the model has character features
+
+    Examples
+    --------
+    >>> token_parts(InputOptions(), [50, 300], characters=True)
+    (50, 300, 60)
+    >>> token_parts(InputOptions(combine="average"), [50, 300], characters=False)
+    (300,)
+    """
+    own = tuple(widths) or (options.embedding,)
+    if options.combine != "concatenation":
+        own = (max(own),)
+    return (*own, options.character_filters + CAPITALS_WIDTH) if characters else own
 
 
 class TokenEmbedding(nn.Module):
@@ -24,10 +48,11 @@ class TokenEmbedding(nn.Module):
     ----------
     options : how text becomes vectors
     num_tokens : size of the vocabulary
-    hidden : width of the output
+    hidden : width of the output; None leaves token vectors as they are, without a projection
     vectors : (num_tokens, D) initial vectors; drawn at random when None
     num_trained : the vectors of this many first tokens are trained, the others frozen; the special tokens always are,
         and without ``vectors`` all
+    widths : how many numbers of a vector come from each file of vectors
     num_characters : size of the character vocabulary; None for no character features
 
     Notes
@@ -42,10 +67,11 @@ class TokenEmbedding(nn.Module):
         self,
         options: InputOptions,
         num_tokens: int,
-        hidden: int,
+        hidden: int | None,
         *,
         vectors: npt.NDArray[np.float32] | None = None,
         num_trained: int = 0,
+        widths: Sequence[int] = (),
         num_characters: int | None = None,
     ):
         super().__init__()
@@ -64,8 +90,12 @@ class TokenEmbedding(nn.Module):
         self.characters = None
         if num_characters is not None:
             self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
-            width += self.characters.width
-        self.project = nn.Linear(width, hidden)
+        self.widths = tuple(widths) or (width,)
+        common = max(self.widths)
+        of_sets = (nn.Linear(own, common) for own in self.widths) if options.combine == "projection" else ()
+        self.of_sets = nn.ModuleList(of_sets)
+        parts = token_parts(options, self.widths, characters=num_characters is not None)
+        self.project = nn.Identity() if hidden is None else nn.Linear(sum(parts), hidden)
 
     def forward(self, ids: Tensor, forms: FormBatch | None = None) -> Tensor:
         """Embed.
@@ -82,11 +112,21 @@ class TokenEmbedding(nn.Module):
         if self.training and self.options.word_dropout:
             lost = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
             ids = ids.masked_fill(lost & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
-        embedded = self._look_up(ids)
+        embedded = self._combined(self._look_up(ids))
         if self.characters is not None:
             assert forms is not None
             embedded = torch.cat([embedded, self.characters(forms)], dim=1)
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
+
+    def _combined(self, vectors: Tensor) -> Tensor:
+        """(N, D) vectors of several sets, side by side, as one; the projections' mean goes through a tanh, without
+        which it would be no more than what a projection makes of the concatenation."""
+        if self.options.combine == "concatenation":
+            return vectors
+        sets = vectors.split(self.widths, dim=1)
+        if self.options.combine == "projection":
+            return torch.stack([own(part) for own, part in zip(self.of_sets, sets, strict=True)]).mean(0).tanh()
+        return torch.stack([F.pad(part, (0, max(self.widths) - part.shape[1])) for part in sets]).mean(0)
 
     def _look_up(self, ids: Tensor) -> Tensor:
         """(N,) -> (N, D), from the trained rows or from the frozen ones, those that are the rule first."""

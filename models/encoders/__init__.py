@@ -8,11 +8,15 @@ from typing import Any
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.base import Encoder, EncoderOptions
 from graphattn.models.encoders.bilstm import BiLSTMEncoder, BiLSTMOptions
+from graphattn.models.encoders.duo import DuoEncoder, DuoOptions
 from graphattn.models.encoders.ms_trans import MSTransEncoder, MSTransOptions
+from graphattn.models.encoders.mtsa import MTSAEncoder, MTSAOptions
 from graphattn.models.encoders.transformer import TransformerEncoder, TransformerOptions
 
 ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
     "ms-trans": (MSTransOptions, MSTransEncoder),
+    "mtsa": (MTSAOptions, MTSAEncoder),
+    "duo": (DuoOptions, DuoEncoder),
     "transformer": (TransformerOptions, TransformerEncoder),
     "bilstm": (BiLSTMOptions, BiLSTMEncoder),
 }
@@ -47,10 +51,14 @@ __all__ = [
     "ENCODERS",
     "BiLSTMEncoder",
     "BiLSTMOptions",
+    "DuoEncoder",
+    "DuoOptions",
     "Encoder",
     "EncoderOptions",
     "MSTransEncoder",
     "MSTransOptions",
+    "MTSAEncoder",
+    "MTSAOptions",
     "TransformerEncoder",
     "TransformerOptions",
     "encoder_options",

@@ -48,6 +48,11 @@ class MSTransOptions(EncoderOptions):
     )
     attn_drop: float = option(0.0, "dropout on attention weights")
 
+    @classmethod
+    def for_tagging(cls) -> MSTransOptions:
+        """The paper's Table 1 for tagging."""
+        return cls(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+
     def check(self) -> None:
         """Refuse impossible values."""
         super().check()

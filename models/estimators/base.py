@@ -28,7 +28,7 @@ from graphattn.models.parameters import Parameters
 from graphattn.models.prediction import Predictions, predict_corpus
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import TextModel
-from graphattn.models.token_embedding import TokenEmbedding
+from graphattn.models.token_embedding import TokenEmbedding, token_parts
 
 if TYPE_CHECKING:
     from graphattn.models.attention_weights import Attention
@@ -158,12 +158,17 @@ class TextEstimator(Parameters):
             options.check()
         self.encoder_, self.inputs_ = encoder.copied(), self.inputs.copied()
         self.head_, self.training_ = self.head.copied(), self.training.copied()
+        if self.head_.pooling is None:
+            self.head_.pooling = encoder.pooling
+        if self.head_.head_hidden is None and encoder.linear_head:
+            self.head_.head_hidden = 0
 
     def _fit_inputs(self, texts: list[Source]) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
         read = [WordVectors.read(path) for path in options.vector_files()]
         vectors = WordVectors.concatenated(read, normalize=options.normalize_vectors) if read else None
+        self.widths_ = [own.dim for own in read]
         extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
         self.vocabulary_ = Vocabulary.train(
             texts,
@@ -185,13 +190,16 @@ class TextEstimator(Parameters):
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
     def _make_model(self, weights: torch.Tensor | None = None) -> TextModel:
+        parts = token_parts(self.inputs_, self.widths_, characters=self.characters_ is not None)
+        self.encoder_ = self.encoder_.for_parts(parts)
         encoder = make_encoder(self.encoder_)
         embedding = TokenEmbedding(
             self.inputs_,
             len(self.vocabulary_),
-            self.encoder_.hidden,
+            None if self.encoder_.takes_parts else self.encoder_.hidden,
             vectors=self._vectors,
             num_trained=self._num_trained,
+            widths=self.widths_,
             num_characters=None if self.characters_ is None else len(self.characters_),
         )
         del self._vectors, self._num_trained
@@ -365,6 +373,7 @@ class TextEstimator(Parameters):
             "inputs": self.inputs_.to_dict(),
             "head": self.head_.to_dict(),
             "training": {**self.training_.to_dict(), "run_dir": None},  # a place on one machine
+            "widths": self.widths_,
             "characters": None if self.characters_ is None else list(self.characters_.characters),
             "history": self.history_,
             **self._extra_config(),
@@ -389,6 +398,7 @@ class TextEstimator(Parameters):
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
         estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
+        estimator.widths_ = list(config["widths"])
         characters = config["characters"]
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
         estimator.history_ = config["history"]

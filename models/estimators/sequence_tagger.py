@@ -12,7 +12,7 @@ import torch
 
 from graphattn.builders.tag_schemes import convert, detect_scheme, spans
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.encoders import EncoderOptions, MSTransOptions, encoder_options
+from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
 from graphattn.models.heads import Head, TaggingHead
@@ -66,9 +66,9 @@ class SequenceTagger(TextEstimator):
         return self._run(X, probabilities=True).probabilities or []
 
     def chosen_encoder(self) -> EncoderOptions:
-        """Options of the encoder; ``"ms-trans"`` stands for the paper's settings for tagging."""
-        if self.encoder == "ms-trans":
-            return MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+        """Options of the encoder; a name stands for its defaults for tagging."""
+        if isinstance(self.encoder, str) and self.encoder in ENCODERS:
+            return ENCODERS[self.encoder][0].for_tagging()
         return encoder_options(self.encoder)
 
     def _columns(self, X: Iterable[Any]) -> Columns:

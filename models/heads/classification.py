@@ -12,7 +12,7 @@ from graphattn.graphs import lengths_of
 from graphattn.models.dropout import Dropout
 from graphattn.models.heads.base import Head
 from graphattn.models.options import HeadOptions
-from graphattn.models.pooling import pool, pooled_width
+from graphattn.models.pooling import Source2TokenPooling, pool, pooled_width
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ClassificationHead(Head):
-    """Pooling and a two-layer perceptron (MS-Trans, section 3.4).
+    """Pooling and a two-layer perceptron (MS-Trans, section 3.4), or a linear layer alone.
 
     Parameters
     ----------
@@ -47,23 +47,25 @@ class ClassificationHead(Head):
         super().__init__()
         self.options, self.multilabel, self.label_smoothing = options, multilabel, label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
-        features = self.features(pooled_width(options.pooling, width))
-        hidden = options.head_hidden or width
-        self.perceptron = nn.Sequential(
-            Dropout(options.head_dropout),
-            nn.Linear(features, hidden),
-            nn.ReLU(),
-            Dropout(options.head_dropout),
-            nn.Linear(hidden, classes),
-        )
+        self.pooling = options.pooling or "cls+max"
+        self.source2token = Source2TokenPooling(width, options.head_dropout) if self.pooling == "source2token" else None
+        features = self.features(pooled_width(self.pooling, width))
+        hidden = width if options.head_hidden is None else options.head_hidden
+        first = [Dropout(options.head_dropout), nn.Linear(features, hidden), nn.ReLU()] if hidden else []
+        self.perceptron = nn.Sequential(*first, Dropout(options.head_dropout), nn.Linear(hidden or features, classes))
 
     def features(self, pooled: int) -> int:
         """Features that go into the perceptron."""
         return pooled
 
+    def sentences(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+        """(B, pooled features): one vector for each sentence."""
+        lengths = lengths_of(graph, TOKEN)
+        return pool(tokens, lengths, self.pooling) if self.source2token is None else self.source2token(tokens, lengths)
+
     def represent(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
         """(B, features): one vector for each item."""
-        return pool(tokens, lengths_of(graph, TOKEN), self.options.pooling)
+        return self.sentences(tokens, graph)
 
     def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
         """(N, F) -> (B, classes)."""
@@ -92,7 +94,7 @@ class ClassificationHead(Head):
 
 
 class PairHead(ClassificationHead):
-    """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3)."""
+    """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3), or with r1 r2 in the third place (MTSA)."""
 
     def features(self, pooled: int) -> int:
         """Four vectors side by side."""
@@ -101,7 +103,8 @@ class PairHead(ClassificationHead):
     def represent(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
         """(B, 4 F) from 2 B sentences, all first ones before all second ones."""
         first, second = super().represent(tokens, graph).chunk(2)
-        return torch.cat([first, second, (first - second).abs(), first - second], dim=1)
+        third = first * second if self.options.pair_features == "product" else (first - second).abs()
+        return torch.cat([first, second, third, first - second], dim=1)
 
     def items(self, graph: DGLGraph) -> Tensor:
         """One for each pair."""

@@ -45,7 +45,7 @@ def test_the_same_kind_comes_back(kind, estimator, corpus, tiny, tmp_path):
     assert loaded.history_ == trained.history_
     assert getattr(loaded, "multilabel", False) == (kind == "multilabel")
     for name in ("encoder", "inputs", "head", "training"):
-        assert getattr(loaded, name) == getattr(trained, name)
+        assert getattr(loaded, f"{name}_") == getattr(trained, f"{name}_")
     assert loaded.score(*corpus(kind, 16)) == trained.score(*corpus(kind, 16))
 
 
@@ -58,7 +58,10 @@ def test_unknown_task(model):
     ("changes", "reason"),
     [
         ({"encoder": ...}, "'encoder'"),
-        ({"head": {"pool": 1}}, "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pooling"),
+        (
+            {"head": {"pool": 1}},
+            "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pair_features, pooling",
+        ),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
         ({"history": ...}, "'history'"),
     ],

@@ -89,8 +89,8 @@ def test_copies_are_plain_and_apart():
         ),
         (InputOptions(vectors=3), "vectors is 3; it must be a list or a text"),
         (InputOptions(lowercase="yes"), "lowercase is 'yes'; it must be true or false"),
-        (HeadOptions(pooling="sum"), "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls"),
-        (HeadOptions(head_hidden=0), "head_hidden is 0; it must be at least 1"),
+        (HeadOptions(pooling="sum"), "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls, source2token"),
+        (HeadOptions(head_hidden=-1), "head_hidden is -1; it must be at least 0"),
         (HeadOptions(head_dropout=2), "head_dropout is 2; it must be at least 0 and below 1"),
         (TrainingOptions(epochs=0), "epochs is 0; it must be at least 1"),
         (TrainingOptions(epochs="10"), "epochs is '10'; it must be a whole number"),
@@ -129,4 +129,6 @@ def test_impossible_values(options, message):
 def test_unknown_option_is_named():
     with pytest.raises(ConfigError) as caught:
         HeadOptions.from_dict({"pooling": "max", "pool": 1})
-    assert str(caught.value) == ("HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pooling")
+    assert str(caught.value) == (
+        "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pair_features, pooling"
+    )

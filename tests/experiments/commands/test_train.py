@@ -213,7 +213,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
         ),
         (
             ["--encoder", "bilstm"],
-            "--heads is no option of the encoder bilstm; ms-trans and transformer have it. "
+            "--heads is no option of the encoder bilstm; ms-trans and mtsa and transformer have it. "
             "Leave it out, or choose another --encoder",
         ),
         (["--config", "none.yaml"], "none.yaml: there is no such file; give --config a YAML file"),

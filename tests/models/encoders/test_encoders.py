@@ -3,16 +3,7 @@
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import ENCODERS, MSTransOptions, encoder_options, make_encoder
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_name_plain_values_and_options_agree(name):
-    options = encoder_options(name)
-    assert options.name == name
-    assert encoder_options(options) is options
-    assert encoder_options(options.to_dict()) == options
-    assert make_encoder(options).width == options.hidden
+from graphattn.models.encoders import ENCODERS, MSTransOptions, encoder_options
 
 
 def test_lists_become_tuples():
@@ -23,9 +14,9 @@ def test_lists_become_tuples():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("lstm", "encoder 'lstm' does not exist; choose one of: ms-trans, transformer, bilstm"),
-        ({"hidden": 3}, "encoder None does not exist; choose one of: ms-trans, transformer, bilstm"),
-        (3, "encoder is 3; give one of ms-trans, transformer, bilstm, or its options"),
+        ("lstm", "encoder 'lstm' does not exist; choose one of: " + ", ".join(ENCODERS)),
+        ({"hidden": 3}, "encoder None does not exist; choose one of: " + ", ".join(ENCODERS)),
+        (3, f"encoder is 3; give one of {', '.join(ENCODERS)}, or its options"),
         (
             {"name": "bilstm", "heads": 3},
             "BiLSTMOptions has no option 'heads'; it has: dropout, hidden, layers",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models import MSTransOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models.encoders import ENCODERS
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 ESTIMATORS = (TextClassifier, PairClassifier, SequenceTagger)
@@ -34,7 +35,7 @@ def test_parameters(estimator):
     deep = estimator(MSTransOptions()).get_params()
     assert deep["training__epochs"] == 20
     assert deep["encoder__scales"] == ("1", "3", "N/16", "N/8", "N/4")
-    assert deep["head__pooling"] == "cls+max"
+    assert deep["head__pooling"] is None
     assert deep["inputs__lowercase"] is True
 
 
@@ -318,9 +319,9 @@ def test_nothing_before_fit(estimator, tmp_path):
     [
         ({"training__epochs": 0}, "epochs is 0; it must be at least 1"),
         ({"inputs__level": "char"}, "level is 'char'; choose one of: word, bpe"),
-        ({"head__pooling": "sum"}, "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls"),
+        ({"head__pooling": "sum"}, "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls, source2token"),
         ({"encoder__heads": 5}, "hidden 12 is no multiple of heads 5; set head_feats"),
-        ({"encoder": "gru"}, "encoder 'gru' does not exist; choose one of: ms-trans, transformer, bilstm"),
+        ({"encoder": "gru"}, "encoder 'gru' does not exist; choose one of: " + ", ".join(ENCODERS)),
         (
             {"training__metric": "f1"},
             "metric 'f1' is not measured; choose one of: accuracy, macro_precision, macro_recall, macro_f1",

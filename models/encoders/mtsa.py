@@ -1,0 +1,148 @@
+"""MTSA: attention whose weights differ by feature, heads that see the order of words (Shen et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
+from graphattn.builders.relations import Relation, parse_relation
+from graphattn.exceptions import ConfigError
+from graphattn.layers import edges_of
+from graphattn.models.dropout import dropout
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.options import at_least, option, share
+from graphattn.schema import TOKEN
+from graphattn.tensorized_layers import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+@dataclass
+class MTSAOptions(EncoderOptions):
+    """Options of MTSA; the defaults are the paper's single layer for sentences: two heads as wide as the input."""
+
+    name = "mtsa"
+    pooling = "source2token"
+
+    layers: int = option(1, "depth of the encoder")
+    heads: int = option(2, "heads of each layer")
+    head_feats: int | None = option(None, "features of a head (default: hidden, or hidden / heads in several layers)")
+    variant: str = option(
+        "gated", "as Eq. 5-13 say, or gated as the numbers of parameters in Table 3 tell", choices=VARIANTS
+    )
+    masks: tuple[str, ...] = option(
+        ("forward", "backward"), "relations the heads look along, heads shared out evenly, such as forward,window:3"
+    )
+    activation: str = option(
+        "elu", "activation inside source2token scores, and of gated values", choices=(*ACTIVATIONS,)
+    )
+    token_function: str | None = option(
+        None, "scale function of token2token scores (default: the variant's own)", choices=SCALE_FUNCTIONS
+    )
+    source_function: str = option("identity", "scale function of source2token scores", choices=SOURCE_FUNCTIONS)
+    bound: float = option(5.0, "c of the scale function tanh, c tanh(x / c)")
+    token2token: bool = option(True, "scores between pairs of tokens")
+    source2token: bool = option(True, "scores of each token and feature")
+    gate: bool = option(True, "fusion gate of the gated variant")
+    attn_drop: float = option(0.0, "dropout on attention weights")
+
+    @classmethod
+    def for_tagging(cls) -> MTSAOptions:
+        """Two layers with residual connections, whose heads share the width."""
+        return cls(layers=2)
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "heads", "head_feats")
+        share(self, "attn_drop")
+        if not self.bound > 0:
+            raise ConfigError(f"bound is {self.bound}; it must be positive")
+        if not self.masks:
+            raise ConfigError("masks is empty; give at least one relation, forward for example")
+        names = [relation.name for relation in self.relations()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"masks has {twice} twice; give each once, heads are shared out evenly")
+        if self.heads % len(names):
+            raise ConfigError(f"heads {self.heads} is no multiple of the {len(names)} masks")
+        if self.layers > 1 and self.heads * self.width_of_heads() != self.hidden:
+            raise ConfigError(
+                f"{self.heads} heads of {self.width_of_heads()} make {self.heads * self.width_of_heads()} features; "
+                f"several layers need as many as hidden, {self.hidden}"
+            )
+
+    def width_of_heads(self) -> int:
+        """Features of a head."""
+        return self.head_feats or (self.hidden if self.layers == 1 else self.hidden // self.heads)
+
+    def relations(self) -> list[Relation]:
+        """What the masks stand for."""
+        relations = []
+        for name in self.masks:
+            relation = parse_relation(name, on=TOKEN)
+            if len(relation.parts()) > 1 or (relation.source, relation.target) != (TOKEN, TOKEN):
+                raise ConfigError(f"masks: {name} does not join tokens with tokens; heads cannot look along it")
+            relations.append(relation)
+        return relations
+
+
+class MTSALayer(nn.Module):
+    """One layer; where several are stacked, with residual connection and norm (as in section 4.2)."""
+
+    def __init__(self, options: MTSAOptions):
+        super().__init__()
+        relations = options.relations()
+        self.attention = TensorizedAttention(
+            options.hidden,
+            options.width_of_heads(),
+            {relation.name: options.heads // len(relations) for relation in relations},
+            variant=options.variant,
+            activation=options.activation,
+            scale_function=options.token_function,
+            source_function=options.source_function,
+            bound=options.bound,
+            token2token=options.token2token,
+            source2token=options.source2token,
+            gate=options.gate,
+            dropout=options.dropout,
+            attn_drop=options.attn_drop,
+        )
+        self.norm = nn.LayerNorm(options.hidden) if options.layers > 1 else None
+        self.dropout = options.dropout
+
+    def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
+        """(N, hidden) -> (N, width)."""
+        attended = self.attention(edges, tokens, weights=weights)
+        if self.norm is None:
+            return attended
+        return self.norm(tokens + dropout(attended, self.dropout, self.training))
+
+
+class MTSAEncoder(Encoder):
+    """One layer of tensorised attention, or a stack; order comes from the relations, so that there are no positions."""
+
+    def __init__(self, options: MTSAOptions):
+        super().__init__()
+        options.check()
+        self.options, self.width = options, options.heads * options.width_of_heads()
+        self.layers = nn.ModuleList(MTSALayer(options) for _ in range(options.layers))
+
+    def relations(self) -> list[Relation]:
+        """The masks."""
+        return self.options.relations()
+
+    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(N, hidden) -> (N, heads times head_feats)."""
+        edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
+        for layer in self.layers:
+            seen: LayerWeights | None = None if weights is None else {}
+            tokens = layer(edges, tokens, seen)
+            if weights is not None and seen is not None:
+                weights.append(seen)
+        return tokens

@@ -1,0 +1,153 @@
+"""What every encoder must do: whatever is listed in ENCODERS runs through all of this, with its own defaults."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import graphattn
+from graphattn.builders import TextGraphBuilder
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.option_flags import flags_of
+from graphattn.experiments.training_plan import training_flags
+from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
+from graphattn.models.training_module import TrainingModule
+
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
+TASKS = {"classifier": "classify", "pair": "pair", "tagger": "tag"}
+HIDDEN = 20  # a multiple of every encoder's heads
+
+every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
+
+
+def small(encoder):
+    return replace(encoder_options(encoder), hidden=HIDDEN)
+
+
+def chances(estimator, inputs):
+    return [np.asarray(row) for row in estimator.predict_proba(inputs)]
+
+
+@every_encoder
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_model_is_the_same_bit_for_bit(kind, encoder, corpus, tiny, tmp_path):
+    inputs, labels = corpus(kind, 16)
+    estimator = tiny(kind, small(encoder), training={"epochs": 1}).fit(inputs, labels)
+    loaded = graphattn.load(estimator.save(tmp_path / "model"))
+    assert type(loaded.model_.encoder) is ENCODERS[encoder][1]
+    for one, other in zip(chances(estimator, inputs), chances(loaded, inputs), strict=True):
+        assert np.array_equal(one, other)
+    again = graphattn.load(loaded.save(tmp_path / "again"))
+    for one, other in zip(chances(loaded, inputs), chances(again, inputs), strict=True):
+        assert np.array_equal(one, other)
+
+
+@every_encoder
+@pytest.mark.parametrize("kind", ["classifier", "pair", "tagger"])
+def test_a_prediction_depends_on_its_input_alone(kind, encoder, corpus, tiny):
+    inputs, labels = corpus(kind, 16)
+    estimator = tiny(kind, small(encoder), training={"epochs": 1}).fit(inputs, labels)
+    together = chances(estimator, inputs)
+    for one, item in zip(together, inputs, strict=True):
+        np.testing.assert_allclose(one, chances(estimator, [item])[0], atol=2e-6)
+    for one, other in zip(together, chances(estimator, inputs[::-1])[::-1], strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-6)
+
+
+@every_encoder
+def test_a_killed_run_ends_as_an_undisturbed_one(encoder, corpus, tiny, tmp_path, monkeypatch):
+    texts, labels = corpus("classifier", 24)
+    settings = {"epochs": 3, "dev_fraction": 0.2, "batch_size": 8}
+    undisturbed = tiny("classifier", small(encoder), training=settings).fit(texts, labels)
+    disturbed = tiny("classifier", small(encoder), training={**settings, "run_dir": str(tmp_path / "run")})
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        if (self.current_epoch, batch_idx) == (1, 1):
+            raise RuntimeError("killed")
+        return original(self, batch, batch_idx)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", step)
+        with pytest.raises(RuntimeError, match="killed"):
+            disturbed.fit(texts, labels)
+    disturbed.fit(texts, labels)
+    assert disturbed.history_ == undisturbed.history_
+    expected = undisturbed.model_.state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in disturbed.model_.state_dict().items())
+
+
+@every_encoder
+def test_every_weight_learns(encoder, corpus, tiny):
+    texts, labels = corpus("classifier", 24)
+    estimator = tiny("classifier", small(encoder), training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
+    model = estimator.model_.train()
+    columns = estimator._columns(texts)
+    loss, _ = model.loss(estimator._corpus(columns, estimator._targets(labels, columns, "data"))[list(range(24))])
+    model.zero_grad()
+    loss.backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    assert idle == []
+
+
+@every_encoder
+@pytest.mark.parametrize("kind", ["classifier", "tagger"])
+def test_bfloat16(kind, encoder, corpus, tiny):
+    inputs, labels = corpus(kind, 16)
+    estimator = tiny(kind, small(encoder), training={"precision": "bf16"}).fit(inputs, labels)
+    assert all(np.isfinite(row).all() for row in chances(estimator, inputs))
+    assert all(torch.isfinite(parameter).all() for parameter in estimator.model_.parameters())
+
+
+@every_encoder
+def test_training_lowers_the_loss(encoder, corpus, tiny):
+    texts, labels = corpus("classifier", 40)
+    options = {"inputs": {"embedding_dropout": 0.0}, "head": {"head_dropout": 0.0}}
+    settings = {"epochs": 15, "dev_fraction": 0.0, "learning_rate": 0.01}
+    estimator = tiny("classifier", replace(small(encoder), dropout=0.0), training=settings, **options)
+    losses = [row["train_loss"] for row in estimator.fit(texts, labels).history_]
+    assert min(losses) < 0.9 * losses[0]
+
+
+@every_encoder
+def test_the_weights_of_a_prediction(encoder, corpus, tiny):
+    texts, labels = corpus("classifier", 16)
+    estimator = tiny("classifier", small(encoder), training={"epochs": 1}).fit(texts, labels)
+    if encoder == "bilstm":
+        with pytest.raises(ConfigError, match="encoder 'bilstm' has no attention"):
+            estimator.attention(texts[0])
+        return
+    attention = estimator.attention(texts[0])
+    assert attention.prediction == estimator.predict(texts[:1])[0]
+    sums = attention.table().groupby(["layer", "head", "relation", "target"]).weight.sum()
+    np.testing.assert_allclose(sums, 1, atol=1e-5)
+
+
+@every_encoder
+@pytest.mark.parametrize("task", TASKS.values())
+def test_every_option_is_a_flag(task, encoder):
+    flags = {flag.name: flag for flag in training_flags(task)}
+    for flag in flags_of(encoder_options(encoder)):
+        assert flag.name in flags
+        assert flags[flag.name].panel == "Encoder"
+
+
+@every_encoder
+def test_name_options_and_plain_values_make_the_same(encoder):
+    options = encoder_options(encoder)
+    options.check()
+    assert encoder_options(options) is options
+    assert encoder_options(options.to_dict()) == options
+    made = make_encoder(options)
+    assert made.width >= 1
+    graph = TextGraphBuilder(made.relations()).batch([["a", "b", "c"], []])
+    assert {relation.name for relation in made.relations()} <= {etype for _, etype, _ in graph.canonical_etypes}
+
+
+@every_encoder
+def test_the_pages_tell_of_it(encoder, request):
+    page = request.config.rootpath / "docs" / "encoders.md"
+    if not page.exists():
+        pytest.skip("the pages are not part of an installed package")
+    assert f"`{encoder}`" in page.read_text(encoding="utf-8")
