@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError
@@ -42,15 +42,20 @@ _TASKS = {
 
 
 class TrainCommands(TyperGroup):
-    """One command for each task, made when it is asked for: its flags come from modules that load PyTorch."""
+    """One command for each task, made when it is called: its flags come from modules that load PyTorch."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The tasks."""
         return list(_TASKS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a task; None when there is no such task."""
-        return _command(cmd_name) if cmd_name in _TASKS else None
+        """What is listed of a task; None when there is no such task."""
+        return TyperCommand(cmd_name, help=_TASKS[cmd_name][0]) if cmd_name in _TASKS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command itself, made when it is called."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _command(str(name)), rest
 
 
 app = typer.Typer(
