@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ class Report:
 
     name: str
     compared: str
-    columns: dict[str, Callable[[Row], str]]
+    columns: Mapping[str, Callable[[Row], str]]
     rows: list[Row]
     settings: Row
     notes: list[str] = field(default_factory=list)
