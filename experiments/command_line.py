@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
-from graphattn.experiments.commands import bench, build, demo, evaluate, info, predict, reproduce, show, train
+from graphattn.experiments.commands import bench, build, demo, encode, evaluate, info, predict, reproduce, show, train
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
@@ -90,6 +90,7 @@ app.command(epilog=show.EXAMPLES)(show.show)
 app.add_typer(train.app, name="train")
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=encode.EXAMPLES)(encode.encode)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.add_typer(bench.app, name="bench")
 

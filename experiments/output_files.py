@@ -7,14 +7,19 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 from graphattn.exceptions import DataError
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[TextIO]:
-    """A text file to write to, beside ``path``; it takes the place of ``path`` when all went well.
+def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
+    """A file to write to, beside ``path``; it takes the place of ``path`` when all went well.
+
+    Parameters
+    ----------
+    path : where it will be
+    binary : bytes instead of text
 
     Raises
     ------
@@ -23,7 +28,7 @@ def new_file(path: Path) -> Iterator[TextIO]:
     """
     beside = _beside(path)
     try:
-        with open(beside, "w", encoding="utf-8") as stream:
+        with open(beside, "wb") if binary else open(beside, "w", encoding="utf-8") as stream:
             yield stream
         os.replace(beside, path)
     except OSError as error:

@@ -12,6 +12,7 @@ import torch
 
 from graphattn.builders import BudgetBatches
 from graphattn.models.batches import Corpus
+from graphattn.models.heads import ClassificationHead
 from graphattn.models.text_model import TextModel
 
 MAX_TOKENS = 8192
@@ -60,6 +61,31 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
         if was_training:
             model.train()
     return Predictions(decisions, chances if probabilities else None)
+
+
+def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
+    """(S, F) sentence vectors of a classifier, before its last layers; those of a pair one after the other.
+
+    Parameters
+    ----------
+    model : with a head for sentences; left in the mode it was in
+    corpus : targets are not looked at
+    """
+    head = model.head
+    assert isinstance(head, ClassificationHead)
+    columns = len(corpus.layouts)
+    vectors: list[Any] = [None] * len(corpus)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            for numbers in _batches(corpus):
+                batch = corpus[numbers]
+                rows = head.sentences(model.encode(batch), batch.graph).float()
+                _spread(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
+    finally:
+        model.train(was_training)
+    return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)
 
 
 def _batches(corpus: Corpus) -> Iterable[list[int]]:

@@ -12,10 +12,11 @@ import torch
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import TextEstimator
-from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
+from graphattn.models.estimators.inputs import Columns, carried_labels, listed, single_column
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.prediction import encode_corpus
 
 
 class TextClassifier(TextEstimator):
@@ -26,7 +27,7 @@ class TextClassifier(TextEstimator):
 
     Parameters
     ----------
-    encoder : ``"ms-trans"``, ``"transformer"``, ``"bilstm"``, or an encoder's options
+    encoder : a name such as ``"ms-trans"`` (all: ``graphattn.models.encoders.ENCODERS``), or an encoder's options
     inputs, head, training : options; None for the defaults
     class_weight : None, ``"balanced"``, or class -> weight
     multilabel : a text may have several classes, or none
@@ -72,6 +73,11 @@ class TextClassifier(TextEstimator):
         tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_label=self.multilabel)
         tags.target_tags.required = True
         return tags
+
+    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """(S, F) what the last layers see of each text, for scikit-learn or a search; two rows for a pair."""
+        self._check_fitted()
+        return encode_corpus(self.model_, self._corpus(self._columns(listed(X))))
 
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)

@@ -49,7 +49,8 @@ class ClassificationHead(Head):
         self.register_buffer("class_weights", class_weights, persistent=False)
         self.pooling = options.pooling or "cls+max"
         self.source2token = Source2TokenPooling(width, options.head_dropout) if self.pooling == "source2token" else None
-        features = self.features(pooled_width(self.pooling, width))
+        self.pooled = pooled_width(self.pooling, width)
+        features = self.features(self.pooled)
         hidden = width if options.head_hidden is None else options.head_hidden
         first = [Dropout(options.head_dropout), nn.Linear(features, hidden), nn.ReLU()] if hidden else []
         self.perceptron = nn.Sequential(*first, Dropout(options.head_dropout), nn.Linear(hidden or features, classes))

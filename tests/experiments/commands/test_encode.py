@@ -1,0 +1,77 @@
+"""Sentence vectors as files: the same as the estimator gives, in the order of the texts."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import graphattn as package
+from graphattn.models import DuoOptions, MTSAOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+
+TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
+TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    estimator = TextClassifier(MTSAOptions(hidden=12), training=TRAINING).fit(TEXTS, ["x", "y"] * 5)
+    return estimator.save(tmp_path_factory.mktemp("encode") / "model")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in TEXTS))
+    return path
+
+
+def test_numpy(graphattn, model, file, tmp_path):
+    out = tmp_path / "vectors.npy"
+    result = graphattn("encode", model, file, "--out", out, "--chunk", 3)
+    assert result.out == f"10 vectors of 24 numbers: {out}\n"
+    expected = package.load(model).sentence_vectors(TEXTS)
+    assert expected.dtype == np.float32
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
+
+
+def test_parquet(graphattn, model, file, tmp_path):
+    graphattn("encode", model, file, "--out", tmp_path / "vectors.parquet")
+    table = pq.read_table(tmp_path / "vectors.parquet").to_pydict()
+    assert table["text"] == TEXTS
+    np.testing.assert_allclose(table["vector"], package.load(model).sentence_vectors(TEXTS), atol=1e-6)
+
+
+def test_vectors_are_what_the_last_layers_see(model):
+    estimator = package.load(model)
+    vectors = estimator.sentence_vectors(TEXTS)
+    scores = estimator.model_.head.perceptron(torch.from_numpy(vectors))
+    np.testing.assert_allclose(scores.softmax(1).detach(), estimator.predict_proba(TEXTS), atol=1e-6)
+    assert estimator.sentence_vectors([]).shape == (0, 24)
+
+
+def test_pairs_have_two_rows(graphattn, tmp_path):
+    pairs = [("a b", "a"), ("c", "b c a"), ("a", "b")] * 2
+    estimator = PairClassifier(DuoOptions(parts=("4", "8"), dropout=0.0), training=TRAINING)
+    estimator.inputs.embedding = 12
+    folder = estimator.fit(pairs, ["x", "y", "x"] * 2).save(tmp_path / "model")
+    vectors = estimator.sentence_vectors(pairs)
+    assert vectors.shape == (12, 12)
+    np.testing.assert_allclose(estimator.sentence_vectors([("a", "a b")])[1], vectors[0], atol=1e-6)
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    graphattn("encode", folder, file, "--format", "text", "--out", tmp_path / "v.parquet")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert table["text"] == [text for pair in pairs for text in pair]
+    np.testing.assert_allclose(table["vector"], vectors, atol=1e-6)
+
+
+def test_what_cannot_be(graphattn, model, file, tmp_path):
+    result = graphattn("encode", model, file, "--out", tmp_path / "vectors.csv")
+    assert result.err == f"error: {tmp_path}/vectors.csv is neither .npy nor .parquet; choose another --out\n"
+    tagger = SequenceTagger(training=TRAINING).fit([["a", "b"], ["b"]] * 3, [["X", "Y"], ["Y"]] * 3)
+    folder = tagger.save(tmp_path / "tagger")
+    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
+    assert result.err == (
+        f"error: {folder} tags words and has no sentence vectors; give a classifier's model directory\n"
+    )
+    assert not (tmp_path / "vectors.npy").exists()
