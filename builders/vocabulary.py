@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary_training import (
@@ -36,7 +36,8 @@ class Vocabulary:
     the tokenizer itself gives them. Text never yields the ids 0 and 2, not even the text ``[CLS]``.
 
     A word is cut into its tokens without regard to its neighbours, so raw text, its list of words and a
-    :class:`Sentence` give the same tokens. Every word has at least one token.
+    :class:`Sentence` give the same tokens. Every word has at least one token. A token that is not in the vocabulary
+    keeps its text and has the id of ``[UNK]``, so tokens can be put together to the words they came from.
 
     Parameters
     ----------
@@ -72,6 +73,9 @@ class Vocabulary:
         model = json.loads(self._tokenizer.to_str())["model"]
         self._whole_words = model["type"] == "WordLevel"
         self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # ids no text must yield
+        self._pieces_are_parts = model["type"] == "BPE" and not (
+            model.get("continuing_subword_prefix") or model.get("end_of_word_suffix") or model.get("byte_fallback")
+        )
         self._splitter = WordSplitter(self._tokenizer)
         self._forget()
 
@@ -316,7 +320,15 @@ class Vocabulary:
             [[word] for word in new], is_pretokenized=True, add_special_tokens=False
         )
         for word, encoding in zip(new, encodings, strict=True):
-            self._pieces[word] = tuple(encoding.tokens) or (UNKNOWN,)
+            self._pieces[word] = self._named_pieces(word, encoding)
+
+    def _named_pieces(self, word: str, encoding: Encoding) -> tuple[str, ...]:
+        """The pieces of a word; where pieces are parts of words, an unknown one is the part it stands for."""
+        if not self._pieces_are_parts:
+            return tuple(encoding.tokens) or (UNKNOWN,)
+        pieces = zip(encoding.tokens, encoding.offsets, strict=True)
+        parts = tuple(word[begin:end] if piece == UNKNOWN else piece for piece, (begin, end) in pieces)
+        return parts or (word or UNKNOWN,)
 
     def _in_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
         if (
@@ -332,7 +344,8 @@ class Vocabulary:
 
 def _rebuilt(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
     if isinstance(source, Sentence):
-        if source.word_ids is word_ids is None and source.tokens == tuple(tokens):
+        own_ids = None if word_ids is None else tuple(word_ids)
+        if (source.tokens, source.word_ids) == (tuple(tokens), own_ids):
             return source
         return source.with_tokens(tokens, word_ids)
     return Sentence(tuple(tokens), None if word_ids is None else tuple(word_ids))

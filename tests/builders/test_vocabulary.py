@@ -73,13 +73,30 @@ def test_word_level_joins_the_pieces_of_a_sentence(words):
 
 def test_bpe_cuts_words(pieces):
     sentence = pieces.sentence("Lower newer 漢")
-    assert sentence.words == ("lower", "newer", "[UNK]")
+    assert sentence.words == ("lower", "newer", "漢")
     assert sentence.tokens[0] == "lower"
     assert sentence.word_ids is not None
     assert sentence.word_ids.count(1) > 1
     assert pieces.ids(sentence.tokens).tolist() == [
-        pieces.words.index(token) if token != "[UNK]" else 1 for token in sentence.tokens
+        pieces.words.index(token) if token in pieces else 1 for token in sentence.tokens
     ]
+
+
+def test_unknown_parts_of_words_keep_their_text(pieces):
+    sentence = pieces.sentence("lowest Zlowéß")
+    assert "[UNK]" not in sentence.tokens
+    assert sentence.words == ("lowest", "Zlowéß")
+    assert (sentence.tokens[-1], pieces.ids(sentence.tokens)[-1]) == ("éß", 1)
+
+
+@given(text=UNICODE)
+def test_tokens_become_text_and_tokens_again(either, text):
+    sentence = either.sentence(text)
+    again = either.sentence(list(sentence.words))
+    assert again.tokens == sentence.tokens
+    assert either.sentence(sentence) is sentence
+    if not any(character.isspace() for word in sentence.words for character in word):
+        assert either.sentence(" ".join(sentence.words)).words == sentence.words
 
 
 def test_what_belongs_to_words_is_kept(either):
