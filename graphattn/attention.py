@@ -3,63 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn.backends import choose_backend, load_backend
+from graphattn.backends import choose_backend, fused, load_backend
 from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError, DoubleBackwardError
+from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
 
-@overload
-def attend(
-    graph: DGLGraph | Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
-    bias: Tensor | None = ...,
-    dropout: float = ...,
-    backend: str = ...,
-    return_weights: Literal[False] = ...,
-) -> Tensor: ...
-@overload
-def attend(
-    graph: DGLGraph | Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
-    bias: Tensor | None = ...,
-    dropout: float = ...,
-    backend: str = ...,
-    return_weights: Literal[True],
-) -> tuple[Tensor, Tensor]: ...
-@overload
-def attend(
-    graph: DGLGraph | Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
-    bias: Tensor | None = ...,
-    dropout: float = ...,
-    backend: str = ...,
-    return_weights: bool,
-) -> Any: ...
 def attend(
     graph: DGLGraph | Edges,
     query: Tensor,
@@ -72,7 +31,7 @@ def attend(
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Any:
     r"""Attend along the edges of one relation (MS-Trans, Eq. 6, on any graph).
 
     .. math:: out_i = \sum_{j \to i} softmax_j(scale \cdot q_i^T k_j + b_{ij}) \, v_j
@@ -92,8 +51,8 @@ def attend(
 
     Returns
     -------
-    (N_dst, H, D_v); zeros for a node without incoming edges, or whose edges are all hidden. It may share memory with
-    ``value``: do not change it in place. With ``return_weights`` a pair of that and the weights (E, H) in edge-id
+    tensor (N_dst, H, D_v); zeros for a node without incoming edges, or whose edges are all hidden. It may share memory
+    with ``value``: do not change it in place. With ``return_weights`` a pair of that and the weights (E, H) in edge-id
     order; they sum to one over each node's incoming edges.
 
     Raises
@@ -116,8 +75,7 @@ def attend(
     """
     edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
     edges.check(query, key, value, bias)
-    if not 0.0 <= dropout < 1.0:
-        raise ConfigError(f"dropout is {dropout}; it must be at least 0 and below 1")
+    _check_dropout(dropout)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias)):
@@ -127,8 +85,7 @@ def attend(
     if backend == "auto" and bias is None and edges.is_identity:
         out, weights = _attend_to_oneself(query, key, value, dropout)
     else:
-        plain = bias is None and not return_weights
-        name = choose_backend(edges, query, plain=plain) if backend == "auto" else backend
+        name = choose_backend(query) if backend == "auto" else backend
         slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
         out, weights = load_backend(name)(
             edges, query, key, value, scale=scale, bias=slots, dropout=dropout, return_weights=return_weights
@@ -139,6 +96,60 @@ def attend(
     if edges.edge_ids is not None:
         weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
     return out, weights
+
+
+def attend_heads(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    projected: Tensor,
+    *,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    backend: str = "auto",
+) -> Tensor:
+    """Attend with all heads of a layer, each along its relation, in one call (MS-Trans, Eq. 9 before W_O).
+
+    The same as :func:`attend` for each relation and its heads, without the overhead of several calls and without copies
+    of queries, keys and values.
+
+    Parameters
+    ----------
+    edges : each relation's edges
+    heads : number of heads that see each relation
+    projected : (N, 3, H, D) queries, keys and values of all heads, those of the first relation first
+    scale, dropout, backend : as in :func:`attend`
+
+    Returns
+    -------
+    (N, H, D)
+
+    Raises
+    ------
+    As :func:`attend`
+    """
+    three, count, width = projected.shape[1:] if projected.dim() == 4 else (0, 0, 0)
+    if three != 3 or count != sum(heads) or len(edges) != len(heads):
+        raise GraphError(
+            f"projected has shape {tuple(projected.shape)}; expected (N, 3, {sum(heads)}, features) for {len(edges)} "
+            f"relations with heads {tuple(heads)}"
+        )
+    query, key, value = projected.unbind(1)
+    if not (backend in ("auto", "fused") and fused.can_attend(projected)):
+        # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
+        parts = zip(*(tensor.split(list(heads), dim=1) for tensor in (query, key, value)), strict=True)
+        options = {"scale": scale, "dropout": dropout, "backend": backend}
+        return torch.cat([attend(one, *part, **options) for one, part in zip(edges, parts, strict=True)], dim=1)
+    for one in edges:
+        one.check(query, key, value, None)
+    _check_dropout(dropout)
+    return fused.attend_heads(
+        edges, heads, _first_order(projected), scale=1.0 / math.sqrt(width) if scale is None else scale, dropout=dropout
+    )
+
+
+def _check_dropout(dropout: float) -> None:
+    if not 0.0 <= dropout < 1.0:
+        raise ConfigError(f"dropout is {dropout}; it must be at least 0 and below 1")
 
 
 def _attend_to_oneself(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
@@ -189,4 +200,4 @@ class _Refuse(torch.autograd.Function):
 
 
 def _first_order(tensor: Tensor) -> Tensor:
-    return _FirstOrder.apply(tensor) if tensor.requires_grad else tensor
+    return _FirstOrder.apply(tensor) if tensor.requires_grad and torch.is_grad_enabled() else tensor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,12 @@ if TYPE_CHECKING:
     from dgl import DGLGraph
 
 
-@dataclass(frozen=True, eq=False)
 class Edges:
-    """The incoming edges of every destination, in compressed sparse column form.
+    """The incoming edges of every destination, in compressed sparse column form; they do not change.
 
-    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a place in ``indices`` is a slot.
+    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a place in ``indices`` is a slot. Where
+    sources lie side by side (windows), :meth:`of_ranges` needs the ends of each range only, and ``indices`` are made
+    when somebody asks for them: windows over long texts have hundreds of millions of edges.
 
     Parameters
     ----------
@@ -41,15 +41,55 @@ class Edges:
     (2, [0, 0])
     """
 
-    indptr: Tensor
-    indices: Tensor
-    num_sources: int
-    edge_ids: Tensor | None = None
+    def __init__(self, indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: Tensor | None = None):
+        _check_types("indptr", indptr, "indices", indices)
+        self.indptr, self.num_sources, self.edge_ids = indptr, num_sources, edge_ids
+        self.num_edges = int(indices.shape[0])
+        """E, the number of edges."""
+        self.ranges: tuple[Tensor, Tensor] | None = None
+        """(low, high) of edges made by :meth:`of_ranges`."""
+        self.plans: dict[str, object] = {}
+        """What backends have worked out about these edges, by backend."""
+        self._indices: Tensor | None = indices
 
-    def __post_init__(self) -> None:
-        types = self.indptr.dtype, self.indices.dtype
-        if types not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
-            raise GraphError(f"indptr is {types[0]} and indices {types[1]}; both must be int32, or both int64")
+    @classmethod
+    def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int) -> Edges:
+        """Edges from all sources from ``low[i]`` to before ``high[i]`` to destination ``i``.
+
+        Parameters
+        ----------
+        low, high : (N_dst,) int32 or int64, low[i] <= high[i]
+        num_sources : N_src
+
+        Raises
+        ------
+        GraphError
+            when the types differ or are others, or a range is none or leaves the sources
+
+        Examples
+        --------
+        >>> Edges.of_ranges(torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3]), 3).indices.tolist()
+        [0, 1, 0, 1, 2, 1, 2]
+        """
+        _check_types("low", low, "high", high)
+        if low.shape != high.shape or bool((low > high).any() or (low < 0).any() or (high > num_sources).any()):
+            raise GraphError(f"ranges must begin before they end and stay within the {num_sources} sources")
+        indptr = torch.zeros(len(low) + 1, dtype=torch.int64, device=low.device)
+        torch.cumsum(high - low, 0, dtype=torch.int64, out=indptr[1:])
+        count = int(indptr[-1])
+        if count <= torch.iinfo(low.dtype).max:
+            indptr = indptr.to(low.dtype)
+        edges = cls(indptr, indptr[:0], num_sources)
+        edges.num_edges, edges.ranges, edges._indices = count, (low, high), None
+        return edges
+
+    @property
+    def indices(self) -> Tensor:
+        """(E,) source of each edge, same type as ``indptr``."""
+        if self._indices is None and self.ranges is not None:
+            self._indices = _counted(self.ranges[0], self.indptr, self.num_edges)
+        assert self._indices is not None
+        return self._indices
 
     @classmethod
     def of(cls, graph: DGLGraph, etype: str | CanonicalRelation | None = None) -> Edges:
@@ -67,11 +107,6 @@ class Edges:
         indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
         in_order = _counts_up(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
         return cls(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long())
-
-    @property
-    def num_edges(self) -> int:
-        """E, the number of edges."""
-        return int(self.indices.shape[0])
 
     @property
     def num_destinations(self) -> int:
@@ -94,9 +129,9 @@ class Edges:
     def is_identity(self) -> bool:
         """Whether every node has exactly one incoming edge, from itself (a window of width 1)."""
         count = self.num_destinations
-        if self.num_edges != count or self.num_sources != count:
+        if self.num_edges != count or self.num_sources != count or not _counts_up(self.indptr):
             return False
-        return _counts_up(self.indptr) and _counts_up(self.indices)
+        return _counts_up(self.indices if self.ranges is None else self.ranges[0])
 
     @cached_property
     def blocks(self) -> Tensor | None:
@@ -110,7 +145,8 @@ class Edges:
         degrees = self.indptr[1:] - self.indptr[:-1]
         if not bool((degrees > 0).all()):
             return None
-        first = self.indices[self.indptr[:-1].long()]  # of each destination
+        # first source of each destination
+        first = self.indices[self.indptr[:-1].long()] if self.ranges is None else self.ranges[0]
         begins = first.new_ones(count, dtype=torch.bool)
         begins[1:] = first[1:] != first[:-1]
         starts = begins.nonzero().squeeze(1)
@@ -118,15 +154,16 @@ class Edges:
         block = begins.long().cumsum(0) - 1
         if not (torch.equal(first.long(), starts[block]) and torch.equal(degrees.long(), sizes[block])):
             return None
-        # in the type of the indices: complete graphs of long texts have hundreds of millions of edges
-        slots = torch.arange(self.num_edges, dtype=first.dtype, device=first.device)
-        shifts = torch.repeat_interleave(first - self.indptr[:-1], degrees, output_size=self.num_edges)
-        return sizes if torch.equal(self.indices, slots.add_(shifts)) else None
+        if self.ranges is None and not torch.equal(self.indices, _counted(first, self.indptr, self.num_edges)):
+            return None
+        return sizes
 
     def to(self, device: torch.device | str) -> Edges:
         """The same edges on another device."""
         if self.indptr.device == torch.device(device):
             return self
+        if self.ranges is not None:
+            return Edges.of_ranges(self.ranges[0].to(device), self.ranges[1].to(device), self.num_sources)
         edge_ids = None if self.edge_ids is None else self.edge_ids.to(device)
         return Edges(self.indptr.to(device), self.indices.to(device), self.num_sources, edge_ids)
 
@@ -163,3 +200,16 @@ class Edges:
 
 def _counts_up(ids: Tensor) -> bool:
     return ids.numel() == 0 or bool((ids == torch.arange(ids.numel(), dtype=ids.dtype, device=ids.device)).all())
+
+
+def _counted(first: Tensor, indptr: Tensor, count: int) -> Tensor:
+    """(E,) sources that count up from the first one of each destination, in the type of ``indptr``."""
+    # in that type throughout: windows and complete graphs of long texts have hundreds of millions of edges
+    shifts = first.to(indptr.dtype) - indptr[:-1]
+    sources = torch.repeat_interleave(shifts, indptr[1:] - indptr[:-1], output_size=count)
+    return sources.add_(torch.arange(count, dtype=indptr.dtype, device=indptr.device))
+
+
+def _check_types(name: str, one: Tensor, other_name: str, other: Tensor) -> None:
+    if (one.dtype, other.dtype) not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
+        raise GraphError(f"{name} is {one.dtype} and {other_name} {other.dtype}; both must be int32, or both int64")

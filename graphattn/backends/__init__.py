@@ -41,15 +41,9 @@ class Attend(Protocol):
         """Outputs (N_dst, H, D_v) and, when asked, weights (E, H); bias and weights stand in slot order."""
 
 
-def choose_backend(edges: Edges, query: Tensor, *, plain: bool = True) -> str:
-    """The backend that ``auto`` takes.
-
-    ``fused`` on a CPU (float32, float64, bfloat16), ``torch`` elsewhere and for float16. Complete graphs also go to
-    ``torch``, which computes them densely, as long as the call is ``plain``: without bias and not asked for weights.
-    """
-    if query.device.type != "cpu" or query.dtype == torch.float16:
-        return "torch"
-    return "torch" if plain and edges.blocks is not None else "fused"
+def choose_backend(query: Tensor) -> str:
+    """The backend that ``auto`` takes: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
+    return "fused" if query.device.type == "cpu" and query.dtype != torch.float16 else "torch"
 
 
 def load_backend(name: str) -> Attend:

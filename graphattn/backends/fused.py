@@ -1,32 +1,40 @@
 """Backend ``fused``: scores, softmax and weighted sum of a destination in one pass, by compiled kernels on a CPU.
 
-Nothing of the edges' size is kept unless weights are asked for: the backward pass recomputes them from the saved
-logarithm of each softmax's denominator, and dropout draws its bits from the number of the edge. Kernels are compiled by
-Numba on first use and cached on disk. Threads are Python threads around kernels that release the interpreter lock: as
-many as ``torch.get_num_threads()``, safe after a fork and in several threads at once, and the bits of the result do not
-depend on their number.
+Nothing of the edges' size is kept unless weights are asked for: the backward pass recomputes them from the largest
+score and the sum of each softmax, and dropout draws its bits from the number of the edge. Where the keys of each destination
+lie side by side (windows, order, complete graphs) blocks of destinations are multiplied with strips of keys
+(:mod:`graphattn.backends.fused_ranges`); other edges are looked up one by one (:mod:`graphattn.backends.fused_edges`).
 
-Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of 16 (whole vector registers).
+Kernels are compiled by Numba on first use and cached on disk. Threads are Python threads around kernels that release
+the interpreter lock: as many as ``torch.get_num_threads()``, each taking the next task when it has done one, safe after a
+fork and in several threads at once. The bits of the result do not depend on their number.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn.backends.fused_kernels import attend_backward, attend_forward
+from graphattn.backends import fused_edges, fused_ranges
+from graphattn.backends.fused_plan import RangePlan, plan_of
+from graphattn.backends.lanes import BYTES, lanes
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
 
 DTYPES = (torch.float32, torch.float64)
-CHUNK = 1 << 15
-"""Edges of one task of the forward pass: small, so that no thread waits long for another."""
+CACHE = 1 << 19
+"""Bytes that one task should work on."""
+SMALL = 1 << 16
+"""Products of features below which a second thread costs more than it helps."""
 
 
 def attend(
@@ -40,7 +48,7 @@ def attend(
     dropout: float,
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention by one fused kernel for each head and run of destinations; bfloat16 is computed in float32."""
+    """Attention along one relation; bfloat16 is computed in float32."""
     if query.device.type != "cpu" or query.dtype not in (*DTYPES, torch.bfloat16):
         raise BackendError(
             f"backend 'fused' takes float32, float64 and bfloat16 on a CPU, not {query.dtype} on {query.device}. "
@@ -53,75 +61,246 @@ def attend(
             edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
         )
         return out.bfloat16(), None if weights is None else weights.bfloat16()
-    seed = int(torch.randint(1 << 31, ()).item()) if dropout else 0
-    out, weights = _FusedAttention.apply(query, key, value, bias, edges, scale, dropout, seed, return_weights)
+    call = _Call([edges], [query.shape[1]], scale, dropout, return_weights)
+    out, weights = _Attention.apply(query, key, value, bias, call)
     return out, weights if return_weights else None
 
 
-class _FusedAttention(torch.autograd.Function):
+def attend_heads(
+    edges: Sequence[Edges], heads: Sequence[int], projected: Tensor, *, scale: float, dropout: float
+) -> Tensor:
+    """Attention of all heads of a layer, each along its relation, in one call: (N, 3, H, D) -> (N, H, D)."""
+    out: Tensor = _ProjectedAttention.apply(projected, _Call(edges, heads, scale, dropout, False))
+    return out
+
+
+def can_attend(tensor: Tensor) -> bool:
+    """Whether the kernels take tensors of this type on this device."""
+    return tensor.device.type == "cpu" and tensor.dtype in DTYPES
+
+
+@dataclass
+class _Call:
+    """What attention computes with, and what its backward pass needs to know."""
+
+    edges: Sequence[Edges]
+    heads: Sequence[int]
+    scale: float
+    dropout: float
+    return_weights: bool
+    seeds: list[int] = field(default_factory=list)
+    factors: dict[int, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.seeds = [int(torch.randint(1 << 31, ()).item()) if self.dropout else 0 for _ in self.edges]
+
+
+class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        edges: Edges,
-        scale: float,
-        dropout: float,
-        seed: int,
-        return_weights: bool,
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: _Call
     ) -> tuple[Tensor, Tensor]:
-        packed = [_pack(tensor) for tensor in (query, key, value)]
-        heads, count = query.shape[1], edges.num_destinations
-        out = packed[2].new_zeros(heads, count, packed[2].shape[2])
-        lse = packed[0].new_full((heads, count), float("inf"))
+        query, key, value = (_rows(tensor.detach()) for tensor in (query, key, value))
+        heads = query.shape[1]
+        out = torch.empty(query.shape[0], heads, value.shape[2], dtype=value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
-        weights = query.new_zeros(heads, edges.num_edges if return_weights else 0)
-        indptr = edges.indptr.numpy()
-        arrays = [tensor.numpy() for tensor in (*packed, added, out, lse, weights)]
-        fixed = (attend_forward, indptr, edges.indices.numpy(), *arrays, scale, dropout, seed, _longest(indptr))
-        _in_threads([(*fixed, head, *run) for head in range(heads) for run in _runs(indptr)])
-        ctx.edges, ctx.scale, ctx.dropout, ctx.seed = edges, scale, dropout, seed
-        ctx.widths, ctx.has_bias, ctx.has_weights = (query.shape[2], value.shape[2]), bias is not None, return_weights
-        ctx.save_for_backward(*packed, added, lse)
-        return out[:, :, : value.shape[2]].transpose(0, 1), weights.t()
+        weights = query.new_zeros(heads, call.edges[0].num_edges if call.return_weights else 0)
+        tops, sums = _forward(call, query, key, value, added, out, weights)
+        ctx.call, ctx.has_bias = call, bias is not None
+        ctx.save_for_backward(query, key, value, added, out, tops, sums)
+        return out, weights.t()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        *packed, added, lse = ctx.saved_tensors
-        edges: Edges = ctx.edges
-        heads = lse.shape[0]
-        grads = [torch.zeros_like(tensor) for tensor in (*packed, added)]
-        grad_weights = gradients[1].t().contiguous() if ctx.has_weights else lse.new_zeros(heads, 0)
-        indptr = edges.indptr.numpy()
-        arrays = [tensor.numpy() for tensor in (*packed, added, lse, _pack(gradients[0]), grad_weights, *grads)]
-        fixed = (attend_backward, indptr, edges.indices.numpy(), *arrays, ctx.scale, ctx.dropout, ctx.seed)
-        _in_threads([(*fixed, _longest(indptr), head) for head in range(heads)])
-        narrow, wide = ctx.widths
-        own = (grads[0][:, :, :narrow], grads[1][:, :, :narrow], grads[2][:, :, :wide])
-        grad_bias = grads[3].t() if ctx.has_bias else None
-        return (*(gradient.transpose(0, 1) for gradient in own), grad_bias, None, None, None, None, None)
+        query, key, value, added, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
+        gradients = tuple(gradient.detach() for gradient in gradients)
+        grad_weights = gradients[1].t().contiguous() if ctx.call.return_weights else added.new_zeros(len(added), 0)
+        grads = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in (query, key, value)]
+        grad_bias = torch.zeros_like(added)
+        _backward(
+            ctx.call, query, key, value, added, out, tops, sums, _rows(gradients[0]), grad_weights, *grads, grad_bias
+        )
+        return (*grads, grad_bias.t() if ctx.has_bias else None, None)
 
 
-def _pack(tensor: Tensor) -> Tensor:
-    """(N, H, D) -> (H, N, P), contiguous, padded with zeros."""
-    count, heads, feats = tensor.shape
-    packed = torch.zeros(heads, count, -(-feats // 16) * 16, dtype=tensor.dtype)
-    packed[:, :, :feats] = tensor.detach().transpose(0, 1)
-    return packed
+class _ProjectedAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, call: _Call) -> Tensor:
+        projected = projected.detach().contiguous()
+        query, key, value = projected.unbind(1)
+        out = torch.empty(query.shape, dtype=query.dtype)
+        nothing = query.new_zeros(query.shape[1], 0)
+        tops, sums = _forward(call, query, key, value, nothing, out, nothing)
+        ctx.call = call
+        ctx.save_for_backward(projected, out, tops, sums)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        projected, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
+        gradient = torch.zeros_like(projected)
+        nothing = out.new_zeros(out.shape[1], 0)
+        _backward(
+            ctx.call, *projected.unbind(1), nothing, out, tops, sums, _rows(gradients[0].detach()), nothing,
+            *gradient.unbind(1), nothing,
+        )  # fmt: skip
+        return gradient, None
 
 
-def _longest(indptr: np.ndarray) -> int:
-    """Largest number of edges into one destination."""
-    return int((indptr[1:] - indptr[:-1]).max(initial=1))
+class _Task(NamedTuple):
+    """A kernel with its arguments, called with a counter before them and scratch memory of ``size`` numbers behind."""
+
+    kernel: Callable[..., None]
+    arguments: tuple[Any, ...]
+    size: int
 
 
-def _runs(indptr: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of destinations with about :data:`CHUNK` edges each."""
-    marks = np.arange(0, int(indptr[-1]) + 1, CHUNK)
-    cuts = np.unique(np.concatenate([np.searchsorted(indptr[:-1], marks), [0, len(indptr) - 1]]))
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+def _forward(
+    call: _Call, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Fill ``out`` and ``weights``; largest scores and inverse sums, (H, N_dst) each."""
+    kind = query.numpy().dtype.type
+    tops = query.new_zeros(query.shape[1], query.shape[0])
+    sums = torch.zeros_like(tops)
+    tasks = []
+    for part, edges, seed in _parts(call):
+        if edges.is_identity and not bias.numel() and not weights.numel():
+            _pass_on(call, part, value, out)
+            continue
+        plan, width, value_width = plan_of(edges), query.shape[2], value.shape[2]
+        steps = (width, value_width, *_steps(query, key, value, out))
+        flat = [_flat(tensor[:, part]) for tensor in (query, key, value)]
+        arrays = (*flat, bias[part].flatten().numpy(), _flat(out[:, part]), tops[part].numpy(), sums[part].numpy())
+        last = (weights[part].flatten().numpy(), steps, kind(call.scale), call.dropout, seed)
+        count = lanes(tops.numpy())
+        if isinstance(plan, RangePlan):
+            bounds = (plan.chunks, plan.low, plan.high, plan.starts)
+            group, size = _group(plan, part.stop - part.start, width, value_width, count)
+            tasks.append(_Task(fused_ranges.forward, (*bounds, *arrays, *last, plan.block, group), size))
+        else:
+            size = fused_edges.work_size(plan.longest, count)
+            tasks.append(_Task(fused_edges.forward, (plan.runs, plan.starts, plan.indices, *arrays, *last), size))
+    _run(tasks, tops, call, query.shape[2] + value.shape[2])
+    return tops, sums
+
+
+def _backward(
+    call: _Call,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor,
+    out: Tensor,
+    tops: Tensor,
+    sums: Tensor,
+    grad_out: Tensor,
+    grad_weights: Tensor,
+    grad_query: Tensor,
+    grad_key: Tensor,
+    grad_value: Tensor,
+    grad_bias: Tensor,
+) -> None:
+    """Fill the gradients, which start at zero."""
+    kind = query.numpy().dtype.type
+    tasks, merges = [], []
+    for part, edges, seed in _parts(call):
+        if edges.is_identity and not bias.numel() and not grad_weights.numel():
+            _pass_on(call, part, grad_out, grad_value)
+            continue
+        plan, width, value_width = plan_of(edges), query.shape[2], value.shape[2]
+        grads = (grad_query, grad_key, grad_value)
+        steps = (width, value_width, *_steps(query, key, value, out, grad_out, *grads))
+        flat = [_flat(tensor[:, part]) for tensor in (query, key, value)]
+        arrays = (*flat, bias[part].flatten().numpy(), _flat(out[:, part]), tops[part].numpy(), sums[part].numpy())
+        given = (_flat(grad_out[:, part]), grad_weights[part].flatten().numpy())
+        made = [_flat(tensor[:, part]) for tensor in grads]
+        made.append(grad_bias[part].view(-1).numpy())
+        last = (steps, kind(call.scale), call.dropout, seed)
+        count = lanes(tops.numpy())
+        if isinstance(plan, RangePlan):
+            heads = part.stop - part.start
+            group, size = _group(plan, heads, width, value_width, count)
+            partial = np.empty(plan.shared * heads * (width + value_width), tops.numpy().dtype)
+            bounds = (plan.chunks, plan.low, plan.high, plan.starts)
+            arguments = (*bounds, *arrays, *given, *made, partial, *last, plan.block, group)
+            tasks.append(_Task(fused_ranges.backward, arguments, size))
+            if plan.shared:
+                merges.append(_Task(fused_ranges.merge, (plan.chunks, partial, made[1], made[2], heads, steps), 0))
+        else:
+            size = fused_edges.work_size(plan.longest, count)
+            arguments = (plan.separate_runs, plan.starts, plan.indices, *arrays, *given, *made, *last)
+            tasks.append(_Task(fused_edges.backward, arguments, size))
+    for phase in (tasks, merges):
+        _run(phase, tops, call, 3 * (query.shape[2] + value.shape[2]))
+
+
+def _pass_on(call: _Call, heads: slice, source: Tensor, target: Tensor) -> None:
+    """Heads with one edge from every node to itself: a softmax over one edge is one, whatever the score."""
+    if call.dropout and heads.start not in call.factors:
+        kept = source.new_ones(len(source), heads.stop - heads.start, 1)
+        call.factors[heads.start] = torch.nn.functional.dropout(kept, call.dropout)
+    if call.dropout:
+        torch.mul(source[:, heads], call.factors[heads.start], out=target[:, heads])
+    else:
+        target[:, heads] = source[:, heads]
+
+
+def _parts(call: _Call) -> list[tuple[slice, Edges, int]]:
+    """The heads of each relation, its edges and its seed."""
+    parts, first = [], 0
+    for edges, heads, seed in zip(call.edges, call.heads, call.seeds, strict=True):
+        parts.append((slice(first, first + heads), edges, seed))
+        first += heads
+    return parts
+
+
+def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+    """Heads that a task takes together, as many as the cache holds, and the scratch memory that it needs."""
+
+    def size(group: int) -> int:
+        return fused_ranges.work_size(plan.strip, plan.lines, plan.block, group, width, value_width, count)
+
+    group = max(1, min(heads, CACHE // ((size(2) - size(1)) * BYTES // count)))
+    return group, size(group)
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """The tensor with features side by side and no overlaps."""
+    return tensor if tensor.stride(2) == 1 and 0 not in tensor.stride() else tensor.contiguous()
+
+
+def _flat(tensor: Tensor) -> np.ndarray:
+    """The memory from the first to the last number of a tensor."""
+    span = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+    flat: np.ndarray = tensor.as_strided((span if tensor.numel() else 0,), (1,)).numpy()
+    return flat
+
+
+def _steps(*tensors: Tensor) -> tuple[int, ...]:
+    """Distances between nodes and between heads of each tensor."""
+    return tuple(step for tensor in tensors for step in tensor.stride()[:2])
+
+
+def _run(tasks: Sequence[_Task], like: Tensor, call: _Call, features: int) -> None:
+    """Let as many threads as PyTorch uses work through the kernels' tasks together."""
+    if not tasks:
+        return
+    shared = [(task, np.zeros(1, np.int64)) for task in tasks]
+    size, dtype = max(task.size for task in tasks), like.numpy().dtype
+
+    def work() -> None:
+        scratch = _scratch(size, dtype)
+        for task, counter in shared:
+            task.kernel(counter, *task.arguments, *([scratch] if task.size else []))
+
+    products = features * sum(edges.num_edges * heads for edges, heads in zip(call.edges, call.heads, strict=True))
+    helpers = torch.get_num_threads() - 1 if products > SMALL else 0
+    futures = [_pool(os.getpid(), helpers).submit(work) for _ in range(helpers)]
+    try:
+        work()
+    finally:
+        for future in futures:
+            future.result()
 
 
 @lru_cache(maxsize=4)
@@ -130,13 +309,12 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="graphattn")
 
 
-def _in_threads(tasks: list[tuple[Any, ...]]) -> None:
-    """Run kernels, each with its arguments; tasks write to places of their own."""
-    threads = torch.get_num_threads()
-    if threads == 1 or len(tasks) < 2:
-        for kernel, *arguments in tasks:
-            kernel(*arguments)
-        return
-    pool = _pool(os.getpid(), threads)
-    for future in [pool.submit(kernel, *arguments) for kernel, *arguments in tasks]:
-        future.result()
+_LOCAL = threading.local()
+
+
+def _scratch(size: int, dtype: Any) -> np.ndarray:
+    """Memory that a thread keeps from call to call."""
+    memory: np.ndarray | None = getattr(_LOCAL, "memory", None)
+    if memory is None or memory.nbytes < size * dtype.itemsize:
+        memory = _LOCAL.memory = np.zeros(size * dtype.itemsize, np.uint8)
+    return memory[: memory.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)

@@ -2,14 +2,13 @@
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 
 from graphattn import Edges, attend
-from graphattn.backends import choose_backend, fused
+from graphattn.backends import choose_backend, fused, fused_plan
 from graphattn.exceptions import BackendError
 
 
@@ -36,7 +35,8 @@ def threads():
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch, dropout):
-    monkeypatch.setattr(fused, "CHUNK", 64)  # many tasks
+    monkeypatch.setattr(fused_plan, "RUN", 64)  # many tasks
+    monkeypatch.setattr(fused, "SMALL", 0)
     edges = random_edges(200, 3000, seed=1)
     results = []
     for count in (1, 2, 3):
@@ -66,7 +66,8 @@ def _in_child(queue) -> None:
 
 
 def test_a_forked_process_computes_the_same(threads, monkeypatch):
-    monkeypatch.setattr(fused, "CHUNK", 16)
+    monkeypatch.setattr(fused_plan, "RUN", 16)
+    monkeypatch.setattr(fused, "SMALL", 0)
     threads(2)
     edges = random_edges(50, 400, seed=3)
     expected = attend(edges, *inputs_of(edges, 7), backend="fused").sum().item()
@@ -117,11 +118,10 @@ def test_gradients_see_the_same_dropped_edges():
 
 
 def test_runs_of_destinations_cover_all_of_them():
-    indptr = np.array([0, 0, 5, 5, 100_000, 100_000, 100_001])
-    runs = fused._runs(indptr)
-    assert (runs[0][0], runs[-1][1]) == (0, 6)
-    assert all(one[1] == two[0] for one, two in pairwise(runs))
-    assert fused._runs(np.array([0])) == []
+    starts = np.array([0, 0, 5, 5, 100_000, 100_000, 100_001])
+    runs = fused_plan.EdgePlan(starts, np.zeros(100_001, np.int32)).runs
+    assert (runs[0], runs[-1]) == (0, 6)
+    assert (np.diff(runs) > 0).all()
 
 
 def test_float16_is_refused_and_goes_elsewhere_by_itself():
@@ -132,4 +132,4 @@ def test_float16_is_refused_and_goes_elsewhere_by_itself():
     assert str(caught.value) == (
         "backend 'fused' takes float32, float64 and bfloat16 on a CPU, not torch.float16 on cpu. Use backend='torch'"
     )
-    assert choose_backend(edges, half[0]) == "torch"
+    assert choose_backend(half[0]) == "torch"
