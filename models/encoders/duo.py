@@ -120,7 +120,8 @@ class DuoEncoder(Encoder):
         (relation,) = self.relations()
         edges = edges_of(graph, [relation.name], tokens.device)[relation.name]
         lengths = lengths_of(graph, TOKEN).to(tokens.device)
-        sets = tokens.float().split(self.parts, dim=1)
+        tokens = tokens.float() if tokens.element_size() < 4 else tokens  # sums in float32 also under autocast
+        sets = tokens.split(self.parts, dim=1)
         sums: list[list[Tensor]] = [[] for _ in sets]
         seen: list[Tensor] = []
         for number, (own, score) in enumerate(zip(sets, self.scores, strict=True)):

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.pooling import pool, pooled_width
+from graphattn.models.pooling import Source2TokenPooling, pool, pooled_width
 
 FORMULAS = {
     "cls+max": lambda own: 0.5 * (own[0] + own.amax(0)),
@@ -44,3 +44,17 @@ def test_negative_maximum():
 def test_bfloat16():
     tokens = torch.randn(5, 2).bfloat16()
     assert pool(tokens, torch.tensor([2, 3]), "cls+max").dtype == torch.bfloat16
+
+
+def test_source2token_pooling_has_a_softmax_for_each_feature():
+    torch.manual_seed(0)
+    pooling = Source2TokenPooling(4).double()
+    lengths = (1, 5, 2)
+    tokens = torch.randn(8, 4, dtype=torch.float64)
+    expected = []
+    for own in tokens.split(lengths):
+        inner = torch.nn.functional.elu(own @ pooling.inner.weight.T + pooling.inner.bias)
+        weights = (inner @ pooling.outer.weight.T + pooling.outer.bias).softmax(0)
+        expected.append((weights * own).sum(0))
+    torch.testing.assert_close(pooling(tokens, torch.tensor(lengths)), torch.stack(expected), rtol=0, atol=1e-6)
+    assert sum(parameter.numel() for parameter in Source2TokenPooling(600).parameters()) == 721_200

@@ -98,3 +98,22 @@ def test_vectors_that_are_promised_must_come():
     with pytest.raises(ConfigError) as caught:
         TokenEmbedding(InputOptions(vectors="vectors.txt"), 7, 6)
     assert str(caught.value) == "options name word vectors, but none were given to the input layer"
+
+
+@pytest.mark.parametrize("combine", ["concatenation", "average", "projection"])
+def test_sets_of_vectors_are_combined(combine):
+    """Two sets, 2 and 3 wide: side by side, averaged with zeros in the narrower one's last place, or projected."""
+    torch.manual_seed(0)
+    vectors = np.arange(35, dtype=np.float32).reshape(7, 5)
+    options = InputOptions(vectors=("a", "b"), combine=combine, normalize_vectors=False)
+    embedding = TokenEmbedding(options, 7, None, vectors=vectors, widths=(2, 3)).eval()
+    first, second = torch.from_numpy(vectors[4:]).split((2, 3), dim=1)
+    expected = {
+        "concatenation": lambda: torch.cat([first, second], 1),
+        "average": lambda: (torch.nn.functional.pad(first, (0, 1)) + second) / 2,
+        "projection": lambda: ((embedding.of_sets[0](first) + embedding.of_sets[1](second)) / 2).tanh(),
+    }[combine]()
+    torch.testing.assert_close(embedding(torch.tensor([4, 5, 6])), expected)
+    projected = TokenEmbedding(options, 7, 11, vectors=vectors, widths=(2, 3))
+    assert projected.project.in_features == expected.shape[1]
+    assert projected(torch.tensor([0, 6])).shape == (2, 11)

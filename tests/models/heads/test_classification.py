@@ -42,6 +42,20 @@ def test_pair_features(tokens, graph_of):
     assert head.items(graph).tolist() == [1, 1]
 
 
+def test_pair_features_with_a_product(tokens, graph_of):
+    """[r1, r2, r1 r2, r1 - r2], as in MTSA's section 4.1."""
+    head = PairHead(6, 3, HeadOptions(pooling="mean", pair_features="product")).eval()
+    graph = graph_of(3, 2, 0, 0)
+    r1, r2 = head.sentences(tokens, graph).chunk(2)
+    expected = torch.cat([r1, r2, r1 * r2, r1 - r2], dim=1)
+    torch.testing.assert_close(head.represent(tokens, graph), expected)
+
+
+def test_a_linear_layer_alone():
+    head = ClassificationHead(6, 4, HeadOptions(pooling="mean", head_hidden=0))
+    assert [tuple(layer.weight.shape) for layer in head.perceptron if isinstance(layer, nn.Linear)] == [(4, 6)]
+
+
 def test_loss_is_a_sum_over_sentences(graph_of):
     torch.manual_seed(0)
     scores, targets = torch.randn(4, 3), torch.tensor([2, 0, 1, 1])

@@ -1,0 +1,96 @@
+"""Duo against its reconstruction, written out one sentence after the other, and its number of parameters."""
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions
+from graphattn.models.encoders import make_encoder
+from graphattn.models.training import count_parameters
+
+
+def by_definition(encoder, tokens, mask, softmax=True):
+    """Each set's attention on the values of the others, for one sentence."""
+    sets = tokens.split(encoder.parts, dim=1)
+    attention = []
+    for own, score in zip(sets, encoder.scores, strict=True):
+        scores = own @ score.weight.T @ own.T / own.shape[1] ** 0.5
+        attention.append(scores.masked_fill(~mask, float("-inf")).softmax(1) if softmax else scores / len(tokens))
+    mixed = []
+    for number, values in enumerate(sets):
+        others = [weights @ values for other, weights in enumerate(attention) if other != number]
+        mixed.append(sum(others) / len(others))
+    return torch.cat(mixed, 1) @ encoder.fusion.weight.T + encoder.fusion.bias
+
+
+@pytest.mark.parametrize("parts", [("4", "6"), ("3", "3", "5")])
+@pytest.mark.parametrize(("window", "softmax"), [(None, True), (None, False), ("5", True)])
+def test_encoder_follows_the_definition(parts, window, softmax, double_encoder, encode):
+    width = sum(map(int, parts))
+    encoder = double_encoder(DuoOptions(parts=parts, window=window, softmax=softmax, fusion=7))
+    _, inputs, outputs = encode(encoder, width)
+    for tokens, output in zip(inputs, outputs, strict=True):
+        place = torch.arange(len(tokens))
+        mask = (place - place.unsqueeze(1)).abs() <= (2 if window else len(tokens))
+        single = by_definition(encoder, tokens, mask, softmax)
+        torch.testing.assert_close(output, single, rtol=0, atol=1e-10)
+
+
+def test_trained_parameters_stay_below_the_papers(tmp_path):
+    """Section 3.1.4: with 50 and 300 dimensions and 20 labels no more than 0.4 M."""
+    random = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(40)]
+    for width in (50, 300):
+        lines = [f"{word} {' '.join(f'{x:.3f}' for x in random.normal(size=width))}" for word in words]
+        (tmp_path / f"{width}.txt").write_text("\n".join(lines) + "\n")
+    inputs = InputOptions(vectors=(str(tmp_path / "50.txt"), str(tmp_path / "300.txt")))
+    classifier = TextClassifier("duo", inputs=inputs, training=TrainingOptions(epochs=1, dev_fraction=0.0))
+    classifier.fit(words, [f"label{number % 20}" for number in range(40)])
+    own = 50 * 50 + 300 * 300 + 350 * 350 + 350 + 350 * 20 + 20
+    assert (
+        sum(p.numel() for part in (classifier.model_.encoder, classifier.model_.head) for p in part.parameters()) == own
+    )
+    assert count_parameters(classifier.model_) == own + 3 * 350 < 400_000  # and the vectors of special tokens
+    assert classifier.encoder_.parts == ("50", "300")
+    assert (classifier.head_.pooling, classifier.head_.head_hidden) == ("mean", 0)
+
+
+def test_weights_come_back_for_each_set(double_encoder, encode):
+    encoder = double_encoder(DuoOptions(parts=("3", "4", "5")))
+    layers = []
+    graph, _, outputs = encode(encoder, 12, weights=layers)
+    assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [
+        {"all": (graph.num_edges("all"), 3)}
+    ]
+    _, _, without = encode(encoder, 12)
+    for one, other in zip(outputs, without, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def test_parts():
+    assert DuoOptions().for_parts([50, 300]).parts == ("50", "300")
+    assert DuoOptions().for_parts([9]).parts == ("4", "5")
+    assert DuoOptions(parts=("3", "6")).for_parts([9]).parts == ("3", "6")
+    assert make_encoder(DuoOptions(parts=("3", "6"))).width == 9
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (DuoOptions(layers=2).check, "layers is 2; Duo has one"),
+        (DuoOptions(fusion=0).check, "fusion is 0; it must be at least 1"),
+        (DuoOptions(parts=("300",)).check, "parts are 300; give the widths of at least two sets, 50,300 for example"),
+        (DuoOptions(parts=("a", "2")).check, "parts are a,2; give the widths of at least two sets, 50,300 for example"),
+        (DuoOptions(window="5", softmax=False).check, "softmax=False needs the whole text; leave out window"),
+        (lambda: DuoOptions().for_parts([1]), "token vectors are 1 wide; Duo needs at least two sets of vectors"),
+        (
+            lambda: DuoOptions(parts=("3", "4")).for_parts([9]),
+            "parts 3,4 are not 9 together, the width of token vectors",
+        ),
+    ],
+)
+def test_impossible_options(call, message):
+    with pytest.raises(ConfigError) as caught:
+        call()
+    assert str(caught.value) == message

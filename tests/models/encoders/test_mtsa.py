@@ -1,0 +1,93 @@
+"""The encoder MTSA: one layer for sentences, a stack for tagging; its equations are tested with its layer."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from graphattn.exceptions import ConfigError
+from graphattn.layers import edges_of
+from graphattn.models import HeadOptions, InputOptions, MTSAOptions, PairClassifier, SequenceTagger, TrainingOptions
+from graphattn.models.encoders import make_encoder
+
+
+def test_one_layer_is_the_layer(double_encoder, encode):
+    encoder = double_encoder(MTSAOptions(hidden=6, masks=("forward", "window:5"), heads=4))
+    graph, inputs, outputs = encode(encoder, 6)
+    tokens = torch.cat(inputs)
+    attention = encoder.layers[0].attention
+    assert attention.heads == {"forward": 2, "window:5": 2}
+    expected = attention(edges_of(graph, attention.heads), tokens)
+    torch.testing.assert_close(torch.cat(outputs), expected, rtol=0, atol=1e-12)
+    assert expected.shape[1] == encoder.width == 24
+
+
+def test_stacked_layers_have_residual_connections_and_norms(double_encoder, encode):
+    encoder = double_encoder(MTSAOptions(hidden=8, layers=2))
+    graph, inputs, outputs = encode(encoder, 8)
+    tokens = torch.cat(inputs)
+    for layer in encoder.layers:
+        added = tokens + layer.attention(edges_of(graph, layer.attention.heads), tokens)
+        tokens = F.layer_norm(added, (8,), layer.norm.weight, layer.norm.bias)
+    torch.testing.assert_close(torch.cat(outputs), tokens, rtol=0, atol=1e-12)
+
+
+def test_the_first_token_looks_forward_and_the_last_backward(double_encoder, encode):
+    """Without a gate, a head on `forward` gives nothing to the first token, one on `backward` nothing to the last."""
+    encoder = double_encoder(MTSAOptions(hidden=6, gate=False))
+    _, _, outputs = encode(encoder, 6)
+    for output in outputs:
+        forward, backward = output.chunk(2, dim=1)
+        assert not forward[0].any()
+        assert not backward[-1].any()
+        assert forward[1:].any(1).all()
+        assert backward[:-1].any(1).all()
+
+
+def test_weights_come_back_for_each_layer(double_encoder, encode):
+    encoder = double_encoder(MTSAOptions(hidden=8, layers=2))
+    layers = []
+    graph, _, _ = encode(encoder, 8, weights=layers)
+    shapes = {name: (graph.num_edges(name), 1) for name in ("forward", "backward")}
+    assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [shapes] * 2
+
+
+def test_what_the_name_stands_for():
+    assert SequenceTagger("mtsa").chosen_encoder() == MTSAOptions(layers=2)
+    assert PairClassifier("mtsa").chosen_encoder() == MTSAOptions()
+
+
+def test_parameters_at_the_papers_setting():
+    """Layer and pooling of the paper's SNLI model, and a classifier of pairs, less the highway layer that it had."""
+    estimator = PairClassifier(
+        MTSAOptions(hidden=300),
+        inputs=InputOptions(embedding=300),
+        head=HeadOptions(pair_features="product", head_hidden=300),
+        training=TrainingOptions(epochs=1, dev_fraction=0.0),
+    ).fit([("a", "b"), ("b", "a"), ("a", "a")] * 2, ["x", "y", "z"] * 2)
+    parts = (estimator.model_.encoder, estimator.model_.head)
+    highway = 2 * (300 * 300 + 300)
+    assert sum(p.numel() for part in parts for p in part.parameters()) == 2_885_403 - highway
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"heads": 3}, "heads 3 is no multiple of the 2 masks"),
+        ({"masks": ()}, "masks is empty; give at least one relation, forward for example"),
+        ({"masks": ("all", "all")}, "masks has all twice; give each once, heads are shared out evenly"),
+        ({"masks": ("in",)}, "masks: in does not join tokens with tokens; heads cannot look along it"),
+        ({"bound": 0.0}, "bound is 0.0; it must be positive"),
+        ({"attn_drop": 1}, "attn_drop is 1; it must be at least 0 and below 1"),
+        ({"variant": "open"}, "variant is 'open'; choose one of: paper, gated"),
+        (
+            {"layers": 2, "head_feats": 100},
+            "2 heads of 100 make 200 features; several layers need as many as hidden, 300",
+        ),
+    ],
+)
+def test_impossible_options(options, message):
+    with pytest.raises(ConfigError) as caught:
+        MTSAOptions(**options).check()
+    assert str(caught.value) == message
+    with pytest.raises(ConfigError):
+        make_encoder(MTSAOptions(**options))
