@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import CorpusOptions, naming_corpus_flags
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.progress_bars import shown
@@ -98,7 +98,8 @@ def build(
     )  # fmt: skip
     corpora = [CorpusFile(path, options.format, options.reader_options()) for path in corpus]
     with naming_corpus_flags():
-        counts = _built(corpora, out, settings, _engine(engine, jobs, address), append=append)
+        workers = _engine(engine, jobs, address, on_gpu=(parser_device or "").startswith("cuda"))
+        counts = _built(corpora, out, settings, workers, append=append)
     files = len(counts.shards)
     print(
         f"{counts.sentences:,} sentences, {counts.tokens:,} tokens in {files} shard{'s' * (files != 1)}: {out}"
@@ -138,7 +139,13 @@ def _unwritable(out: Path, error: OSError) -> DataError:
     return DataError(f"cannot be written ({reason})", path=out, hint="Check the folder and the space on the disk.")
 
 
-def _engine(name: str, jobs: int, address: str | None) -> Engine:
+def _engine(name: str, jobs: int, address: str | None, *, on_gpu: bool) -> Engine:
+    if name == "ray":
+        from graphattn.builders.store.ray_engine import RayEngine
+
+        return RayEngine(jobs, address=address, gpus=float(on_gpu))
+    if address is not None:
+        raise ConfigError("--address is for --engine ray; give both, or neither")
     from graphattn.builders.store import LocalEngine
 
     return LocalEngine(jobs)

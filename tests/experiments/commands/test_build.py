@@ -129,6 +129,16 @@ def test_a_parser_that_is_not_installed(graphattn, corpora_folder, tmp_path, mon
     )  # fmt: skip
 
 
+def test_an_engine_that_is_not_installed(graphattn, corpora_folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    answer = graphattn("build", corpora_folder / "tags.conll", "--out", tmp_path / "s", "--engine", "ray")
+    message = "error: the engine 'ray' is not installed: pip install 'graphattn[ray]'\n"
+    assert (answer.code, answer.err) == (1, message)
+    answer = graphattn("build", corpora_folder / "tags.conll", "--out", tmp_path / "s", "--address", "auto")
+    assert answer.err == "error: --address is for --engine ray; give both, or neither\n"
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_folder_that_is_there_stays_as_it_is(graphattn, corpora_folder, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "notes.txt").write_text("mine")
