@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from graphattn.attention import attend
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.edges import Edges
+    from graphattn.experiments.drawing import draw_graph
     from graphattn.layers import MultiScaleAttention
     from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
+    from graphattn.networkx_export import to_networkx
     from graphattn.scales import Scale, allocate_heads
     from graphattn.tensorized import tensorized_attend
     from graphattn.tensorized_layers import TensorizedAttention
@@ -36,8 +38,10 @@ _HOMES = {
     "TextGraphBuilder": "graphattn.builders",
     "allocate_heads": "graphattn.scales",
     "attend": "graphattn.attention",
+    "draw_graph": "graphattn.experiments.drawing",
     "load": "graphattn.models",
     "tensorized_attend": "graphattn.tensorized",
+    "to_networkx": "graphattn.networkx_export",
 }
 
 __all__ = [
@@ -53,8 +57,10 @@ __all__ = [
     "TextGraphBuilder",
     "allocate_heads",
     "attend",
+    "draw_graph",
     "load",
     "tensorized_attend",
+    "to_networkx",
 ]
 
 

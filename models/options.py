@@ -177,7 +177,9 @@ class TrainingOptions(Options):
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
     )
     dev_fraction: float = option(0.1, "share of the training set held out as dev set when none is given")
-    precision: str = option("32", "number format of matrix products", choices=("32", "bf16"))
+    precision: str = option(
+        "32", "number format of matrix products; bf16 is faster where the hardware has it", choices=("32", "bf16")
+    )
     seed: int = option(0, "makes a run repeat bit for bit on one machine")
     accelerator: str = option("auto", "device kind, as Lightning names it (cpu, cuda, auto)")
     devices: int = option(1, "devices, or processes on a CPU")

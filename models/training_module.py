@@ -108,7 +108,11 @@ class TrainingModule(pl.LightningModule):
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Draw each step's dropout from its own seed: a resumed run repeats an undisturbed one bit for bit."""
         step = self.current_epoch * 1_000_003 + batch_idx
-        torch.manual_seed((self.options.seed * 7_919 + step) * 64 + self.global_rank)
+        seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
+        if self.device.type == "cpu":
+            torch.default_generator.manual_seed(seed)  # the same bits; `torch.manual_seed` asks for every other device
+        else:
+            torch.manual_seed(seed)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss, refused when it is not finite."""
