@@ -135,7 +135,7 @@ def _checked_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tupl
     """Links as pairs, each once and in order."""
     for link in links:
         ends = link if isinstance(link, (tuple, list)) else ()
-        if len(ends) != 2 or not all(isinstance(end, Integral) and 0 <= end < num_words for end in ends):
+        if len(ends) != 2 or not all(isinstance(end, Integral) and 0 <= int(end) < num_words for end in ends):
             raise DataError(
                 f"the link {link!r} does not join two words; the text has {num_words} words",
                 field="links",

@@ -131,9 +131,9 @@ class Demo:
             return [table]
         first = attention.layers[0]
         edges = {
-            name: list(zip(own.sources.tolist(), own.targets.tolist(), strict=True)) for name, own in first.items()
+            str(name): list(zip(own.sources.tolist(), own.targets.tolist(), strict=True)) for name, own in first.items()
         }
-        weights = {name: own.weights.mean(axis=1).tolist() for name, own in first.items()}
+        weights = {str(name): own.weights.mean(axis=1).tolist() for name, own in first.items()}
         draw_sentence(attention.tokens[0], edges, picture, weights=weights, title="attention in the first layer")
         return [table, picture]
 

@@ -193,7 +193,8 @@ def _places(
     graph: DGLGraph, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]
 ) -> tuple[dict[str, int], list[str]]:
     """Where the nodes of each type begin in a relation's row of nodes, and what those behind the tokens say."""
-    first, texts = {TOKEN: 0, WORD: 0}, []
+    first: dict[str, int] = {TOKEN: 0, WORD: 0}
+    texts: list[str] = []
     others = {end for source, _, target in kinds for end in (source, target)} - set(first)
     for kind in sorted(others, key=lambda kind: (-graph.num_nodes(kind), kind != SENTENCE, kind)):
         first[kind] = len(tokens) + len(texts)

@@ -116,7 +116,9 @@ class Attention:
         if head not in range(len(heads)):
             raise ConfigError(f"layer {layer} has no head {head}; its heads count from 0 to {len(heads) - 1}")
         relation, column = heads[head]
-        weights = {kind: seen.weights[:, column] for kind, seen in self._along(layer, relation).items()}
+        weights: dict[Any, Floats] = {
+            kind: seen.weights[:, column] for kind, seen in self._along(layer, relation).items()
+        }
         return to_networkx(self.input_graph, tokens=self.tokens, weights=weights, relations=list(weights))
 
     def _heads(self, layer: int) -> Iterator[tuple[str, int]]:
@@ -189,17 +191,16 @@ def _with_ends(
     layers: list[LayerWeights], graph: DGLGraph
 ) -> tuple[dict[str | CanonicalRelation, RelationWeights], ...]:
     """Weights with the ends of their edges, which layers share."""
-    ends = {}
+    ends: dict[str | CanonicalRelation, dict[str, Any]] = {}
     for relation in {relation for layer in layers for relation in layer}:
         source, _, target = find_relation(graph.canonical_etypes, relation)
         sources, targets = (ids.long() for ids in graph.edges(etype=relation, order="eid"))
         texts = torch.repeat_interleave(lengths_of(graph, target))[targets]
         places = (graph.nodes[kind].data["position"][ids] for kind, ids in ((source, sources), (target, targets)))
-        ends[relation] = [column.numpy() for column in (texts, *places)], (source, target)
+        columns = (column.numpy() for column in (texts, *places))
+        names = ("texts", "sources", "targets", "source_type", "target_type")
+        ends[relation] = dict(zip(names, (*columns, source, target), strict=True))
     return tuple(
-        {
-            relation: RelationWeights(*ends[relation][0], weights.cpu().numpy(), *ends[relation][1])
-            for relation, weights in layer.items()
-        }
+        {relation: RelationWeights(weights=own.cpu().numpy(), **ends[relation]) for relation, own in layer.items()}
         for layer in layers
     )

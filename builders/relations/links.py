@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphattn.builders.layout import Layout
+from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers, spread_over_tokens
 from graphattn.exceptions import ConfigError
@@ -45,7 +45,7 @@ class Links(Relation):
         """The pairs, in a batch's numbers."""
         assert layout.links is not None
         shift = np.repeat(layout.word_starts, layout.links.counts)
-        sources = layout.links.sources + shift
+        sources: Ints = layout.links.sources + shift
         indptr = pointers(np.bincount(layout.links.targets + shift, minlength=int(layout.word_counts.sum())))
         if self.target == TOKEN:
             indptr, sources, _ = spread_over_tokens(self.name, layout, indptr, sources)

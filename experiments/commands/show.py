@@ -52,20 +52,17 @@ def show(
 
     Without a format, its tokens and the number of its edges are printed.
     """
-    from graphattn.builders import Vocabulary
     from graphattn.builders.store import Store
 
     store = Store(corpus) if Path(corpus).is_dir() else None
     source = _text_of_store(store, index) if store is not None else _text_of_file(corpus, index, CorpusOptions(**given))
-    if tokenizer is not None:
-        vocabulary = Vocabulary.load(tokenizer)
-    else:
-        vocabulary = Vocabulary.train([source], lowercase=False) if store is None else store.vocabulary
-    if store is not None and relations is None:
+    if store is not None and relations is None and tokenizer is None:
         builder = store.builder()
     else:
+        vocabulary = _vocabulary(source, store, tokenizer, wanted=vectors is not None)
         builder = _builder(relations or _WINDOWS, vocabulary, vectors, cls=cls)
-    graph, sentence = builder.build(source), vocabulary.sentence(source)
+    sentence = _in_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
+    graph = builder.build(sentence)
     chosen = [kind for kind, on in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if on]
     for kind in chosen:
         path = Path(f"{out or f'text-{index}'}.{kind}")
@@ -78,7 +75,26 @@ def show(
             print(f"{name}: {edges:,} edges")
 
 
-def _builder(relations: str, vocabulary: Vocabulary, vectors: Path | None, *, cls: bool) -> TextGraphBuilder:
+def _vocabulary(source: Source, store: Store | None, tokenizer: Path | None, *, wanted: bool) -> Vocabulary | None:
+    """The one given, that of the store, or the text's own words if ids are wanted; else tokens stay as they are."""
+    from graphattn.builders import Vocabulary
+
+    if tokenizer is not None:
+        return Vocabulary.load(tokenizer)
+    if store is not None:
+        return store.vocabulary
+    return Vocabulary.train([source], lowercase=False) if wanted else None
+
+
+def _in_words(source: Source) -> Sentence:
+    from graphattn.builders import Sentence, Vocabulary
+
+    if isinstance(source, Sentence):
+        return source
+    return Sentence(tuple(Vocabulary.train([]).split(source) if isinstance(source, str) else source))
+
+
+def _builder(relations: str, vocabulary: Vocabulary | None, vectors: Path | None, *, cls: bool) -> TextGraphBuilder:
     from graphattn.builders import TextGraphBuilder, WordVectors
     from graphattn.experiments.relation_names import relations_from
 

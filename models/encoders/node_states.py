@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ class NodeStates:
         rows = [states.get(kind, self._tokens.new_zeros(n, width)) for kind, n in self._nodes.counts.items()]
         return torch.cat(rows)
 
-    def by_kind(self, weights: LayerWeights) -> LayerWeights:
+    def by_kind(self, weights: Mapping[Any, Tensor]) -> LayerWeights:
         """Weights of one layer, of relations with several kinds of edges by canonical edge type."""
         return {
             kind if len(self._parts[name]) > 1 else name: own

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.builders import Star, TextGraphBuilder, Window
+from graphattn.builders import Star, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.experiments.command_line import app
 from graphattn.networkx_export import from_networkx
@@ -71,6 +71,15 @@ def test_links_and_sentences_of_the_corpus(show, tmp_path):
         "error: linked.jsonl, line 1, field 'links': the link (0, 4) does not join two words; the text has 4 words. "
         "Give [source, target] pairs of word numbers, which count from 0.\n",
     )
+
+
+def test_tokens_of_the_corpus_stay_unless_a_tokenizer_cuts_them(show, tmp_path):
+    row = {"tokens": ["un", "known", "word"], "word_ids": [0, 0, 1]}
+    (tmp_path / "pieces.jsonl").write_text(json.dumps(row) + "\n")
+    assert show("pieces.jsonl", "--relations", "group", "--no-cls")[1] == "un known word\ngroup: 5 edges\n"
+    Vocabulary.train(["unknown word"]).save(tmp_path / "tokenizer.json")
+    shown = show("pieces.jsonl", "--relations", "group", "--no-cls", "--tokenizer", "tokenizer.json")
+    assert shown[1] == "unknown word\ngroup: 2 edges\n"
 
 
 def test_the_texts_of_pairs_count_one_by_one(show, tmp_path):
