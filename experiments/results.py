@@ -46,8 +46,18 @@ ALL_VECTORS = (
     "embeddings_word2vec_googlenews_300d/GoogleNews.300d.subset.txt.xz",
     "embeddings_glove_twitter_25d/glove.twitter.27B.25d.subset.txt.xz",
 )
+SETS = {
+    "cbow": "embeddings_trained/w2v_cbow_50d.txt.xz",
+    "skipgram": VECTORS[0],
+    "fasttext": ALL_VECTORS[1],
+    "googlenews": ALL_VECTORS[2],
+    "twitter": ALL_VECTORS[3],
+}
+"""Name of a set of word vectors -> its file."""
 CLASSIFICATION_EPOCHS = {"sst2": 6, "sst5": 6, "r8": 10, "apparel": 8, "books": 8, "dvd": 8, "kitchen": 8}
-EPOCHS = {**CLASSIFICATION_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 18}
+FOLDED_EPOCHS = {"cr": 8, "mpqa": 6, "mr": 6}
+GCN_EPOCHS = {"gcn-r8": 20, "gcn-r52": 20, "gcn-mr": 10, "gcn-ohsumed": 25, "gcn-20ng": 15}
+EPOCHS = {**CLASSIFICATION_EPOCHS, **FOLDED_EPOCHS, **GCN_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 18}
 
 
 def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
@@ -56,10 +66,37 @@ def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
     Every encoder gets the same inputs, head, epochs and batches. The Transformer's feed-forward part is 600 wide, so
     that it has somewhat more parameters than MS-Trans instead of three times as many.
 
+    Parameters
+    ----------
+    data_set : its name
+    encoder : its name; behind ``=`` may stand the sets of word vectors, as in ``duo=cbow+skipgram``
+
     Returns
     -------
     ``encoder``, ``inputs``, ``head`` and ``training`` -> options that differ from the defaults
+
+    Raises
+    ------
+    ConfigError
+        for a set of word vectors that does not exist
     """
+    encoder, _, sets = encoder.partition("=")
+    groups = _settings(data_set, encoder)
+    names = sets.split("+") if sets else ["cbow", "skipgram"] if encoder == "duo" else []
+    unknown = [name for name in names if name not in SETS]
+    if unknown:
+        raise ConfigError(f"there are no word vectors {unknown[0]!r}; choose among: {', '.join(SETS)}")
+    if names:
+        groups["inputs"]["vectors"] = tuple(SETS[name] for name in names)
+    if encoder in ("mtsa", "duo"):
+        groups["head"].pop("pooling", None)  # both come with their own
+    if encoder == "duo":
+        groups["inputs"]["tune_vectors"] = False  # the paper's model trains fewer than 0.4 M numbers
+        groups["training"]["learning_rate"] = 1e-3
+    return groups
+
+
+def _settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
     task = DATA_SETS[data_set].task
     training = {
         "epochs": EPOCHS[data_set],
@@ -128,9 +165,13 @@ def run(
     """
     folder = folder or data_folder()
     corpus = DATA_SETS[data_set]
-    train = corpus.load("train", folder)
     dev = None if corpus.dev is None else corpus.load("dev", folder)
-    test = corpus.load("test", folder) if on_test and fold is None else None
+    test: Any = None
+    if corpus.test is None or (on_test and fold is None):
+        train, test = corpus.training_and_test(seed, folder)
+        test = test if on_test and fold is None else None
+    else:
+        train = corpus.load("train", folder)
     if fold is not None:
         train, test = held_out_fold(cast(list[Example], train), fold)
     started = time.time()
@@ -142,7 +183,7 @@ def run(
     for group, values in (changes or {}).items():
         groups[group].update(values)
     inputs = groups["inputs"]
-    options: EncoderOptions = replace(encoder_options(encoder), **groups["encoder"])
+    options: EncoderOptions = replace(encoder_options(encoder.partition("=")[0]), **groups["encoder"])
     estimator = ESTIMATORS[corpus.task](
         options,
         inputs=InputOptions(**{**inputs, "vectors": [str(folder / file) for file in inputs["vectors"]]}),

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
 from graphattn.experiments import results
-from graphattn.experiments.data_sets import DATA_SETS, data_folder
+from graphattn.experiments.data_sets import DATA_SETS, data_folder, tenth
 from graphattn.models.encoders import ENCODERS, encoder_options
 
 
@@ -116,6 +117,38 @@ def test_every_data_set_is_there(corpora, name):
     for part in ("train", "dev", "test"):
         if getattr(data_set, part) is not None:
             assert (corpora / getattr(data_set, part)).is_file()
-    first = next(iter(data_set.read(corpora / data_set.test)))
+    first = next(iter(data_set.read(corpora / (data_set.test or data_set.train))))
     assert getattr(first, "tags" if data_set.task == "tag" else "label")
     assert json.dumps(results.settings(name, "ms-trans"))
+
+
+def test_folds_are_the_whole_and_share_no_item():
+    items = [Example(f"text {number}", label=str(number % 3)) for number in range(60)]
+    cuts = [tenth(items, fold) for fold in range(10)]
+    held = [item.text for _, own in cuts for item in own]
+    assert sorted(held) == sorted(item.text for item in items)
+    for rest, own in cuts:
+        assert len(rest) + len(own) == 60
+        assert not {item.text for item in rest} & {item.text for item in own}
+        assert [sum(item.label == label for item in own) for label in "012"] == [2, 2, 2]
+    with pytest.raises(ConfigError) as caught:
+        tenth(items, 10)
+    assert str(caught.value) == "seed 10 is no fold: this data set is cut into 10; give --seeds up to 10"
+
+
+def test_a_run_on_a_fold(tmp_path):
+    (tmp_path / "cr").mkdir()
+    lines = [f"{number % 2}\t{('good', 'bad')[number % 2]} thing {number}" for number in range(40)]
+    (tmp_path / "cr" / "all.tsv").write_text("\n".join(lines) + "\n")
+    rows = results.reproduce(["cr"], ["tfidf"], range(2), tmp_path / "out.jsonl", folder=tmp_path)
+    assert [(row["seed"], "test" in row) for row in rows] == [(0, True), (1, True)]
+
+
+def test_sets_of_word_vectors_by_name():
+    assert results.settings("gcn-mr", "duo=twitter+twitter")["inputs"]["vectors"] == (results.SETS["twitter"],) * 2
+    assert results.settings("gcn-mr", "duo")["inputs"]["vectors"] == (results.SETS["cbow"], results.SETS["skipgram"])
+    with pytest.raises(ConfigError) as caught:
+        results.settings("gcn-mr", "duo=glove+cbow")
+    assert str(caught.value) == (
+        "there are no word vectors 'glove'; choose among: cbow, skipgram, fasttext, googlenews, twitter"
+    )
