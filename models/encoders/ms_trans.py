@@ -182,10 +182,11 @@ class MSTransEncoder(Encoder):
         options.check()
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
+        self._relations = options.head_relations()
 
     def relations(self) -> list[Relation]:
         """Those that at least one head looks along."""
-        return self.options.head_relations()
+        return self._relations
 
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
