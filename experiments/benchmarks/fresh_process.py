@@ -27,14 +27,21 @@ from graphattn.experiments.benchmarks.attention_contenders import (
 from graphattn.experiments.benchmarks.clock import timed
 from graphattn.experiments.benchmarks.contenders import Contender
 from graphattn.experiments.benchmarks.encoder_contenders import EncoderProblem, OursEncoder
+from graphattn.experiments.benchmarks.mtsa_contenders import CONTENDERS as CONTEXT_CONTENDERS
+from graphattn.experiments.benchmarks.mtsa_contenders import ContextProblem
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
-ATTENTION, TRAINING_STEP = "forward + backward", "training step"
+ATTENTION, TRAINING_STEP, CONTEXT = "forward + backward", "training step", "context, forward + backward"
 CONTENDERS: dict[str, tuple[type[Contender[Any]], ...]] = {
     ATTENTION: (Ours, TorchSegments, DGLOperators, DenseAttention, PyGTransformerConv),
     TRAINING_STEP: (OursEncoder,),
+    CONTEXT: CONTEXT_CONTENDERS,
 }
-PROBLEMS: dict[str, type[Any]] = {ATTENTION: AttentionProblem, TRAINING_STEP: EncoderProblem}
+PROBLEMS: dict[str, type[Any]] = {
+    ATTENTION: AttentionProblem,
+    TRAINING_STEP: EncoderProblem,
+    CONTEXT: ContextProblem,
+}
 WARM_UP = uniform(2, 256)
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -48,7 +55,7 @@ def measured_apart(task: str, contender: str, workload: Workload) -> dict[str, f
 
     Parameters
     ----------
-    task : :data:`ATTENTION` or :data:`TRAINING_STEP`
+    task : :data:`ATTENTION`, :data:`TRAINING_STEP` or :data:`CONTEXT`
     contender : its name
     workload : on what
 

@@ -123,6 +123,20 @@ def predict(
     _run("predict", Given(lengths, repeats, None, threads, seconds, out, quick))
 
 
+@app.command(epilog="graphattn bench mtsa --lengths 64x64,64x128 --peers multihead")
+def mtsa(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    peers: Peers = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """MTSA's layer, time and memory against length. Peers: paper, multihead, dense, bilstm, cnn."""
+    _run("mtsa", Given(lengths, repeats, peers, threads, seconds, out, quick))
+
+
 @app.command(epilog="graphattn bench store --sentences 100000")
 def store(
     sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000,

@@ -1,0 +1,55 @@
+"""``bench mtsa``: a row for each layer, with its memory, and contenders that compute what they say."""
+
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks import mtsa
+from graphattn.experiments.benchmarks.comparison import Settings
+from graphattn.experiments.benchmarks.mtsa_contenders import CONTENDERS, ContextProblem, DenseMultiDim
+from graphattn.experiments.benchmarks.workloads import Workload, uniform
+
+
+def test_rows_with_time_and_memory(monkeypatch):
+    monkeypatch.setattr(mtsa, "measured_apart", lambda task, name, workload: {"added": 2.0 if name == "ours" else 3.0})
+    report = mtsa.measure(Settings(("2x6", "1x128"), repeats=1, peers=("multihead", "cnn")))
+    assert [(row["workload"], row["contender"]) for row in report.rows] == [
+        (workload, who) for workload in ("2x6", "1x128") for who in ("ours", "multihead", "cnn")
+    ]
+    cells = [report.columns["memory, peer / ours"](row) for row in report.rows]
+    assert cells == ["", "1.50", "1.50"] * 2
+    short, long = (row["target"] for row in report.rows if row["contender"] == "multihead")
+    assert short.startswith("time >= 0.769231: ")
+    assert "memory" not in short
+    assert long.endswith(", memory >= 1: met")
+
+
+@pytest.mark.parametrize("contender", CONTENDERS)
+def test_every_layer_runs_forward_and_backward(contender):
+    problem = ContextProblem(uniform(2, 5))
+    made = contender()
+    layer = made.layer()
+    assert made.fused(layer, problem.tokens, made.made(problem)).shape == (2, 5, 600)
+    for backward in (False, True):
+        job = made.job(problem, backward=backward)
+        job.run(job.fresh())
+
+
+def test_disa_looks_one_way_in_each_half():
+    torch.manual_seed(0)
+    tokens = torch.randn(1, 6, 600)
+    layer = DenseMultiDim().layer()
+    changed = tokens.clone()
+    changed[0, 3] += 1
+    moved = (layer(tokens) - layer(changed))[0].abs() > 1e-6
+    forward, backward = (half.any(1) for half in moved.chunk(2, -1))
+    assert forward[4:].all()
+    assert not forward[1:3].any()  # the first token sees none, and then takes the mean of all
+    assert backward[:3].all()
+    assert not backward[4].any()
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ConfigError) as caught:
+        ContextProblem(Workload("mr", ((3, 4),)))
+    assert str(caught.value) == "--lengths has 'mr'; give batches of one length, 64x128 for example"
