@@ -11,7 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphattn.graphs import Ints, RelationArrays, as_int32, check_relations, graph_of_checked
+from graphattn.edges import Edges
+from graphattn.graphs import Ints, RangeArrays, RelationArrays, as_int32, check_relations, graph_of_checked
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ class ArrayGraph:
             return self.dgl.adj_tensors(fmt, etype=etype)
         arrays = self._relations[etype]  # type: ignore[index]
         return as_int32(arrays.indptr), as_int32(arrays.indices), torch.empty(0, dtype=torch.int32)
+
+    def take_edges(self, relation: CanonicalRelation) -> Edges:
+        """The edges of one relation; ranges stay ranges."""
+        arrays = self._relations[relation]
+        num_sources = int(self._nodes_per_sentence[relation[0]].sum())
+        if isinstance(arrays, RangeArrays):
+            return Edges.of_ranges(as_int32(arrays.first), as_int32(arrays.stop), num_sources)
+        return Edges(as_int32(arrays.indptr), as_int32(arrays.indices), num_sources)
 
 
 class _NodeView:

@@ -101,6 +101,9 @@ class Edges:
             when the graph lacks the relation
         """
         relation = find_relation(graph.canonical_etypes, etype)
+        if hasattr(graph, "take_edges"):  # a graph as arrays, which keeps ranges as ranges
+            edges: Edges = graph.take_edges(relation)
+            return edges
         formats = graph.formats()
         if "csc" not in (*formats["created"], *formats["not created"]):
             graph = graph.formats("csc")

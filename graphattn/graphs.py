@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,46 @@ class RelationArrays:
     indices: Ints
     per_sentence: Ints
     data: Mapping[str, npt.NDArray] = field(default_factory=dict)
+
+    @property
+    def num_edges(self) -> int:
+        """E, the number of edges."""
+        return int(self.indices.shape[0])
+
+
+class RangeArrays(RelationArrays):
+    """Edges from neighbouring sources: only the ends of each range are kept, ``indices`` are written out when needed.
+
+    Parameters
+    ----------
+    first : (N_dst,) first source of each destination
+    stop : (N_dst,) the one after its last
+    per_sentence : (B,) number of edges in each sentence
+
+    Examples
+    --------
+    >>> RangeArrays(np.array([0, 0]), np.array([1, 2]), np.array([3])).indices
+    array([0, 0, 1], dtype=int32)
+    """
+
+    def __init__(self, first: Ints, stop: Ints, per_sentence: Ints):
+        indptr = np.concatenate([[0], np.cumsum(stop - first)])
+        own = {"first": first, "stop": stop, "indptr": indptr, "per_sentence": per_sentence, "data": {}}
+        vars(self).update(own)  # the class it stands for is frozen
+
+    first: Ints
+    stop: Ints
+
+    @cached_property
+    def indices(self) -> Ints:  # type: ignore[override]
+        """(E,) source nodes, int32."""
+        shift = (self.first - self.indptr[:-1]).astype(np.int32)
+        return np.arange(self.num_edges, dtype=np.int32) + np.repeat(shift, self.stop - self.first)
+
+    @property
+    def num_edges(self) -> int:
+        """E, the number of edges."""
+        return int(self.indptr[-1])
 
 
 def make_graph(
@@ -99,7 +140,7 @@ def check_relations(
     """Refuse arrays from which no graph can be made; parameters and errors are those of :func:`make_graph`."""
     num_nodes = {kind: int(counts.sum()) for kind, counts in nodes_per_sentence.items()}
     for (source, name, target), arrays in relations.items():
-        check_edge_count(name, arrays.indices.shape[0])
+        check_edge_count(name, arrays.num_edges)
         _check_arrays(name, arrays, num_nodes[source], num_nodes[target])
 
 
@@ -120,13 +161,13 @@ def check_edge_count(name: str, count: int) -> None:
 
 def _check_arrays(name: str, arrays: RelationArrays, num_sources: int, num_destinations: int) -> None:
     """Refuse arrays on which DGL would read beyond their ends or stop without naming the relation."""
-    indptr, indices = arrays.indptr, arrays.indices
-    count = indices.shape[0]
+    indptr, count = arrays.indptr, arrays.num_edges
     if indptr.shape != (num_destinations + 1,):
         raise GraphError(f"relation {name!r}: indptr has shape {indptr.shape}; expected ({num_destinations + 1},)")
     if indptr[0] != 0 or indptr[-1] != count or (indptr[1:] < indptr[:-1]).any():
         raise GraphError(f"relation {name!r}: indptr must rise from 0 to the number of edges, {count}")
-    if count and not (indices.min() >= 0 and indices.max() < num_sources):
+    ends = (arrays.first, arrays.stop - 1) if isinstance(arrays, RangeArrays) else (arrays.indices, arrays.indices)
+    if count and not (ends[0].min() >= 0 and ends[1].max() < num_sources):
         raise GraphError(f"relation {name!r}: indices must be from 0 to {num_sources - 1}, the source nodes")
     if arrays.per_sentence.sum() != count:
         raise GraphError(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.csc import pointers
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays, check_edge_count
+from graphattn.graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
 
 
@@ -151,7 +151,7 @@ class RangeRelation(Relation):
         """(N_dst,) first source of each destination and (N_dst,) the one after its last, counted over the batch."""
 
     def edges(self, layout: Layout) -> RelationArrays:
-        """The ranges written out.
+        """The ranges; their edges are written out when somebody asks for them.
 
         Raises
         ------
@@ -159,12 +159,9 @@ class RangeRelation(Relation):
             when there are more edges than one graph can number
         """
         first, stop = self.bounds(layout)
-        degrees = stop - first
-        indptr = pointers(degrees)
+        indptr = pointers(stop - first)
         check_edge_count(self.name, int(indptr[-1]))
-        shift = (first - indptr[:-1]).astype(np.int32)
-        indices = np.arange(indptr[-1], dtype=np.int32) + np.repeat(shift, degrees)
-        return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
+        return RangeArrays(first, stop, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without writing them out."""

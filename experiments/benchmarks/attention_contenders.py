@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from graphattn import attend
 from graphattn.array_graph import ArrayGraph
+from graphattn.attention import attend_heads
 from graphattn.builders import TextGraphBuilder
 from graphattn.experiments.benchmarks.clock import Job, timed
 from graphattn.experiments.benchmarks.contenders import OURS, Contender, Unable
@@ -71,7 +72,7 @@ class AttentionContender(Contender[AttentionProblem]):
             for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)
         ]
         leaves = [tensor for layers in inputs for triple in layers for tensor in triple]
-        gradients = [own for layers in inputs for own in self.gradients(problem, [triple[2] for triple in layers])]
+        gradients = [own for layers in inputs for own in self.gradients(problem, [self.value(own) for own in layers])]
         forward, fresh = self.prepared(problem)
 
         def run(made: Any) -> Sequence[Tensor]:
@@ -86,9 +87,12 @@ class AttentionContender(Contender[AttentionProblem]):
         """What the backward pass gets for each output of one batch; ``values`` of its layers have the right shapes."""
         return [value.detach().clone() for value in values]
 
-    def _triple(self, flat: Triple, lengths: Lengths, differentiable: bool) -> Triple:
-        query, key, value = (self.laid_out(tensor, lengths).requires_grad_(differentiable) for tensor in flat)
-        return query, key, value
+    def value(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The values among the inputs of a layer, which are shaped like its output."""
+        return inputs[2]
+
+    def _triple(self, flat: Triple, lengths: Lengths, differentiable: bool) -> tuple[Tensor, ...]:
+        return tuple(self.laid_out(tensor, lengths).requires_grad_(differentiable) for tensor in flat)
 
     def laid_out(self, flat: Tensor, lengths: Lengths) -> Tensor:
         """(N, H, D) in the layout that this contender likes best."""
@@ -102,9 +106,36 @@ class AttentionContender(Contender[AttentionProblem]):
 
 
 class Ours(AttentionContender):
-    """GraphAttn's ``attend`` with the backend that it chooses itself, each run on new graphs, as models take them."""
+    """GraphAttn's ``attend_heads``, a call for each layer, as models do; each run on new graphs."""
 
-    name, title, backend = OURS, "GraphAttn", "auto"
+    name, title = OURS, "GraphAttn"
+
+    def prepared(self, problem: AttentionProblem) -> Any:
+        """Takes the relations out of the graph inside the clock, once for all layers, as the encoder does."""
+
+        def forward(graphs: list[Any], inputs: list[list[tuple[Tensor, ...]]]) -> list[Tensor]:
+            outputs = []
+            for graph, layers in zip(graphs, inputs, strict=True):
+                edges = edges_of(graph, problem.heads.relations)
+                for heads, (projected,) in zip(problem.heads.layers, layers, strict=True):
+                    taken = [edges[name] for name in heads]
+                    outputs.append(attend_heads(taken, list(heads.values()), projected))
+            return outputs
+
+        return forward, problem.graphs
+
+    def value(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Of (N, 3, H, D), which one projection makes."""
+        return inputs[0][:, 2]
+
+    def _triple(self, flat: Triple, lengths: Lengths, differentiable: bool) -> tuple[Tensor, ...]:
+        return (torch.stack(flat, dim=1).requires_grad_(differentiable),)
+
+
+class ByRelation(AttentionContender):
+    """GraphAttn's ``attend``, a call for each relation, with a backend to compare with."""
+
+    backend = "torch"
 
     def prepared(self, problem: AttentionProblem) -> Any:
         """Takes the relations out of the graph inside the clock, once for all layers, as the encoder does."""
@@ -129,7 +160,7 @@ class Ours(AttentionContender):
         return problem.graphs()
 
 
-class DGLOperators(Ours):
+class DGLOperators(ByRelation):
     """The same through DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
 
     name, title, backend = "dgl", "DGL's three operators", "dgl"
@@ -143,7 +174,7 @@ class DGLOperators(Ours):
         return problem.heads.dgl_bytes(backward=backward)
 
 
-class TorchSegments(Ours):
+class TorchSegments(ByRelation):
     """The same through PyTorch's gathers and segment sums."""
 
     name, title, backend = "torch", "GraphAttn (backend torch)", "torch"

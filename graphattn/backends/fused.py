@@ -1,13 +1,13 @@
 """Backend ``fused``: scores, softmax and weighted sum of a destination in one pass, by compiled kernels on a CPU.
 
 Nothing of the edges' size is kept unless weights are asked for: the backward pass recomputes them from the largest
-score and the sum of each softmax, and dropout draws its bits from the number of the edge. Where the keys of each destination
-lie side by side (windows, order, complete graphs) blocks of destinations are multiplied with strips of keys
+score and the sum of each softmax, and dropout draws its bits from the number of the edge. Where the keys of each
+destination lie side by side (windows, order, complete graphs) blocks of destinations are multiplied with strips of keys
 (:mod:`graphattn.backends.fused_ranges`); other edges are looked up one by one (:mod:`graphattn.backends.fused_edges`).
 
 Kernels are compiled by Numba on first use and cached on disk. Threads are Python threads around kernels that release
-the interpreter lock: as many as ``torch.get_num_threads()``, each taking the next task when it has done one, safe after a
-fork and in several threads at once. The bits of the result do not depend on their number.
+the interpreter lock: as many as ``torch.get_num_threads()``, each taking the next task when it has done one, safe after
+a fork and in several threads at once. The bits of the result do not depend on their number.
 """
 
 from __future__ import annotations

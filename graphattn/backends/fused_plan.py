@@ -25,8 +25,8 @@ class RangePlan:
     ----------
     low, high : (N_dst,) int64, the keys of destination i are low[i] to before high[i]
     starts : (N_dst + 1,) int64, first slot of each destination
-    chunks : (C, 5) int64: first destination, the one after the last, first key, the one after the last, and the place of
-        the chunk's keys among those that several chunks see, or -1 when no other chunk sees them
+    chunks : (C, 5) int64: first destination, the one after the last, first key, the one after the last, and the place
+        of the chunk's keys among those that several chunks see, or -1 when no other chunk sees them
     shared : number of keys of all chunks that share some
     block : destinations that meet the keys at once, a multiple of 8
     """
