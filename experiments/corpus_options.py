@@ -13,6 +13,7 @@ from graphattn.exceptions import ConfigError, DataError
 
 if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
+    from graphattn.builders.store import Store
 
 CLASSIFY, PAIR, TAG = "classify", "pair", "tag"
 TASKS = (CLASSIFY, PAIR, TAG)
@@ -97,6 +98,9 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
     """
     from graphattn.builders.readers import read_corpus
 
+    if _is_store(path):
+        yield from _stored(path, CLASSIFY)
+        return
     with naming_corpus_flags():
         yield from read_corpus(path, format=options.format, **options.reader_options())
 
@@ -115,15 +119,31 @@ def read_items(path: Path, task: str, options: CorpusOptions, *, multilabel: boo
 
     with naming_corpus_flags():
         format, arguments = options.format, options.reader_options()
-        if multilabel and not arguments and _format_of(path, options) == "fasttext":
+        if multilabel and not arguments and not _is_store(path) and _format_of(path, options) == "fasttext":
             format, arguments = "fasttext", {"multilabel": True}
-        items = list(read_corpus(path, format=format, task=task, **arguments))
+        if _is_store(path):
+            items: list[Example | Sentence] = list(_stored(path, task))
+        else:
+            items = list(read_corpus(path, format=format, task=task, **arguments))
     several = next((i for i, item in enumerate(items) if isinstance(item.label, tuple)), None)
     if several is not None and not multilabel:
         raise DataError(
             f"text {several + 1} has a list of labels", path=path, hint="Give --multilabel if a text may have several."
         )
     return items
+
+
+def _is_store(path: Path) -> bool:
+    return (path / "store.json").is_file()
+
+
+def _stored(path: Path, task: str) -> Store:
+    """The sentences of a folder that ``graphattn build`` wrote."""
+    from graphattn.builders.store import Store
+
+    if task == PAIR:
+        raise DataError("a store holds sentences, not pairs of texts", path=path, hint="Give the corpus itself.")
+    return Store(path)
 
 
 def _format_of(path: Path, options: CorpusOptions) -> str:

@@ -4,7 +4,9 @@ from dataclasses import fields
 
 import pytest
 
+from graphattn.builders import Sentence, TextGraphBuilder, Window
 from graphattn.builders.readers import FORMATS
+from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import (
     TASKS,
@@ -96,3 +98,17 @@ def test_a_corpus_is_streamed(write):
     assert next(items).text == "good"
     with pytest.raises(DataError, match="line 3"):
         next(items)
+
+
+def test_a_store_is_read_as_a_corpus(tmp_path):
+    path = tmp_path / "reviews.tsv"
+    path.write_text("good\ta film\nbad\ta plot\n")
+    build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    expected = [Sentence(["a", "film"], label="good"), Sentence(["a", "plot"], label="bad")]
+    assert read_items(tmp_path / "s", "classify", CorpusOptions()) == expected
+    assert list(stream_items(tmp_path / "s", CorpusOptions())) == expected
+    with pytest.raises(DataError) as caught:
+        read_items(tmp_path / "s", "pair", CorpusOptions())
+    assert str(caught.value) == (
+        f"{tmp_path / 's'}: a store holds sentences, not pairs of texts. Give the corpus itself."
+    )
