@@ -94,7 +94,7 @@ class TrainingModule(pl.LightningModule):
         sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
         sampler.set_epoch(self.current_epoch)
         loop = self.trainer.fit_loop
-        sampler.done = loop.epoch_loop.batch_progress.current.processed if loop.restarting else 0
+        sampler.done = loop.epoch_loop.batch_progress.current.ready if loop.restarting else 0
         return self.loader
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
