@@ -1,4 +1,4 @@
-"""Relation ``binary``: near tokens one by one, far ones in ever longer spans (BP-Transformer, section 3.1)."""
+"""Relation ``binary``: near tokens one by one, far ones in ever longer spans (BP-Transformer, section 3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BinaryPartition(CompoundRelation):
 
     References
     ----------
-    Ye, Guo, Gan, Qiu, Zhang: BP-Transformer. 2019. arXiv:1911.04070, section 3.1.
+    Ye, Guo, Gan, Qiu, Zhang: BP-Transformer. 2019. arXiv:1911.04070, section 3.
 
     Examples
     --------

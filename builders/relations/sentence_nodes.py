@@ -21,7 +21,7 @@ class SentenceNodes(CompoundRelation):
 
     References
     ----------
-    Ainslie et al.: ETC: Encoding Long and Structured Inputs in Transformers. EMNLP 2020. arXiv:2004.08483, section 3.2.
+    Ainslie et al.: ETC: Encoding Long and Structured Inputs in Transformers. EMNLP 2020. arXiv:2004.08483, section 3.
 
     Examples
     --------

@@ -19,7 +19,7 @@ class Star(CompoundRelation):
     """Tokens see themselves, the two beside them and the relay; the relay sees itself and all tokens.
 
     The tokens form a ring: the first and the last one are neighbours. Each text has one node of type ``relay``. The
-    edges are those over which Eq. 9-12 attend; the paper's further key, a token's own embedding, is no edge.
+    edges are those over which section 3.2 attends; its further key, a token's own embedding, is no edge.
 
     References
     ----------

@@ -19,7 +19,7 @@ def tree(length):
 
 
 def walked(levels, start, count, step):
-    """BP-Transformer, section 3.1: ``count`` nodes a level; a node that is half seen gives its other child."""
+    """BP-Transformer, section 3: ``count`` nodes a level; a node that is half seen gives its other child."""
     seen, at = [], start
     for level, nodes in enumerate(levels):
         left = count - len([node for node in seen if node[0] == level - 1 and node[2]])

@@ -9,7 +9,7 @@ from graphattn.exceptions import ConfigError
 
 
 def definition(length):
-    """Star-Transformer, section 3.1: a ring of satellites, each joined with the relay, which sees itself (Eq. 11)."""
+    """Star-Transformer, section 3.1: a ring of satellites, each joined with the relay, which sees itself."""
     ring = {(i, (i + step) % length) for i in range(length) for step in (-1, 0, 1)}
     return {
         ("token", "star", "token"): ring,
