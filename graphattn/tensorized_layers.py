@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from dgl import DGLGraph
 
 VARIANTS = ("paper", "gated")
-ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {"elu": F.elu, "relu": F.relu, "tanh": torch.tanh}
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "elu": lambda inputs: F.elu(inputs, inplace=True),
+    "relu": lambda inputs: F.relu(inputs, inplace=True),
+    "tanh": torch.tanh_,
+}
+"""Name -> function that works in place: what projections give is needed no more, and gradients take the result."""
+
 SOURCE_FUNCTIONS = ("identity", "sigmoid", "tanh")
 
 
@@ -51,13 +57,10 @@ class HeadLinear(nn.Module):
             return torch.bmm(inputs, self.weight)
         return torch.baddbmm(self.bias, inputs, self.weight)
 
-    def of_parts(self, *parts: Tensor) -> Tensor:
-        """What :meth:`forward` gives for the parts side by side, without putting them there."""
-        first, *others = zip(parts, self.weight.split([part.shape[2] for part in parts], dim=1), strict=True)
-        out = torch.bmm(*first) if self.bias is None else torch.baddbmm(self.bias, *first)
-        for part, weight in others:
-            out = torch.baddbmm(out, part, weight)
-        return out
+    def split(self, counts: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
+        """Weights and biases of so many heads each."""
+        assert self.bias is not None
+        return list(zip(self.weight.split(counts), self.bias.split(counts), strict=True))
 
 
 class TensorizedAttention(nn.Module):
@@ -201,15 +204,17 @@ class TensorizedAttention(nn.Module):
         edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
         for relation in self.heads.keys() - edges.keys():
             raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
-        value = self._split(self.value(self.dropout(inputs)))  # (H, N, F)
+        projected = self.value(self.dropout(inputs))
         if self.variant == "gated":
-            value = ACTIVATIONS[self.activation](value)
+            projected = ACTIVATIONS[self.activation](projected)
+        value = self._split(projected)  # (H, N, F)
         query, key, scores = self._scores(inputs, value)
         summed = self.attn_drop(value)
         counts = list(self.heads.values())
         parts = zip(*(tensor.split(counts) for tensor in (query, key, summed, scores)), strict=True)
+        gates: Sequence[Any] = [None] * len(counts) if self.gate is None else self.gate.split(counts)
         results = []
-        for relation, own in zip(self.heads, parts, strict=True):
+        for relation, own, values, gate in zip(self.heads, parts, value.split(counts), gates, strict=True):
             result = tensorized_attend(
                 edges[relation],
                 *(tensor.to(value.dtype).transpose(0, 1) for tensor in own),
@@ -221,9 +226,8 @@ class TensorizedAttention(nn.Module):
             )
             if weights is not None:
                 result, weights[relation] = result
-            results.append(result.transpose(0, 1))
-        fused = self._fuse(value, torch.cat(results))
-        out = fused.transpose(0, 1).flatten(1)
+            results.append(result if gate is None else self._fuse(values, result.transpose(0, 1), gate).transpose(0, 1))
+        out = torch.cat(results, dim=1).flatten(1)
         return out if self.output is None else self.output(self.dropout(out))
 
     def _split(self, rows: Tensor) -> Tensor:
@@ -251,11 +255,12 @@ class TensorizedAttention(nn.Module):
             scores = self.bound * torch.tanh(scores / self.bound)
         return (query, key, scores) if self.token2token else (none, none, scores)
 
-    def _fuse(self, value: Tensor, attended: Tensor) -> Tensor:
-        """Let the gate mix values and what was attended to, where there is one."""
-        if self.gate is None:
-            return attended
-        share = self.gate.of_parts(self.dropout(value), self.dropout(attended)).sigmoid()
+    def _fuse(self, value: Tensor, attended: Tensor, gate: tuple[Tensor, Tensor]) -> Tensor:
+        """Let the gate mix values and what was attended to, (H, N, F) each."""
+        weight, bias = gate
+        of_values, of_attended = weight.chunk(2, dim=1)
+        share = torch.baddbmm(bias, self.dropout(value), of_values)
+        share = torch.baddbmm(share, self.dropout(attended), of_attended).sigmoid_()
         return torch.lerp(attended, value, share.to(value.dtype))
 
     def extra_repr(self) -> str:

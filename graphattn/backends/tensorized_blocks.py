@@ -40,7 +40,8 @@ class _Blocks(torch.autograd.Function):
         function: str,
         bound: float,
     ) -> tuple[Tensor, Tensor]:
-        out, totals = torch.empty_like(value), torch.empty_like(value)
+        out = torch.empty_like(value)
+        rows = torch.empty(value.shape[:2], dtype=torch.bool, device=value.device)
         for head, chunk in _parts(plan, value.shape[1]):
             q, k = chunk.take(query[:, head]), chunk.take(key[:, head])
             weighed, _ = _weighed(chunk, value[:, head], scores[:, head])
@@ -49,40 +50,36 @@ class _Blocks(torch.autograd.Function):
                 powers, _ = _powers(strip, q, k, scale, function, bound)
                 sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
             numerators, denominators = sums.chunk(2, -1)
-            own, total = chunk.room(out[:, head]), chunk.room(totals[:, head])
-            chunk.put(out[:, head], torch.div(numerators, denominators, out=own))
-            chunk.put(totals[:, head], total.copy_(denominators))
-        rows = (totals < SMALLEST[value.dtype]).any(-1)
-        out.masked_fill_(rows.unsqueeze(-1), 0)
-        totals.masked_fill_(rows.unsqueeze(-1), 1)
+            small = denominators.amin(-1, keepdim=True) < SMALLEST[value.dtype]
+            own = torch.div(numerators, denominators, out=chunk.room(out[:, head])).masked_fill_(small, 0)
+            chunk.put(out[:, head], own)
+            chunk.put(rows[:, head : head + 1], chunk.room(rows[:, head : head + 1]).copy_(small))
         rows &= ~plan.keyless.unsqueeze(1)
         ctx.plan, ctx.scale, ctx.function, ctx.bound = plan, scale, function, bound
-        ctx.save_for_backward(query, key, value, scores, out, totals)
+        ctx.save_for_backward(query, key, value, scores, out)  # denominators are quicker made again than kept
         ctx.mark_non_differentiable(rows)
         return out, rows
 
     @staticmethod
     @torch.no_grad()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, scores, out, totals = ctx.saved_tensors
+        query, key, value, scores, out = ctx.saved_tensors
         gradient = gradients[0]
         grads = [torch.empty_like(tensor) for tensor in (query, key, value, scores)]
         for head, chunk in _parts(ctx.plan, value.shape[1]):
-            g, total, result = (chunk.take(tensor[:, head]) for tensor in (gradient, totals, out))
+            g, result = (chunk.take(tensor[:, head]) for tensor in (gradient, out))
             q, k, v = (chunk.take(tensor[:, head]) for tensor in (query, key, value))
             weighed, of_scores = _weighed(chunk, value[:, head], scores[:, head])
-            shares = torch.empty_like(weighed)  # gradients of the two sums
-            upper, lower = shares.chunk(2, -1)
-            torch.div(g, total, out=upper)
-            torch.mul(upper, result, out=lower).neg_()
-            chunk.mask_padding(shares, 0)
+            g = chunk.mask_padding(g, 0) if chunk.places is not None else g  # a copy: padded chunks are gathered
             into = [chunk.room(tensor[:, head]) for tensor in grads]
             grad_q, grad_k, grad_v, grad_s = into
             grad_k.zero_()
             grad_weighed = torch.zeros_like(weighed)
             for strip in chunk.strips:
-                own, seen = shares[:, strip.queries], strip.keys
+                seen = strip.keys
                 powers, kept = _powers(strip, q, k, ctx.scale, ctx.function, ctx.bound)
+                total = torch.bmm(powers, of_scores[:, seen])
+                own = _shares(g[:, strip.queries], result[:, strip.queries], total)
                 grad_weighed[:, seen].baddbmm_(powers.transpose(1, 2), own)
                 slopes = torch.bmm(own, weighed[:, seen].transpose(1, 2))
                 slopes = apply_slope(slopes, powers, kept, ctx.function)
@@ -94,6 +91,15 @@ class _Blocks(torch.autograd.Function):
             for tensor, rows in zip(grads, into, strict=True):
                 chunk.put(tensor[:, head], rows)
         return (*grads, None, None, None, None)
+
+
+def _shares(gradient: Tensor, result: Tensor, total: Tensor) -> Tensor:
+    """(B, I, 2 F) gradients of the two sums whose quotient is the result; none where a denominator is too small."""
+    shares = total.new_empty(*total.shape[:2], 2 * total.shape[2])
+    upper, lower = shares.chunk(2, -1)
+    torch.div(gradient, total.masked_fill_(total < SMALLEST[total.dtype], float("inf")), out=upper)
+    torch.mul(upper, result, out=lower).neg_()
+    return shares
 
 
 def _parts(plan: Plan, heads: int) -> Iterator[tuple[int, Chunk]]:
