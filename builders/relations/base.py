@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,30 +95,26 @@ class Relation(ABC):
 
     def __or__(self, other: Relation) -> Relation:
         """The edges of either."""
-        from graphattn.builders.relations.composition import Union
-
-        return Union(self, other)
+        return COMPOSITIONS["union"](self, other)
 
     def __and__(self, other: Relation) -> Relation:
         """The edges that are in both."""
-        from graphattn.builders.relations.composition import Intersection
-
-        return Intersection(self, other)
+        return COMPOSITIONS["intersection"](self, other)
 
     def reverse(self) -> Relation:
         """The same edges, led the other way."""
-        from graphattn.builders.relations.composition import Reverse
-
-        return Reverse(self)
+        return COMPOSITIONS["reverse"](self)
 
     def within_words(self) -> Relation:
         """The edges between tokens of the same word."""
-        from graphattn.builders.relations.word_group import WordGroup
-
-        return self & WordGroup()
+        return COMPOSITIONS["within words"](self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+COMPOSITIONS: dict[str, Callable[..., Relation]] = {}
+"""Ways to compose relations; filled by the module of composed relations, which needs this one."""
 
 
 class CompoundRelation(Relation):

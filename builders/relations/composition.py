@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import Nodes, Relation, edges_per_sentence
+from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation, edges_per_sentence
 from graphattn.builders.relations.csc import destinations, pointers
+from graphattn.builders.relations.word_group import WordGroup
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import RelationArrays
 from graphattn.schema import TOKEN, WORD
@@ -176,3 +177,10 @@ def _keys(arrays: RelationArrays, num_sources: int) -> Ints:
     """A number for each edge, ascending when sources ascend within destinations."""
     keys = destinations(arrays.indptr) * num_sources + arrays.indices
     return keys if (np.diff(keys) > 0).all() else np.unique(keys)
+
+
+def _within_words(relation: Relation) -> Relation:
+    return relation & WordGroup()
+
+
+COMPOSITIONS.update({"union": Union, "intersection": Intersection, "reverse": Reverse, "within words": _within_words})
