@@ -113,7 +113,8 @@ class StanzaParser:
         package = "" if self.package == "default" else f", package={self.package!r}"
         return ConfigError(
             f"there is no Stanza model {self.package!r} for {self.language!r} in {folder}. "
-            f'Download it where there is a network: python -c "import stanza; stanza.download({self.language!r}{package}{where})"'
+            f'Download it where there is a network: python -c "import stanza; '
+            f'stanza.download({self.language!r}{package}{where})"'
         )
 
 

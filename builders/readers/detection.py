@@ -56,8 +56,8 @@ def detect_format(
     """Name the format of a corpus.
 
     The extension under ``.gz``, ``.xz`` or ``.bz2`` decides for ``.csv``, ``.jsonl``, ``.ndjson``, ``.conllu`` and
-    ``.conll`` (unless a ``.conll`` file holds CoNLL-U, or a JSON file ``sentences``). Every other file, ``.tsv`` included, is told by its first 200
-    lines; the first rule that fits decides:
+    ``.conll`` (unless a ``.conll`` file holds CoNLL-U, or a JSON file ``sentences``). Every other file, ``.tsv``
+    included, is told by its first 200 lines; the first rule that fits decides:
 
     =========  ======================================================================================
     format     the first lines

@@ -33,7 +33,7 @@ from graphattn.builders.store.manifest import (
     write_text,
 )
 from graphattn.builders.store.reading import Skipped
-from graphattn.builders.store.shard import SHARDS
+from graphattn.builders.store.shard import SHARDS, Shard, shard_name
 from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
 from graphattn.builders.store.survey import Survey, WordCount
 from graphattn.builders.vocabulary import Vocabulary
@@ -166,7 +166,7 @@ class _Building:
         for leftover in (self.folder / SHARDS).glob(".part-*"):
             leftover.unlink()
         names = [*(before.corpora if append else []), *(corpus.name for corpus in self.corpora)]
-        count = self._make_shards(len(kept))
+        count = self._make_shards(len(kept), fixed=len(before.shards) if before.complete else 0)
         for path in (self.folder / SHARDS).glob("part-*.parquet"):
             if int(path.stem.removeprefix("part-")) >= count:
                 path.unlink()
@@ -205,19 +205,30 @@ class _Building:
             )
         return manifest
 
-    def _make_shards(self, first: int) -> int:
-        """Make what lacks; how many shards there are then."""
-        count = first
+    def _make_shards(self, first: int, *, fixed: int) -> int:
+        """Make what lacks, and nothing anew that a complete store holds; how many shards there are then."""
+        count, settings = first, self._shard_settings()
 
         def numbered() -> Iterator[tuple[int, Block]]:
             nonlocal count
             for block in self.watch(self._blocks(), "reading"):
+                if count < fixed:
+                    self._check_unchanged(count, block, settings)
                 count += 1
                 yield count - 1, block
 
-        for _ in self.engine.run(ShardMaker(self.folder, self._shard_settings()), numbered()):
+        for _ in self.engine.run(ShardMaker(self.folder, settings), numbered()):
             pass
         return count
+
+    def _check_unchanged(self, number: int, block: Block, settings: ShardSettings) -> None:
+        path = self.folder / shard_name(number)
+        if path.exists() and Shard(path).notes["digest"] != settings.digest_of(block):
+            raise DataError(
+                "is not the corpus any more that the complete store was built from",
+                path=block.corpus,
+                hint=f"Choose another --out, or remove {self.folder}.",
+            )
 
     def _blocks(self) -> Iterator[Block]:
         size = self.settings.block_bytes

@@ -115,6 +115,20 @@ def test_a_broken_building_goes_on(tmp_path, write, trees, settings):
     )
 
 
+def test_a_complete_store_keeps_its_shards(tmp_path, write, trees, settings):
+    corpora = [CorpusFile(write("a.conllu", trees(60)))]
+    build_store(corpora, tmp_path / "s", settings)
+    before = content(tmp_path / "s")
+    path = write("a.conllu", [*trees(30), *trees(30, seed=3)])
+    with pytest.raises(DataError) as caught:
+        build_store(corpora, tmp_path / "s", settings)
+    assert str(caught.value) == (
+        f"{path}: is not the corpus any more that the complete store was built from. "
+        f"Choose another --out, or remove {tmp_path / 's'}."
+    )
+    assert content(tmp_path / "s") == before
+
+
 def test_damaged_shards_are_made_again(tmp_path, write, trees, settings):
     corpora = [CorpusFile(write("a.conllu", trees(60)))]
     build_store(corpora, tmp_path / "s", settings)
