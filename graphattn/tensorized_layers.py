@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,8 @@ from graphattn.tensorized import tensorized_attend
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
+_Map = tuple[Tensor, Tensor | None]
+"""Weight and bias."""
 VARIANTS = ("paper", "gated")
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "elu": lambda inputs: F.elu(inputs, inplace=True),
@@ -53,14 +55,12 @@ class HeadLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(H, N, in_feats) -> (H, N, out_feats)."""
-        if self.bias is None:
-            return torch.bmm(inputs, self.weight)
-        return torch.baddbmm(self.bias, inputs, self.weight)
+        return _by_head(inputs, self.weight, self.bias)
 
-    def split(self, counts: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-        """Weights and biases of so many heads each."""
-        assert self.bias is not None
-        return list(zip(self.weight.split(counts), self.bias.split(counts), strict=True))
+
+def _by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """(H, N, I), (H, I, O), (H, 1, O) -> (H, N, O)."""
+    return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
 
 
 class TensorizedAttention(nn.Module):
@@ -204,20 +204,13 @@ class TensorizedAttention(nn.Module):
         edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
         for relation in self.heads.keys() - edges.keys():
             raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
-        projected = self.value(self.dropout(inputs))
-        if self.variant == "gated":
-            projected = ACTIVATIONS[self.activation](projected)
-        value = self._split(projected)  # (H, N, F)
-        query, key, scores = self._scores(inputs, value)
-        summed = self.attn_drop(value)
-        counts = list(self.heads.values())
-        parts = zip(*(tensor.split(counts) for tensor in (query, key, summed, scores)), strict=True)
-        gates: Sequence[Any] = [None] * len(counts) if self.gate is None else self.gate.split(counts)
-        results = []
-        for relation, own, values, gate in zip(self.heads, parts, value.split(counts), gates, strict=True):
+        parts = zip(self.heads.items(), *map(self._parts, self._maps()), strict=True)
+        dropped, results = self.dropout(inputs), []
+        for (relation, count), *maps in parts:  # one after the other: each frees its memory before the next needs some
+            value, query, key, scores = self._projected(dropped, inputs, count, *maps[:-1])
             result = tensorized_attend(
                 edges[relation],
-                *(tensor.to(value.dtype).transpose(0, 1) for tensor in own),
+                *(tensor.to(value.dtype).transpose(0, 1) for tensor in (query, key, self.attn_drop(value), scores)),
                 scale=self.head_feats**-0.5,
                 scale_function=self.scale_function,
                 bound=self.bound,
@@ -226,38 +219,70 @@ class TensorizedAttention(nn.Module):
             )
             if weights is not None:
                 result, weights[relation] = result
-            results.append(result if gate is None else self._fuse(values, result.transpose(0, 1), gate).transpose(0, 1))
+            gate = maps[-1]
+            results.append(result if gate is None else self._fuse(value, result.transpose(0, 1), gate).transpose(0, 1))
         out = torch.cat(results, dim=1).flatten(1)
         return out if self.output is None else self.output(self.dropout(out))
 
-    def _split(self, rows: Tensor) -> Tensor:
-        """(N, H F) -> (H, N, F)."""
-        return rows.unflatten(1, (self.num_heads, self.head_feats)).transpose(0, 1)
+    def _maps(self) -> tuple[nn.Linear | HeadLinear | None, ...]:
+        """All maps that belong to heads; the gate last."""
+        return self.value, self.query, self.key, self.source_inner, self.source_outer, self.gate
 
-    def _scores(self, inputs: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key (H, N, D) and source scores (H, N, F); zeros where the layer goes without."""
-        base = inputs if self.variant == "paper" else value
-        none = value.new_zeros(*value.shape[:2], 1)
-        query = key = none
-        if self.key is not None:
-            key = self.key(self.dropout(base))
-            key = self._split(key) if self.variant == "paper" else key
-        if self.query is not None:
-            query = self.query(self.dropout(base))
-            query = self._split(query) if self.variant == "paper" else query
-        if self.source_inner is None or self.source_outer is None:
-            return query, key, torch.zeros_like(value)
-        inner = ACTIVATIONS[self.activation](self.source_inner(self.dropout(key if self.variant == "paper" else value)))
-        scores = self.source_outer(self.dropout(inner))
+    def _parts(self, module: nn.Linear | HeadLinear | None) -> Sequence[_Map | None]:
+        """Weight and bias of each relation's heads; None where the layer goes without."""
+        counts = list(self.heads.values())
+        if module is None:
+            return [None] * len(counts)
+        sizes = counts if isinstance(module, HeadLinear) else [count * self.head_feats for count in counts]
+        biases = [None] * len(counts) if module.bias is None else module.bias.split(sizes)
+        return list(zip(module.weight.split(sizes), biases, strict=True))
+
+    def _projected(
+        self,
+        dropped: Tensor,
+        inputs: Tensor,
+        count: int,
+        of_value: _Map,
+        of_query: _Map | None,
+        of_key: _Map | None,
+        inner: _Map | None,
+        outer: _Map | None,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Value, query, key (H, N, D) and source scores (H, N, F) of some heads; zeros where the layer goes without."""
+        activate = ACTIVATIONS[self.activation]
+        gated = self.variant == "gated"
+        projected = F.linear(dropped, *of_value)
+        value = self._split(activate(projected) if gated else projected, count)
+        query = key = none = value.new_zeros(*value.shape[:2], 1)
+        if of_key is not None:
+            key = _by_head(self.dropout(value), *of_key) if gated else self._split(self._mapped(inputs, of_key), count)
+        if of_query is not None:
+            query = (
+                _by_head(self.dropout(value), *of_query)
+                if gated
+                else self._split(self._mapped(inputs, of_query), count)
+            )
+        if inner is None or outer is None:
+            return value, query, key, torch.zeros_like(value)
+        hidden = activate(_by_head(self.dropout(value if gated else key), *inner))
+        scores = _by_head(self.dropout(hidden), *outer)
         if self.source_function == "sigmoid":
             scores = scores.sigmoid()
         elif self.source_function == "tanh":
             scores = self.bound * torch.tanh(scores / self.bound)
-        return (query, key, scores) if self.token2token else (none, none, scores)
+        return (value, query, key, scores) if self.token2token else (value, none, none, scores)
 
-    def _fuse(self, value: Tensor, attended: Tensor, gate: tuple[Tensor, Tensor]) -> Tensor:
+    def _mapped(self, inputs: Tensor, own: _Map) -> Tensor:
+        return F.linear(self.dropout(inputs), *own)
+
+    def _split(self, rows: Tensor, count: int) -> Tensor:
+        """(N, H F) -> (H, N, F)."""
+        return rows.unflatten(1, (count, self.head_feats)).transpose(0, 1)
+
+    def _fuse(self, value: Tensor, attended: Tensor, gate: _Map) -> Tensor:
         """Let the gate mix values and what was attended to, (H, N, F) each."""
         weight, bias = gate
+        assert bias is not None
         of_values, of_attended = weight.chunk(2, dim=1)
         share = torch.baddbmm(bias, self.dropout(value), of_values)
         share = torch.baddbmm(share, self.dropout(attended), of_attended).sigmoid_()

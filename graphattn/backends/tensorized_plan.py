@@ -20,7 +20,7 @@ from graphattn.edges import Edges
 
 STRIP = 128
 """Queries of one strip: fewer spare work on hidden keys, more make larger products."""
-CHUNK = 1 << 19
+CHUNK = 1 << 17
 """Tokens times keys, of all sentences of a chunk: what it works on should stay in the cache."""
 DENSITY = 1 / 8
 """Share of all pairs below which blocks would do too much for nothing."""
