@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,12 @@ from graphattn.builders.store.manifest import (
     SKIPPED,
     TOKENIZER,
     Manifest,
-    ShardEntry,
     damaged_shards,
     write_text,
 )
-from graphattn.builders.store.reading import Skipped
 from graphattn.builders.store.shard import SHARDS, Shard, shard_name
 from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
-from graphattn.builders.store.survey import Survey, WordCount
+from graphattn.builders.store.survey import Survey, WordCount, completed
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
 from graphattn.schema import TOKEN
@@ -261,24 +259,6 @@ class _Building:
         survey = Survey(self.folder, builder)
         found = dict(self.watch(self.engine.run(survey, range(count)), "counting edges"))
         summaries = [found[number] for number in range(count)]
-        skipped = [Skipped(**row) for summary in summaries for row in summary["skipped"]]
-        write_text(
-            self.folder / SKIPPED, "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in skipped)
-        )
-        totals: dict[str, Counter[str]] = {
-            name: sum((Counter(summary[name]) for summary in summaries), Counter())
-            for name in ("lengths", "edges", "labels", "tags", "deprels", "counts")
-        }
-        edges = {relation.name: totals["edges"][relation.name] for relation in builder.relations}
-        return replace(
-            manifest,
-            shards=[ShardEntry(**summary["entry"]) for summary in summaries],
-            **{name: totals["counts"][name] for name in ("sentences", "words", "tokens", "parsed")},
-            longest=max((summary["longest"] for summary in summaries), default=0),
-            lengths={str(low): totals["lengths"][low] for low in sorted(totals["lengths"], key=int)},
-            edges=edges,
-            most_edges=max((summary["most_edges"] for summary in summaries), default=0),
-            **{name: dict(totals[name].most_common()) for name in ("labels", "tags", "deprels")},
-            skipped=len(skipped),
-            complete=True,
-        )
+        rows = [json.dumps(row, ensure_ascii=False) + "\n" for summary in summaries for row in summary["skipped"]]
+        write_text(self.folder / SKIPPED, "".join(rows))
+        return completed(manifest, summaries, [relation.name for relation in builder.relations])

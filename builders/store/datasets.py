@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -161,8 +161,12 @@ class GraphStream(IterableDataset[StoreBatch]):
             raise ConfigError(f"rank is {rank} of {processes} processes; ranks count from 0")
         self.store, self.builder, self.shuffle, self.pool = store, builder, shuffle, max(1, pool)
         self.seed, self.epoch, self.rank, self.processes = seed, 0, rank, processes
-        self._budgets = {"max_sentences": max_sentences, "max_tokens": max_tokens, "max_edges": max_edges}
-        BudgetBatches(np.ones(1), **self._budgets, edges=np.ones(1))  # refuses what is impossible
+        self._budgets: dict[str, Any] = {
+            "max_sentences": max_sentences,
+            "max_tokens": max_tokens,
+            "max_edges": max_edges,
+        }
+        BudgetBatches(np.ones(1, np.int64), **self._budgets, edges=np.ones(1, np.int64))  # refuses what is impossible
         self._decoder = _Decoder(store, builder, 1)
 
     def set_epoch(self, epoch: int) -> None:

@@ -71,8 +71,8 @@ def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
             writer.add_key_value_metadata(metadata)
             for start, stop in chunk_bounds(table["length"].to_numpy()):
                 writer.write_table(table.slice(start, stop - start), row_group_size=stop - start)
-        with open(beside, "rb") as file:
-            os.fsync(file.fileno())
+        with open(beside, "rb") as written:
+            os.fsync(written.fileno())
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

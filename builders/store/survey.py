@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,11 @@ from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.layouts import layout_of
+from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shard import Shard, checksum, shard_name
 from graphattn.builders.store.table import coded
+
+_COUNTED = ("lengths", "edges", "labels", "tags", "deprels", "counts")
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,7 @@ class Survey:
         """The shard's number and what it holds."""
         path = self.folder / shard_name(number)
         shard = Shard(path)
-        totals: dict[str, Counter[str]] = {
-            name: Counter() for name in ("lengths", "edges", "labels", "tags", "deprels", "counts")
-        }
+        totals: dict[str, Counter[str]] = {name: Counter() for name in _COUNTED}
         longest = most_edges = 0
         cls = int(self.builder.cls)
         for table in _chunks(shard):
@@ -87,6 +88,43 @@ class Survey:
             "skipped": shard.notes["skipped"],
             **{name: dict(counts) for name, counts in totals.items()},
         }
+
+
+def completed(manifest: Manifest, summaries: Sequence[dict[str, Any]], relations: Sequence[str]) -> Manifest:
+    """The manifest of a complete store.
+
+    Parameters
+    ----------
+    manifest : settings and corpora
+    summaries : what :class:`Survey` found in each shard, in order
+    relations : their names, in order
+    """
+    totals = {name: _total(summaries, name) for name in _COUNTED}
+    counts = totals["counts"]
+    return replace(
+        manifest,
+        shards=[ShardEntry(**summary["entry"]) for summary in summaries],
+        sentences=counts["sentences"],
+        words=counts["words"],
+        tokens=counts["tokens"],
+        parsed=counts["parsed"],
+        longest=max((summary["longest"] for summary in summaries), default=0),
+        lengths={low: totals["lengths"][low] for low in sorted(totals["lengths"], key=int)},
+        edges={name: totals["edges"][name] for name in relations},
+        most_edges=max((summary["most_edges"] for summary in summaries), default=0),
+        labels=dict(totals["labels"].most_common()),
+        tags=dict(totals["tags"].most_common()),
+        deprels=dict(totals["deprels"].most_common()),
+        skipped=sum(len(summary["skipped"]) for summary in summaries),
+        complete=True,
+    )
+
+
+def _total(summaries: Sequence[dict[str, Any]], name: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for summary in summaries:
+        total.update(summary[name])
+    return total
 
 
 def length_class(tokens: int) -> int:
