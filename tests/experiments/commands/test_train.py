@@ -85,6 +85,28 @@ def test_the_config_in_effect_repeats_the_run(graphattn, classifier, corpora_fol
     assert (again / "train.yaml").read_text() == config.read_text()
 
 
+@pytest.mark.parametrize("written", ["heads: window:3=1,star=1\n", "heads:\n  window:3: 1\n  star: 1\n", None])
+def test_heads_by_relation_reach_the_model(graphattn, corpora_folder, tmp_path, tiny, written):
+    own = tiny.index("--heads")
+    flags = tiny[:own] + tiny[own + 2 :]
+    if written is None:
+        flags += ["--heads", "window:3=1,star=1"]
+    else:
+        (tmp_path / "settings.yaml").write_text(written)
+        flags += ["--config", tmp_path / "settings.yaml"]
+    out = tmp_path / "model"
+    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", out, *flags)
+    assert (answer.code, answer.err) == (0, "")
+    relations = {relation for relation in load(out).attention("a good film").table().relation}
+    assert relations == {"window:3", "star"}
+
+
+def test_heads_that_cannot_be_are_told_before_anything_is_read(graphattn, corpora_folder, tmp_path):
+    answer = graphattn("train", "classify", "no.tsv", "--heads", "windows:3=1", "--out", tmp_path / "model")
+    assert answer.code == 1
+    assert answer.err.startswith("error: heads: there is no relation 'windows:3'; choose from: window:SCALE, ")
+
+
 def test_the_config_holds_every_option_in_effect(classifier):
     settings = yaml.safe_load((classifier / "train.yaml").read_text())
     assert settings["scales"] == ["1", "3"]
