@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ class Failed(RuntimeError):
     """The process ended without figures; the message says how."""
 
 
-def measured_apart(task: str, contender: str, workload: Workload) -> dict[str, float]:
+def measured_apart(
+    task: str, contender: str, workload: Workload, *, variables: Mapping[str, str] | None = None
+) -> dict[str, float]:
     """Start a process, let it measure, and take its figures; threads are as many as here.
 
     Parameters
@@ -58,6 +61,7 @@ def measured_apart(task: str, contender: str, workload: Workload) -> dict[str, f
     task : :data:`ATTENTION`, :data:`TRAINING_STEP` or :data:`CONTEXT`
     contender : its name
     workload : on what
+    variables : of the environment, added to those of this process
 
     Returns
     -------
@@ -75,7 +79,7 @@ def measured_apart(task: str, contender: str, workload: Workload) -> dict[str, f
             [sys.executable, "-c", f"from {__name__} import main; main()"],
             input=json.dumps(request),
             cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+            env={**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **(variables or {})},
             capture_output=True,
             text=True,
             check=False,

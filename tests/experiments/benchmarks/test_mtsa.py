@@ -11,7 +11,9 @@ from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
 
 def test_rows_with_time_and_memory(monkeypatch):
-    monkeypatch.setattr(mtsa, "measured_apart", lambda task, name, workload: {"added": 2.0 if name == "ours" else 3.0})
+    monkeypatch.setattr(
+        mtsa, "measured_apart", lambda task, name, workload, variables: {"added": 2.0 if name == "ours" else 3.0}
+    )
     report = mtsa.measure(Settings(("2x6", "1x128"), repeats=1, peers=("multihead", "cnn")))
     assert [(row["workload"], row["contender"]) for row in report.rows] == [
         (workload, who) for workload in ("2x6", "1x128") for who in ("ours", "multihead", "cnn")
