@@ -102,7 +102,9 @@ def _builder(relations: str, vocabulary: Vocabulary | None, vectors: Path | None
     comparing = next((part.name for one in wanted for part in one.parts() if part.needs_vectors), None)
     if comparing and vectors is None:
         raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
-    table = None if vectors is None else WordVectors.read(vectors).table(vocabulary, seed=0)
+    table = None
+    if vectors is not None and vocabulary is not None:
+        table = WordVectors.read(vectors).table(vocabulary, seed=0)
     return TextGraphBuilder(wanted, cls=cls, vocabulary=vocabulary, vectors=table)
 
 
