@@ -128,7 +128,7 @@ def _settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
     return {
         "encoder": own,
         "inputs": {
-            "vectors": VECTORS if data_set in ("sst2", "sst5") else ALL_VECTORS,
+            "vectors": VECTORS if data_set in ("sst2", "sst5", "r8") else ALL_VECTORS,
             "tune_vectors": True,
             "word_dropout": 0.1,
             "split": "whitespace",
