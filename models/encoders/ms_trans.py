@@ -172,9 +172,9 @@ class MSTransEncoder(Encoder):
     same layers: a head on ``star`` is one softmax over the neighbours and the relay for a token, and over the relay and
     all tokens for the relay (Star-Transformer, section 3.2), a head on ``binary`` one over near tokens and far spans
     for a token, and over its tokens for a span (BP-Transformer, section 3, where tokens and spans share their
-    parameters too). Heads on relations that do not lead to a node add nothing to it. Such a node starts as the mean of the tokens
-    that it has edges from (as the relay of Star-Transformer; spans of BP-Transformer start as zeros), or as zeros where
-    it has none (the document). All nodes are updated at once, from the states of the layer below.
+    parameters too). Heads on relations that do not lead to a node add nothing to it. Such a node starts as the mean of
+    the tokens that it has edges from (as the relay of Star-Transformer; spans of BP-Transformer start as zeros), or as
+    zeros where it has none (the document). All nodes are updated at once, from the states of the layer below.
     """
 
     def __init__(self, options: MSTransOptions):
