@@ -48,7 +48,7 @@ class Edges:
         """E, the number of edges."""
         self.ranges: tuple[Tensor, Tensor] | None = None
         """(low, high) of edges made by :meth:`of_ranges`."""
-        self.plans: dict[str, object] = {}
+        self.plans: dict[object, object] = {}
         """What backends have worked out about these edges, by backend."""
         self._indices: Tensor | None = indices
 

@@ -154,12 +154,12 @@ def tensorized_attend(
     if slots is not None:
         slots = _first_order(slots)
         slots = slots.float() if slots.element_size() < 4 else slots
-    rule = {"scale": scale, "function": scale_function, "bound": bound}
+    rule: dict[str, Any] = {"scale": scale, "function": scale_function, "bound": bound}
     with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need the digits
         out = _attend(edges, wide, slots, rule, backend).to(value.dtype)
         if not return_weights:
             return out
-        weights = mean_weights(edges, *wide, bias=slots, **rule).to(value.dtype)  # type: ignore[misc]
+        weights = mean_weights(edges, *wide, bias=slots, **rule).to(value.dtype)
     if edges.edge_ids is not None:
         weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
     return out, weights

@@ -148,7 +148,9 @@ class TensorizedAttention(nn.Module):
         self.out_feats = self.num_heads * head_feats
         count, gated = self.num_heads, variant == "gated"
         self.value = nn.Linear(in_feats, self.out_feats, bias=gated)
-        self.query = self.key = self.gate = self.output = self.source_inner = self.source_outer = None
+        self.query: nn.Linear | HeadLinear | None = None
+        self.key: nn.Linear | HeadLinear | None = None
+        self.gate = self.output = self.source_inner = self.source_outer = None
         pairs = token2token or (source2token and not gated)  # the paper's source scores are computed from the keys
         if gated and token2token:
             self.query, self.key = (HeadLinear(count, head_feats, head_feats, bias=False) for _ in range(2))

@@ -16,8 +16,8 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends import fused_edges, fused_ranges
-from graphattn.backends.fused_plan import RangePlan, plan_of
+from graphattn.backends.fused_plan import EdgePlan, RangePlan, plan_of, shared_plan
 from graphattn.backends.lanes import BYTES, lanes
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
@@ -70,7 +70,7 @@ def attend_heads(
     edges: Sequence[Edges], heads: Sequence[int], projected: Tensor, *, scale: float, dropout: float
 ) -> Tensor:
     """Attention of all heads of a layer, each along its relation, in one call: (N, 3, H, D) -> (N, H, D)."""
-    out: Tensor = _ProjectedAttention.apply(projected, _Call(edges, heads, scale, dropout, False))
+    out: Tensor = _ProjectedAttention.apply(projected, _Call(edges, heads, scale, dropout, plain=True))
     return out
 
 
@@ -81,18 +81,56 @@ def can_attend(tensor: Tensor) -> bool:
 
 @dataclass
 class _Call:
-    """What attention computes with, and what its backward pass needs to know."""
+    """What attention computes with, and what its backward pass needs to know; plain: neither bias nor weights."""
 
     edges: Sequence[Edges]
     heads: Sequence[int]
     scale: float
     dropout: float
-    return_weights: bool
-    seeds: list[int] = field(default_factory=list)
-    factors: dict[int, Tensor] = field(default_factory=dict)
+    return_weights: bool = False
+    plain: bool = False
 
     def __post_init__(self) -> None:
-        self.seeds = [int(torch.randint(1 << 31, ()).item()) if self.dropout else 0 for _ in self.edges]
+        seeds = [int(torch.randint(1 << 31, ()).item()) if self.dropout else 0 for _ in self.edges]
+        numbers = [(seed ^ (head + 1) * 0x85EBCA6B) & 0xFFFFFFFF for seed, count in zip(seeds, self.heads, strict=True)
+                   for head in range(count)]  # fmt: skip
+        self.seeds = np.array(numbers, np.uint32)
+
+    @cached_property
+    def parts(self) -> list[_Part]:
+        """The heads, in runs that one kernel can take."""
+        found: list[_Part] = []
+        first = 0
+        together = self._together()
+        for bundle in together:
+            count = sum(self.heads[number] for number in bundle)
+            heads = slice(first, first + count)
+            edges = [self.edges[number] for number in bundle]
+            plan = plan_of(edges[0]) if len(bundle) == 1 else shared_plan(edges)
+            assert plan is not None
+            numbers, relation = [], 0
+            for number, own in zip(bundle, edges, strict=True):
+                identity = self.plain and own.is_identity
+                numbers += [-1 if identity else relation] * self.heads[number]
+                relation += not identity
+            found.append(_Part(heads, plan, np.array(numbers)))
+            first += count
+        return found
+
+    def _together(self) -> list[list[int]]:
+        """Relations that share a plan: all of them when they look at short ranges, else each has its own."""
+        alone = [[number] for number in range(len(self.edges))]
+        if len(self.edges) == 1:
+            return alone
+        return [list(range(len(self.edges)))] if shared_plan(self.edges) is not None else alone
+
+
+class _Part(NamedTuple):
+    """Heads next to each other, their plan, and the relation of each within it."""
+
+    heads: slice
+    plan: RangePlan | EdgePlan
+    which: np.ndarray
 
 
 class _Attention(torch.autograd.Function):
@@ -102,7 +140,7 @@ class _Attention(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         query, key, value = (_rows(tensor.detach()) for tensor in (query, key, value))
         heads = query.shape[1]
-        out = torch.empty(query.shape[0], heads, value.shape[2], dtype=value.dtype)
+        out = _empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         weights = query.new_zeros(heads, call.edges[0].num_edges if call.return_weights else 0)
         tops, sums = _forward(call, query, key, value, added, out, weights)
@@ -128,7 +166,7 @@ class _ProjectedAttention(torch.autograd.Function):
     def forward(ctx: Any, projected: Tensor, call: _Call) -> Tensor:
         projected = projected.detach().contiguous()
         query, key, value = projected.unbind(1)
-        out = torch.empty(query.shape, dtype=query.dtype)
+        out = _empty(query.shape, query.dtype)
         nothing = query.new_zeros(query.shape[1], 0)
         tops, sums = _forward(call, query, key, value, nothing, out, nothing)
         ctx.call = call
@@ -138,7 +176,7 @@ class _ProjectedAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         projected, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
-        gradient = torch.zeros_like(projected)
+        gradient = _empty(projected.shape, projected.dtype).zero_()
         nothing = out.new_zeros(out.shape[1], 0)
         _backward(
             ctx.call, *projected.unbind(1), nothing, out, tops, sums, _rows(gradients[0].detach()), nothing,
@@ -162,26 +200,25 @@ def _forward(
     kind = query.numpy().dtype.type
     tops = query.new_zeros(query.shape[1], query.shape[0])
     sums = torch.zeros_like(tops)
+    width, value_width, count = query.shape[2], value.shape[2], lanes(tops.numpy())
+    steps = (width, value_width, *_steps(query, key, value, out))
     tasks = []
-    for part, edges, seed in _parts(call):
-        if edges.is_identity and not bias.numel() and not weights.numel():
-            _pass_on(call, part, value, out)
-            continue
-        plan, width, value_width = plan_of(edges), query.shape[2], value.shape[2]
-        steps = (width, value_width, *_steps(query, key, value, out))
+    for part, plan, which in call.parts:
         flat = [_flat(tensor[:, part]) for tensor in (query, key, value)]
         arrays = (*flat, bias[part].flatten().numpy(), _flat(out[:, part]), tops[part].numpy(), sums[part].numpy())
-        last = (weights[part].flatten().numpy(), steps, kind(call.scale), call.dropout, seed)
-        count = lanes(tops.numpy())
+        last = (weights[part].flatten().numpy(), steps, kind(call.scale), call.dropout, call.seeds[part])
         if isinstance(plan, RangePlan):
-            bounds = (plan.chunks, plan.low, plan.high, plan.starts)
-            group, size = _group(plan, part.stop - part.start, width, value_width, count)
-            tasks.append(_Task(fused_ranges.forward, (*bounds, *arrays, *last, plan.block, group), size))
+            group, size = _group(plan, len(which), width, value_width, count)
+            tasks.append(_Task(fused_ranges.forward, (*_bounds(plan, which), *arrays, *last, group), size))
         else:
             size = fused_edges.work_size(plan.longest, count)
             tasks.append(_Task(fused_edges.forward, (plan.runs, plan.starts, plan.indices, *arrays, *last), size))
-    _run(tasks, tops, call, query.shape[2] + value.shape[2])
+    _run(tasks, tops, call, width + value_width)
     return tops, sums
+
+
+def _bounds(plan: RangePlan, which: np.ndarray) -> tuple[np.ndarray, ...]:
+    return plan.chunks, which, plan.blocks, plan.lows, plan.highs, plan.slots
 
 
 def _backward(
@@ -202,27 +239,22 @@ def _backward(
 ) -> None:
     """Fill the gradients, which start at zero."""
     kind = query.numpy().dtype.type
+    width, value_width, count = query.shape[2], value.shape[2], lanes(tops.numpy())
+    grads = (grad_query, grad_key, grad_value)
+    steps = (width, value_width, *_steps(query, key, value, out, grad_out, *grads))
     tasks, merges = [], []
-    for part, edges, seed in _parts(call):
-        if edges.is_identity and not bias.numel() and not grad_weights.numel():
-            _pass_on(call, part, grad_out, grad_value)
-            continue
-        plan, width, value_width = plan_of(edges), query.shape[2], value.shape[2]
-        grads = (grad_query, grad_key, grad_value)
-        steps = (width, value_width, *_steps(query, key, value, out, grad_out, *grads))
+    for part, plan, which in call.parts:
         flat = [_flat(tensor[:, part]) for tensor in (query, key, value)]
         arrays = (*flat, bias[part].flatten().numpy(), _flat(out[:, part]), tops[part].numpy(), sums[part].numpy())
         given = (_flat(grad_out[:, part]), grad_weights[part].flatten().numpy())
         made = [_flat(tensor[:, part]) for tensor in grads]
         made.append(grad_bias[part].view(-1).numpy())
-        last = (steps, kind(call.scale), call.dropout, seed)
-        count = lanes(tops.numpy())
+        last = (steps, kind(call.scale), call.dropout, call.seeds[part])
         if isinstance(plan, RangePlan):
-            heads = part.stop - part.start
+            heads = len(which)
             group, size = _group(plan, heads, width, value_width, count)
             partial = np.empty(plan.shared * heads * (width + value_width), tops.numpy().dtype)
-            bounds = (plan.chunks, plan.low, plan.high, plan.starts)
-            arguments = (*bounds, *arrays, *given, *made, partial, *last, plan.block, group)
+            arguments = (*_bounds(plan, which), *arrays, *given, *made, partial, *last, group)
             tasks.append(_Task(fused_ranges.backward, arguments, size))
             if plan.shared:
                 merges.append(_Task(fused_ranges.merge, (plan.chunks, partial, made[1], made[2], heads, steps), 0))
@@ -231,37 +263,22 @@ def _backward(
             arguments = (plan.separate_runs, plan.starts, plan.indices, *arrays, *given, *made, *last)
             tasks.append(_Task(fused_edges.backward, arguments, size))
     for phase in (tasks, merges):
-        _run(phase, tops, call, 3 * (query.shape[2] + value.shape[2]))
-
-
-def _pass_on(call: _Call, heads: slice, source: Tensor, target: Tensor) -> None:
-    """Heads with one edge from every node to itself: a softmax over one edge is one, whatever the score."""
-    if call.dropout and heads.start not in call.factors:
-        kept = source.new_ones(len(source), heads.stop - heads.start, 1)
-        call.factors[heads.start] = torch.nn.functional.dropout(kept, call.dropout)
-    if call.dropout:
-        torch.mul(source[:, heads], call.factors[heads.start], out=target[:, heads])
-    else:
-        target[:, heads] = source[:, heads]
-
-
-def _parts(call: _Call) -> list[tuple[slice, Edges, int]]:
-    """The heads of each relation, its edges and its seed."""
-    parts, first = [], 0
-    for edges, heads, seed in zip(call.edges, call.heads, call.seeds, strict=True):
-        parts.append((slice(first, first + heads), edges, seed))
-        first += heads
-    return parts
+        _run(phase, tops, call, 3 * (width + value_width))
 
 
 def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
     """Heads that a task takes together, as many as the cache holds, and the scratch memory that it needs."""
 
     def size(group: int) -> int:
-        return fused_ranges.work_size(plan.strip, plan.lines, plan.block, group, width, value_width, count)
+        return fused_ranges.work_size(plan.strip, plan.lines, int(plan.blocks.max()), group, width, value_width, count)
 
     group = max(1, min(heads, CACHE // ((size(2) - size(1)) * BYTES // count)))
     return group, size(group)
+
+
+def _empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Memory from NumPy, which asks for huge pages: touching new small ones takes longer than narrow windows do."""
+    return torch.from_numpy(np.empty(tuple(shape), np.float32 if dtype == torch.float32 else np.float64))
 
 
 def _rows(tensor: Tensor) -> Tensor:

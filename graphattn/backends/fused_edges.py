@@ -33,7 +33,23 @@ from graphattn.backends.lanes import (
 
 @numba.njit(**COMPILE)
 def forward(  # type: ignore[no-untyped-def]
-    counter, runs, starts, indices, query, key, value, bias, out, tops, sums, weights, steps, scale, dropout, seed, work
+    counter,
+    runs,
+    starts,
+    indices,
+    query,
+    key,
+    value,
+    bias,
+    out,
+    tops,
+    sums,
+    weights,
+    steps,
+    scale,
+    dropout,
+    seeds,
+    work,
 ):
     """Fill ``out``, ``tops`` and ``sums`` (H, N) and, if it has room, ``weights``; tasks come from ``counter``."""
     heads = len(tops)
@@ -45,7 +61,8 @@ def forward(  # type: ignore[no-untyped-def]
         if task >= (len(runs) - 1) * heads:
             break
         head = task % heads
-        limit, start, gain = draw_lots(dropout, seed, head, work)
+        limit, gain = draw_lots(dropout, work)
+        start = seeds[head]
         for i in range(runs[task // heads], runs[task // heads + 1]):
             first, edges = starts[i], starts[i + 1] - starts[i]
             place = i * q_node + head * q_head
@@ -82,7 +99,7 @@ def forward(  # type: ignore[no-untyped-def]
 @numba.njit(**COMPILE)
 def backward(  # type: ignore[no-untyped-def]
     counter, runs, starts, indices, query, key, value, bias, out, tops, sums, grad_out, grad_weights, grad_query,
-    grad_key, grad_value, grad_bias, steps, scale, dropout, seed, work,
+    grad_key, grad_value, grad_bias, steps, scale, dropout, seeds, work,
 ):  # fmt: skip
     """Add to the gradients, which start at zero; ``runs`` must have no source in common."""
     heads = len(tops)
@@ -95,7 +112,8 @@ def backward(  # type: ignore[no-untyped-def]
         if task >= (len(runs) - 1) * heads:
             break
         head = task % heads
-        limit, start, gain = draw_lots(dropout, seed, head, work)
+        limit, gain = draw_lots(dropout, work)
+        start = seeds[head]
         for i in range(runs[task // heads], runs[task // heads + 1]):
             first, edges = starts[i], starts[i + 1] - starts[i]
             inverse = sums[head, i]

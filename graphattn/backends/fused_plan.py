@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -13,30 +15,32 @@ from graphattn.edges import Edges
 RUN = 1 << 15
 """Edges of one task, about: small, so that no thread waits long for another."""
 
+SHARED = "fused, shared"
+
 CHUNK = 256
 """Destinations of one task where keys lie side by side, at least; as many as a row has keys where that is more."""
 
 
 @dataclass(frozen=True)
 class RangePlan:
-    """Destinations whose keys lie side by side.
+    """Destinations whose keys lie side by side, along one relation or several between the same nodes.
 
     Parameters
     ----------
-    low, high : (N_dst,) int64, the keys of destination i are low[i] to before high[i]
-    starts : (N_dst + 1,) int64, first slot of each destination
+    lows, highs : (R, N_dst) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
+    slots : (R, N_dst + 1) int64, first slot of each destination
+    blocks : (R,) destinations that meet the keys at once, multiples of 8
     chunks : (C, 5) int64: first destination, the one after the last, first key, the one after the last, and the place
         of the chunk's keys among those that several chunks see, or -1 when no other chunk sees them
     shared : number of keys of all chunks that share some
-    block : destinations that meet the keys at once, a multiple of 8
     """
 
-    low: np.ndarray
-    high: np.ndarray
-    starts: np.ndarray
+    lows: np.ndarray
+    highs: np.ndarray
+    slots: np.ndarray
+    blocks: np.ndarray
     chunks: np.ndarray
     shared: int
-    block: int
 
     @cached_property
     def strip(self) -> int:
@@ -146,30 +150,76 @@ def _closed_places(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePlan | None:
     """Chunks between sentences where they are short, inside them where they are long; None when it would not pay."""
     count = len(low)
-    widest = int((high - low).max(initial=0))
-    size = min(max(CHUNK, widest), 8 * CHUNK)
-    marks = np.arange(size, count, size)
-    closed = _closed_places(low, high)
-    near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
-    marks = np.where(near - marks < size // 2, near, marks)
-    places = np.unique(np.concatenate([[0], marks, [count]]))
     if count == 0:
         return None
-    begin, end = _joined(low, high, places)
+    widest = int((high - low).max(initial=0))
+    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK))
     edges = int(starts[-1])
-    if (end - begin).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
+    if (chunks[:, 3] - chunks[:, 2]).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
         return None  # keys far apart from one destination to the next
     mean = edges / max(1, int((high > low).sum()))
     block = 8 if mean <= 48 else 16 if mean <= 160 else 32
     block_low, block_high = _joined(low, high, np.unique(np.append(np.arange(0, count, block), count)))
     if block * (block_high - block_low).sum() > 8 * edges + 32 * block * len(block_low):
         return None
+    return RangePlan(low[None], high[None], starts[None], np.array([block]), chunks, shared)
+
+
+def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share."""
+    count = len(low)
+    marks = np.arange(size, count, size)
+    closed = _closed_places(low, high)
+    near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
+    marks = np.where(near - marks < size // 2, near, marks)
+    places = np.unique(np.concatenate([[0], marks, [count]]))
+    begin, end = _joined(low, high, places)
     ends, begins = _outer(low, high)
     alone = (ends[places[:-1]] <= begin) & (end <= begins[places[1:]]) | (begin == end)
     lengths = np.where(alone, 0, end - begin)
     shared = np.where(alone, -1, np.cumsum(lengths) - lengths)
     chunks = np.stack([places[:-1], places[1:], begin, end, shared], axis=1)
-    return RangePlan(low, high, starts, np.ascontiguousarray(chunks), int(lengths.sum()), block)
+    return np.ascontiguousarray(chunks), int(lengths.sum())
+
+
+def shared_plan(relations: Sequence[Edges]) -> RangePlan | None:
+    """One plan for relations between the same nodes that look at short ranges; None when there is none.
+
+    Those that are the identity take part without ranges: the plan is about the others, in their order.
+    """
+    first, *others = relations
+    key = (SHARED, *map(id, others))
+    if key not in first.plans:
+        first.plans[key] = _Shared(others, _share(relations))
+    known = first.plans[key]
+    assert isinstance(known, _Shared)
+    return known.plan
+
+
+class _Shared(NamedTuple):
+    """A plan and the relations it is for beside the one that keeps it; they live as long, so nobody takes their ids."""
+
+    others: list[Edges]
+    plan: RangePlan | None
+
+
+def _share(relations: Sequence[Edges]) -> RangePlan | None:
+    plans = [plan_of(edges) for edges in relations if not edges.is_identity]
+    ranges = [plan for plan in plans if isinstance(plan, RangePlan)]
+    if not ranges or len(ranges) < len(plans):
+        return None
+    lows, highs = (np.concatenate(bounds) for bounds in zip(*((plan.lows, plan.highs) for plan in ranges), strict=True))
+    seen = highs > lows
+    own = np.arange(lows.shape[1])
+    low = np.minimum(np.where(seen, lows, own).min(axis=0), own)
+    high = np.maximum(np.where(seen, highs, 0).max(axis=0), own + 1)
+    if int((high - low).max()) > CHUNK:
+        return None
+    chunks, shared = _chunks(low, high, CHUNK // 2)
+    if shared:
+        return None
+    slots, blocks = (np.concatenate(own) for own in zip(*((plan.slots, plan.blocks) for plan in ranges), strict=True))
+    return RangePlan(lows, highs, slots, blocks, chunks, 0)
 
 
 def _joined(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

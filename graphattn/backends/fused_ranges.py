@@ -6,6 +6,10 @@ with the values. No index is read and nothing of the edges' size is made.
 
 Arrays are one-dimensional; query, key, value and the like come with the distances between nodes and between heads in
 ``steps``, features lie side by side. ``work`` is scratch memory. Bias and weights are (H, E), head after head.
+
+Several relations between the same nodes may share a call: ``which`` (H,) is the relation of each head, or -1 where a
+head only looks at its own node; ``lows`` and ``highs`` (R, N) are the ends of the ranges, ``slots`` (R, N + 1) the
+first slot of each destination, ``blocks`` (R,) how many destinations meet the keys at once.
 """
 
 from __future__ import annotations
@@ -51,8 +55,8 @@ COMPILE: Any = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath"
 
 @numba.njit(**COMPILE)
 def forward(  # type: ignore[no-untyped-def]
-    counter, chunks, low, high, starts, query, key, value, bias, out, tops, sums, weights, steps, scale, dropout, seed,
-    block, group, work,
+    counter, chunks, which, blocks, lows, highs, slots, query, key, value, bias, out, tops, sums, weights, steps, scale,
+    dropout, seeds, group, work,
 ):  # fmt: skip
     """Fill ``out``, the rows' largest scores ``tops`` and inverse sums ``sums`` (H, N), and ``weights`` if it has room.
 
@@ -60,7 +64,7 @@ def forward(  # type: ignore[no-untyped-def]
     """
     heads = len(tops)
     groups = (heads + group - 1) // group
-    slots = starts[-1]
+    block = blocks.max()
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
     count = lanes(work)
     wide, value_wide = _padded(width, count), _padded(value_width, count)
@@ -86,20 +90,29 @@ def forward(  # type: ignore[no-untyped-def]
         clean &= _pack(value, place, v_node, v_head, end - begin, taken, value_width, one, work, values, strip)
         place = first * q_node + first_head * q_head
         _pack(query, place, q_node, q_head, stop - first, taken, width, scale, work, queries, lines)
-        step = block if clean else 1  # what is not finite must not reach rows that do not see it
-        row = first
-        while row < stop:
-            rows = min(step, stop - row)
-            lo, hi = _union(low, high, row, rows)
-            for member in range(taken):
-                head = first_head + member
+        for member in range(taken):
+            head = first_head + member
+            relation = which[head]
+            own_values = values + member * strip * value_wide
+            if relation < 0:
+                place = first * o_node + head * o_head
+                _pass_on(work, own_values + (first - begin) * value_wide, out, place, o_node, stop - first, value_width,
+                         first, dropout, seeds[head])  # fmt: skip
+                continue
+            low, high, starts = lows[relation], highs[relation], slots[relation]
+            bias_at = head * starts[-1]
+            own_panels = panels + member * strip * wide
+            step = blocks[relation] if clean else 1  # what is not finite must not reach rows that do not see it
+            row = first
+            while row < stop:
+                rows = min(step, stop - row)
+                lo, hi = _union(low, high, row, rows)
                 own_queries = queries + (member * lines + row - first) * wide
-                own_panels = panels + member * strip * wide
                 if lo < hi:
                     _attend_block(
-                        work, own_queries, own_panels, values + member * strip * value_wide, sums_at, scores, row, rows,
-                        lo - begin, hi - begin, begin, low, high, starts, bias, head * slots, tops, sums, head, wide,
-                        width, value_wide, dropout, seed,
+                        work, own_queries, own_panels, own_values, sums_at, scores, row, rows, lo - begin, hi - begin,
+                        begin, low, high, starts, bias, bias_at, tops, sums, head, wide, width, value_wide, dropout,
+                        seeds[head],
                     )  # fmt: skip
                 for r in range(rows):
                     inverse = sums[head, row + r]
@@ -112,9 +125,26 @@ def forward(  # type: ignore[no-untyped-def]
                 if len(weights) > 0 and lo < hi:
                     _weigh_block(
                         work, own_queries, own_panels, scores, row, rows, lo - begin, hi - begin, begin,
-                        low, high, starts, bias, head * slots, tops, sums, head, wide, width, weights,
+                        low, high, starts, bias, bias_at, tops, sums, head, wide, width, weights,
                     )  # fmt: skip
-            row += rows
+                row += rows
+
+
+@numba.njit(**COMPILE)
+def _pass_on(  # type: ignore[no-untyped-def]
+    work, source, target, place, node, rows, width, first, dropout, seed
+):
+    """Give each row of values to its own node: a softmax over one edge is one, whatever the score."""
+    count = lanes(work)
+    wide = _padded(width, count)
+    limit, gain = draw_lots(dropout, work)
+    for r in range(rows):
+        factor = fill(work.dtype.type(1))
+        if dropout > 0:
+            factor = fill(largest(keep_part(kept(factor, first + r, seed, limit, gain), 0, 1, work.dtype.type(0))))
+        for c in range(0, width, count):
+            part = times(load(work, source + r * wide + c), factor)
+            store_part(target, place + r * node + c, part, 0, width - c)
 
 
 @numba.njit(**COMPILE)
@@ -241,7 +271,7 @@ def _attend_block(  # type: ignore[no-untyped-def]
     base = lo // count * count
     columns = _padded(hi - base, count)
     hidden = work.dtype.type(-np.inf)
-    limit, mixed, gain = draw_lots(dropout, seed, head, work)
+    limit, gain = draw_lots(dropout, work)
     for tile in range(0, columns, TILE):
         here = min(TILE, columns - tile)
         at = base + tile
@@ -278,7 +308,7 @@ def _attend_block(  # type: ignore[no-untyped-def]
                 share = exponential(subtract(load(work, line + c), shift))
                 collected = add(collected, share)
                 if dropout > 0:
-                    share = times(share, kept(share, starts[i] + c - left, mixed, limit, gain))
+                    share = times(share, kept(share, starts[i] + c - left, seed, limit, gain))
                 store(work, line + c, share)
             sums[head, i] += total(collected)
         start, stop = max(lo - at, 0), min(hi - at, here)
@@ -314,11 +344,10 @@ def _any_nan(work, line, start, stop):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**COMPILE)
-def draw_lots(dropout, seed, head, work):  # type: ignore[no-untyped-def]
-    """What :func:`kept` needs: the bits below which an edge is dropped, the head's start, the gain of the others."""
+def draw_lots(dropout, work):  # type: ignore[no-untyped-def]
+    """What :func:`kept` needs: the bits below which an edge is dropped, and the gain of the others."""
     limit = np.uint32(min(dropout * 4294967296.0, 4294967295.0))
-    start = np.uint32(seed) ^ np.uint32(np.uint32(head + 1) * np.uint32(0x85EBCA6B))
-    return limit, start, work.dtype.type(1.0 / (1.0 - dropout))
+    return limit, work.dtype.type(1.0 / (1.0 - dropout))
 
 
 @numba.njit(**COMPILE)
@@ -369,13 +398,13 @@ def _weigh_block(  # type: ignore[no-untyped-def]
 
 @numba.njit(**COMPILE)
 def backward(  # type: ignore[no-untyped-def]
-    counter, chunks, low, high, starts, query, key, value, bias, out, tops, sums, grad_out, grad_weights, grad_query,
-    grad_key, grad_value, grad_bias, partial, steps, scale, dropout, seed, block, group, work,
+    counter, chunks, which, blocks, lows, highs, slots, query, key, value, bias, out, tops, sums, grad_out,
+    grad_weights, grad_query, grad_key, grad_value, grad_bias, partial, steps, scale, dropout, seeds, group, work,
 ):  # fmt: skip
     """Fill the gradients; those of keys that several chunks see go to ``partial``, for :func:`merge`."""
     heads = len(tops)
     groups = (heads + group - 1) // group
-    slots = starts[-1]
+    block = blocks.max()
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps[:10]
     g_node, g_head, gq_node, gq_head, gk_node, gk_head, gv_node, gv_head = steps[10:]
     count = lanes(work)
@@ -423,22 +452,30 @@ def backward(  # type: ignore[no-untyped-def]
                     part = load_part(out, place, 0, value_width - c)
                     product = multiply_add(load(work, grads + (member * lines + r) * value_wide + c), part, product)
                 work[inner + member * lines + r] = total(product)
-        step = block if clean else 1
-        row = first
-        while row < stop:
-            rows = min(step, stop - row)
-            lo, hi = _union(low, high, row, rows)
-            for member in range(taken):
-                head, line, own = first_head + member, member * lines + row - first, member * strip
+        for member in range(taken):
+            head, own = first_head + member, member * strip
+            relation = which[head]
+            if relation < 0:
+                line = own + first - begin
+                _pass_on(work, grads + member * lines * value_wide, work, grad_values + line * value_wide, value_wide,
+                         stop - first, value_wide, first, dropout, seeds[head])  # fmt: skip
+                continue
+            low, high, starts = lows[relation], highs[relation], slots[relation]
+            step = blocks[relation] if clean else 1
+            row = first
+            while row < stop:
+                rows = min(step, stop - row)
+                lo, hi = _union(low, high, row, rows)
+                line = member * lines + row - first
                 if lo < hi:
                     _differentiate_block(
                         work, queries + line * wide, keys + own * wide, panels + own * wide,
                         value_panels + own * value_wide, grads + line * value_wide, grad_queries + line * wide,
                         grad_keys + own * wide, grad_values + own * value_wide, inner + line, scores, slopes, row, rows,
-                        lo - begin, hi - begin, begin, low, high, starts, bias, head * slots, tops, sums, head, wide,
-                        width, value_wide, value_width, grad_weights, grad_bias, dropout, seed,
+                        lo - begin, hi - begin, begin, low, high, starts, bias, head * starts[-1], tops, sums, head,
+                        wide, width, value_wide, value_width, grad_weights, grad_bias, dropout, seeds[head],
                     )  # fmt: skip
-            row += rows
+                row += rows
         place = first * gq_node + first_head * gq_head
         _give(work, grad_queries, grad_query, place, gq_node, gq_head, stop - first, taken, width, scale, lines)
         if shared < 0:
@@ -479,7 +516,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
     count = lanes(work)
     base = lo // count * count
     columns = _padded(hi - base, count)
-    limit, mixed, gain = draw_lots(dropout, seed, head, work)
+    limit, gain = draw_lots(dropout, work)
     if len(grad_weights) > 0:  # the softmax's gradient needs the whole row's sum first
         for tile in range(0, columns, TILE):
             at, here = base + tile, min(TILE, columns - tile)
@@ -515,7 +552,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
             for c in range(first, last, count):
                 share, slope = load(work, line + c), load(work, slope_line + c)
                 if dropout > 0:
-                    factor = kept(share, starts[i] + c - left, mixed, limit, gain)
+                    factor = kept(share, starts[i] + c - left, seed, limit, gain)
                     slope = times(slope, factor)
                     store(work, line + c, times(share, factor))
                 if len(grad_weights) > 0:

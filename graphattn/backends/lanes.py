@@ -325,7 +325,7 @@ def kept(typing: Any, like: Any, counter: Any, start: Any, limit: Any, factor: A
         keep = builder.icmp_unsigned(">=", bits, _fill(builder, limit, kind))
         return builder.select(keep, _fill(builder, factor, _vector(dtype)), _constant(_vector(dtype), 0.0))
 
-    return like(like, types.int64, types.uint32, types.uint32, like.dtype), codegen
+    return like(like, types.int64, start, types.uint32, like.dtype), codegen
 
 
 @intrinsic
