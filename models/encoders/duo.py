@@ -108,8 +108,8 @@ class DuoEncoder(Encoder):
         self.scores = nn.ModuleList(nn.Linear(width, width, bias=False) for width in self.parts)
         self.width = options.fusion or sum(self.parts)
         self.fusion = nn.Linear(sum(self.parts), self.width)
-        for linear in self.scores:
-            nn.init.xavier_uniform_(linear.weight)
+        for weight in self.scores.parameters():
+            nn.init.xavier_uniform_(weight)
 
     def relations(self) -> list[Relation]:
         """The complete graph, or one window."""
