@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn.backends import choose_backend, fused, load_backend
+from graphattn.backends import choose_backend, load_backend
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
 from graphattn.schema import CanonicalRelation
@@ -134,17 +134,19 @@ def attend_heads(
             f"relations with heads {tuple(heads)}"
         )
     query, key, value = projected.unbind(1)
-    if not (backend in ("auto", "fused") and fused.can_attend(projected)):
+    name = choose_backend(projected) if backend == "auto" else backend
+    if name != "fused" or projected.device.type != "cpu" or projected.element_size() < 4:
         # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
         parts = zip(*(tensor.split(list(heads), dim=1) for tensor in (query, key, value)), strict=True)
-        options = {"scale": scale, "dropout": dropout, "backend": backend}
+        options: dict[str, Any] = {"scale": scale, "dropout": dropout, "backend": backend}
         return torch.cat([attend(one, *part, **options) for one, part in zip(edges, parts, strict=True)], dim=1)
+    from graphattn.backends.fused import attend_heads as attend_together  # compiles: only when it is used
+
     for one in edges:
         one.check(query, key, value, None)
     _check_dropout(dropout)
-    return fused.attend_heads(
-        edges, heads, _first_order(projected), scale=1.0 / math.sqrt(width) if scale is None else scale, dropout=dropout
-    )
+    scale = 1.0 / math.sqrt(width) if scale is None else scale
+    return attend_together(edges, heads, _first_order(projected), scale=scale, dropout=dropout)
 
 
 def _check_dropout(dropout: float) -> None:

@@ -70,7 +70,7 @@ class RangeArrays(RelationArrays):
     stop: Ints
 
     @cached_property
-    def indices(self) -> Ints:  # type: ignore[override]
+    def indices(self) -> Ints:
         """(E,) source nodes, int32."""
         shift = (self.first - self.indptr[:-1]).astype(np.int32)
         return np.arange(self.num_edges, dtype=np.int32) + np.repeat(shift, self.stop - self.first)

@@ -101,7 +101,7 @@ class AttentionContender(Contender[AttentionProblem]):
     @abstractmethod
     def prepared(
         self, problem: AttentionProblem
-    ) -> tuple[Callable[[Any, list[list[Triple]]], list[Tensor]], Callable[[], Any]]:
+    ) -> tuple[Callable[[Any, list[list[Any]]], list[Tensor]], Callable[[], Any]]:
         """What is timed, and what makes its first argument anew before each run."""
 
 

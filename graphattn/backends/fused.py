@@ -74,11 +74,6 @@ def attend_heads(
     return out
 
 
-def can_attend(tensor: Tensor) -> bool:
-    """Whether the kernels take tensors of this type on this device."""
-    return tensor.device.type == "cpu" and tensor.dtype in DTYPES
-
-
 @dataclass
 class _Call:
     """What attention computes with, and what its backward pass needs to know; plain: neither bias nor weights."""
@@ -156,7 +151,7 @@ class _Attention(torch.autograd.Function):
         grads = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in (query, key, value)]
         grad_bias = torch.zeros_like(added)
         _backward(
-            ctx.call, query, key, value, added, out, tops, sums, _rows(gradients[0]), grad_weights, *grads, grad_bias
+            ctx.call, query, key, value, added, out, tops, sums, _rows(gradients[0]), grad_weights, grads, grad_bias
         )
         return (*grads, grad_bias.t() if ctx.has_bias else None, None)
 
@@ -176,11 +171,12 @@ class _ProjectedAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         projected, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
+        query, key, value = projected.unbind(1)
         gradient = _empty(projected.shape, projected.dtype).zero_()
         nothing = out.new_zeros(out.shape[1], 0)
         _backward(
-            ctx.call, *projected.unbind(1), nothing, out, tops, sums, _rows(gradients[0].detach()), nothing,
-            *gradient.unbind(1), nothing,
+            ctx.call, query, key, value, nothing, out, tops, sums, _rows(gradients[0].detach()), nothing,
+            gradient.unbind(1), nothing,
         )  # fmt: skip
         return gradient, None
 
@@ -232,15 +228,12 @@ def _backward(
     sums: Tensor,
     grad_out: Tensor,
     grad_weights: Tensor,
-    grad_query: Tensor,
-    grad_key: Tensor,
-    grad_value: Tensor,
+    grads: Sequence[Tensor],
     grad_bias: Tensor,
 ) -> None:
-    """Fill the gradients, which start at zero."""
+    """Fill the gradients of query, key, value and bias, which start at zero."""
     kind = query.numpy().dtype.type
     width, value_width, count = query.shape[2], value.shape[2], lanes(tops.numpy())
-    grads = (grad_query, grad_key, grad_value)
     steps = (width, value_width, *_steps(query, key, value, out, grad_out, *grads))
     tasks, merges = [], []
     for part, plan, which in call.parts:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import extending, types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import models, overload, register_model
 
 BYTES = 64
 ROWS = 8
 """Rows that :func:`multiply` makes at once."""
+
+intrinsic: Any = extending.intrinsic  # its own type tells the compiler's view, not the callers'
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
@@ -206,7 +208,7 @@ larger = _pairwise(lambda builder, dtype, x, y: builder.select(builder.fcmp_orde
 
 @intrinsic
 def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Any:
-    """left * right + addend, rounded once."""
+    """The product of two registers plus a third, rounded once."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.return_type.dtype
@@ -268,7 +270,7 @@ _DOUBLE = _taylor()
 
 @intrinsic
 def exponential(typing: Any, lanes: Any) -> Any:
-    """exp of every lane, for arguments up to 0; below the smallest normal result it is 0."""
+    """The exponential of every lane, for arguments up to 0; below the smallest normal result it is 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.return_type.dtype

@@ -97,7 +97,7 @@ def test_heads_by_relation_reach_the_model(graphattn, corpora_folder, tmp_path, 
     out = tmp_path / "model"
     answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", out, *flags)
     assert (answer.code, answer.err) == (0, "")
-    relations = {relation for relation in load(out).attention("a good film").table().relation}
+    relations = set(load(out).attention("a good film").table().relation)
     assert relations == {"window:3", "star"}
 
 
