@@ -153,7 +153,7 @@ def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePl
     if count == 0:
         return None
     widest = int((high - low).max(initial=0))
-    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK))
+    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK), inside=True)
     edges = int(starts[-1])
     if (chunks[:, 3] - chunks[:, 2]).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
         return None  # keys far apart from one destination to the next
@@ -165,13 +165,16 @@ def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePl
     return RangePlan(low[None], high[None], starts[None], np.array([block]), chunks, shared)
 
 
-def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share."""
+def _chunks(low: np.ndarray, high: np.ndarray, size: int, *, inside: bool) -> tuple[np.ndarray, int]:
+    """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share.
+
+    Cuts go between sentences that end near, or, where none does, inside them if they may.
+    """
     count = len(low)
     marks = np.arange(size, count, size)
     closed = _closed_places(low, high)
     near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
-    marks = np.where(near - marks < size // 2, near, marks)
+    marks = np.where(near - marks < size // 2, near, marks) if inside else near
     places = np.unique(np.concatenate([[0], marks, [count]]))
     begin, end = _joined(low, high, places)
     ends, begins = _outer(low, high)
@@ -215,8 +218,8 @@ def _share(relations: Sequence[Edges]) -> RangePlan | None:
     high = np.maximum(np.where(seen, highs, 0).max(axis=0), own + 1)
     if int((high - low).max()) > CHUNK:
         return None
-    chunks, shared = _chunks(low, high, CHUNK // 2)
-    if shared:
+    chunks, _ = _chunks(low, high, CHUNK // 2, inside=False)
+    if (chunks[:, 1] - chunks[:, 0]).max() > 2 * CHUNK:
         return None
     slots, blocks = (np.concatenate(own) for own in zip(*((plan.slots, plan.blocks) for plan in ranges), strict=True))
     return RangePlan(lows, highs, slots, blocks, chunks, 0)

@@ -183,3 +183,28 @@ def test_tensors_that_do_not_fit_are_refused(changed, message):
     with pytest.raises(GraphError) as caught:
         edges.check(**tensors(**changed))
     assert str(caught.value) == message
+
+
+def test_ranges_are_written_out_on_demand():
+    edges = Edges.of_ranges(torch.tensor([0, 1, 1, 2]), torch.tensor([2, 1, 3, 3]), 3)
+    assert edges.num_edges == 5
+    assert edges.indptr.tolist() == [0, 2, 2, 4, 5]
+    assert edges.indices.tolist() == edges.sources.tolist() == [0, 1, 1, 2, 2]
+    assert edges.destinations.tolist() == [0, 0, 2, 2, 3]
+    assert edges.indices.dtype == torch.int64
+
+
+def test_ranges_know_identity_and_blocks():
+    here = torch.arange(4, dtype=torch.int32)
+    assert Edges.of_ranges(here, here + 1, 4).is_identity
+    assert not Edges.of_ranges(here, here + 1, 5).is_identity
+    complete = Edges.of_ranges(torch.tensor([0, 0, 2, 2]), torch.tensor([2, 2, 4, 4]), 4)
+    assert complete.blocks.tolist() == [2, 2]
+    assert Edges.of_ranges(torch.tensor([0, 0, 2, 2]), torch.tensor([2, 3, 4, 4]), 4).blocks is None
+
+
+@pytest.mark.parametrize(("low", "high"), [([2], [1]), ([-1], [1]), ([0], [4]), ([0, 1], [2])])
+def test_impossible_ranges_are_refused(low, high):
+    with pytest.raises(GraphError) as caught:
+        Edges.of_ranges(torch.tensor(low), torch.tensor(high), 3)
+    assert str(caught.value) == "ranges must begin before they end and stay within the 3 sources"

@@ -1,0 +1,125 @@
+"""All heads of a layer in one call give what they give one relation at a time, gradients included."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn import Edges, Scale, attend
+from graphattn.attention import attend_heads
+from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
+
+
+def windows(lengths, scale):
+    """A scale's windows in sentences of these lengths."""
+    low, high, start = [], [], 0
+    for length in lengths:
+        reach = (Scale(scale).width(length) - 1) // 2
+        for token in range(length):
+            low.append(start + max(0, token - reach))
+            high.append(start + min(length, token + reach + 1))
+        start += length
+    return Edges.of_ranges(torch.tensor(low), torch.tensor(high), start)
+
+
+def scattered(count, seed=0):
+    """Three edges into every node, from anywhere."""
+    random = torch.Generator().manual_seed(seed)
+    return Edges(torch.arange(0, 3 * count + 1, 3), torch.randint(0, count, (3 * count,), generator=random), count)
+
+
+def projected(count, heads, seed=0, dtype=torch.float64):
+    random = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 3, heads, 5, generator=random, dtype=torch.float64).to(dtype).requires_grad_()
+
+
+def separately(edges, heads, inputs):
+    parts = zip(*(tensor.split(heads, dim=1) for tensor in inputs.unbind(1)), strict=True)
+    return torch.cat([attend(one, *part, backend="torch") for one, part in zip(edges, parts, strict=True)], dim=1)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    st.lists(st.sampled_from(["1", "3", "7", "N/4", "N/2", "any"]), min_size=1, max_size=4),
+    st.integers(0, 99),
+)
+def test_equal_to_one_relation_after_the_other(lengths, scales, seed):
+    count = sum(lengths)
+    edges = [scattered(count, seed) if scale == "any" else windows(lengths, scale) for scale in scales]
+    heads = [1 + (seed + number) % 3 for number in range(len(scales))]
+    inputs = projected(count, sum(heads), seed)
+    found, expected = attend_heads(edges, heads, inputs), separately(edges, heads, inputs)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    upstream = torch.randn(found.shape, dtype=torch.float64)
+    gradients = [torch.autograd.grad(own, inputs, upstream)[0] for own in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("scales", [("1", "3", "N/4"), ("1", "1"), ("3", "any"), ("1", "N/2")])
+@pytest.mark.parametrize("length", [30, 700])
+def test_gradients_see_the_same_dropped_edges(scales, length):
+    edges = [scattered(length) if scale == "any" else windows([length], scale) for scale in scales]
+    inputs = projected(length, 2 * len(scales))
+
+    def run(inputs):
+        torch.manual_seed(4)
+        return attend_heads(edges, [2] * len(scales), inputs, dropout=0.4)
+
+    upstream = torch.randn(length, 2 * len(scales), 5, dtype=torch.float64)
+    step = 1e-6 * torch.randn_like(inputs)
+    difference = ((run(inputs + step) - run(inputs - step)) * upstream).sum() / 2
+    slope = (torch.autograd.grad(run(inputs), inputs, upstream)[0] * step).sum()
+    torch.testing.assert_close(difference, slope, rtol=1e-6, atol=1e-12)
+
+
+def test_dropout_of_a_head_that_sees_itself_only():
+    count = 4000
+    inputs = torch.ones(count, 3, 2, 1)
+    edges = [windows([1] * count, "1"), windows([2] * (count // 2), "3")]
+    torch.manual_seed(0)
+    out = attend_heads(edges, [1, 1], inputs, dropout=0.25)[:, 0, 0]
+    assert sorted(set(out.tolist())) == [0.0, pytest.approx(4 / 3)]
+    assert (out == 0).float().mean().item() == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_other_types(dtype):
+    edges, heads = [windows([9, 30], "1"), windows([9, 30], "N/4")], [2, 1]
+    inputs = projected(39, 3, dtype=dtype)
+    found = attend_heads(edges, heads, inputs)
+    assert found.dtype == dtype
+    exact = separately(edges, heads, inputs.double())
+    torch.testing.assert_close(found.double(), exact, rtol=2e-6 if dtype == torch.float32 else 2e-2, atol=1e-2)
+
+
+def test_what_is_not_finite_stays_where_it_is_seen():
+    inputs = projected(60, 2, dtype=torch.float32).detach()
+    inputs[20, :, 1] = float("nan")
+    inputs[40, 2, 1] = float("inf")
+    out = attend_heads([windows([30, 30], "3"), windows([30, 30], "5")], [1, 1], inputs)
+    seen = [*range(18, 23), *range(38, 43)]
+    assert not out[seen, 1].isfinite().all(1).any()
+    others = [token for token in range(60) if token not in seen]
+    assert out[others].isfinite().all()
+    assert out[:, 0].isfinite().all()
+
+
+def test_a_second_derivative_is_refused():
+    inputs = projected(6, 2)
+    first = torch.autograd.grad(attend_heads([windows([6], "3")], [2], inputs).sum(), inputs, create_graph=True)[0]
+    with pytest.raises(DoubleBackwardError):
+        torch.autograd.grad(first.sum(), inputs)
+
+
+def test_bad_arguments():
+    edges, inputs = [windows([6], "3")], projected(6, 2)
+    with pytest.raises(GraphError) as caught:
+        attend_heads(edges, [3], inputs)
+    assert str(caught.value) == (
+        "projected has shape (6, 3, 2, 5); expected (N, 3, 3, features) for 1 relations with heads (3,)"
+    )
+    with pytest.raises(GraphError, match="query has shape"):
+        attend_heads([windows([5], "3")], [2], inputs)
+    with pytest.raises(ConfigError, match=r"dropout is 1\.0"):
+        attend_heads(edges, [2], inputs, dropout=1.0)
