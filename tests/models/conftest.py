@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -73,6 +74,7 @@ def tiny() -> Callable[..., Any]:
         TrainingOptions,
         TransformerOptions,
     )
+    from graphattn.models.encoders import encoder_options
 
     encoders = {
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
@@ -88,6 +90,9 @@ def tiny() -> Callable[..., Any]:
         "crf": (SequenceTagger, {}, {"characters": True, "character_filters": 6}, {"crf": True}),
     }
 
+    def small(encoder: str) -> Any:
+        return encoders[encoder]() if encoder in encoders else replace(encoder_options(encoder), hidden=20)
+
     def make(kind: str = "classifier", encoder: Any = "ms-trans", **arguments: Any) -> Any:
         estimator, fixed, inputs, head = kinds[kind]
         options = {
@@ -99,7 +104,7 @@ def tiny() -> Callable[..., Any]:
                 **{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **arguments.pop("training", {})}
             ),
         }
-        chosen = encoders[encoder]() if isinstance(encoder, str) else encoder
+        chosen = small(encoder) if isinstance(encoder, str) else encoder
         return estimator(chosen, **options, **fixed, **arguments)
 
     return make

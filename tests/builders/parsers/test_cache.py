@@ -79,7 +79,7 @@ def ask(path, start):
 
 
 def test_processes_share_a_cache(tmp_path):
-    context = get_context("spawn")
+    context = get_context("fork")
     processes = [context.Process(target=ask, args=(tmp_path / "c.sqlite", start)) for start in (0, 300)]
     for process in processes:
         process.start()
