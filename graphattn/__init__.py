@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphattn.exceptions import GraphAttnError
 
 if TYPE_CHECKING:
-    from graphattn.attention import attend
+    from graphattn.attention import attend, attend_heads
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.edges import Edges
     from graphattn.experiments.drawing import draw_graph
@@ -38,6 +38,7 @@ _HOMES = {
     "TextGraphBuilder": "graphattn.builders",
     "allocate_heads": "graphattn.scales",
     "attend": "graphattn.attention",
+    "attend_heads": "graphattn.attention",
     "draw_graph": "graphattn.experiments.drawing",
     "load": "graphattn.models",
     "tensorized_attend": "graphattn.tensorized",
@@ -57,6 +58,7 @@ __all__ = [
     "TextGraphBuilder",
     "allocate_heads",
     "attend",
+    "attend_heads",
     "draw_graph",
     "load",
     "tensorized_attend",
