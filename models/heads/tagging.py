@@ -67,11 +67,14 @@ class TaggingHead(Head):
         return -self.crf(emissions, pad(targets, self.items(graph))[rows], mask=mask, reduction="sum")
 
     def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
-        """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores."""
+        """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores.
+
+        log Z grows with the sentence, and float32 leaves it too few digits behind the point: taken in float64.
+        """
         if self.crf is None:
             return scores.softmax(1)
         with torch.inference_mode(False), torch.enable_grad():
-            leaf = scores.detach().clone().requires_grad_()
+            leaf = scores.detach().to(torch.float64, copy=True).requires_grad_()
             emissions, mask, rows = self._rows(leaf, graph)
             if not len(rows):
                 return scores.clone()
@@ -79,7 +82,7 @@ class TaggingHead(Head):
             likelihood = self.crf(emissions, some_tags, mask=mask, reduction="sum")  # score(tags) - log Z
             (gradient,) = torch.autograd.grad(-likelihood, leaf)
         gradient[:, 0] += 1  # takes score(tags) out again: all those tags are tag 0
-        return gradient.clamp(0, 1)
+        return gradient.clamp(0, 1).to(scores.dtype)
 
     def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
         """The best tag of each word, or the words' tags in the best sequence."""

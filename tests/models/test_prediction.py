@@ -38,7 +38,7 @@ def close(some, others):
     assert len(some) == len(others)
     for one, other in zip(some, others, strict=True):
         assert one.dtype == other.dtype == np.float32
-        np.testing.assert_allclose(one, other, rtol=0, atol=2e-5)
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -79,6 +79,16 @@ def test_probabilities_are_the_marginals(crf_head, scores, graph_of):
             torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-10)
 
 
+def test_marginals_of_long_sentences_keep_their_digits(crf_head, graph_of):
+    """log Z of 2,000 words is in the thousands, where float32 has steps of 2e-4."""
+    torch.manual_seed(5)
+    scores = torch.randn(2000, TAGS, dtype=torch.float64)
+    exact = crf_head.probabilities(scores, graph_of(2000))
+    single = crf_head.float().probabilities(scores.float(), graph_of(2000))
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single.double(), exact, rtol=0, atol=2e-6)
+
+
 def test_marginals_in_inference_mode(crf_head, scores, graph_of):
     with torch.inference_mode():
         inside = crf_head.probabilities(scores * 1, graph_of(*LENGTHS))
