@@ -82,7 +82,7 @@ class Vocabulary:
     @classmethod
     def train(
         cls,
-        corpus: Iterable[Source],
+        corpus: Iterable[Source] | Counter[str],
         *,
         level: Literal["word", "bpe"] = "word",
         split: Literal["words", "whitespace"] = "words",
@@ -95,7 +95,8 @@ class Vocabulary:
 
         Parameters
         ----------
-        corpus : raw texts, lists of words, or sentences; may be a generator, is read once
+        corpus : raw texts, lists of words, or sentences; may be a generator, is read once. Or its words as a
+            ``Counter``, in the order of their first appearance
         level : ``word`` keeps whole words, the most frequent first, ties by first appearance;
             ``bpe`` cuts words into frequent pieces
         split : rule that cuts raw text, see :func:`~graphattn.builders.word_boundaries.pre_tokenizer`
@@ -114,31 +115,6 @@ class Vocabulary:
         extra_words = list(extra_words)
         check_options(level, min_count, size, bool(extra_words))
         counts = count_words(corpus, WordSplitter.by_rule(split))
-        return cls.of_counts(
-            counts,
-            level=level,
-            split=split,
-            lowercase=lowercase,
-            min_count=min_count,
-            size=size,
-            extra_words=extra_words,
-        )
-
-    @classmethod
-    def of_counts(
-        cls,
-        counts: Counter[str],
-        *,
-        level: Literal["word", "bpe"] = "word",
-        split: Literal["words", "whitespace"] = "words",
-        lowercase: bool = True,
-        min_count: int = 1,
-        size: int | None = None,
-        extra_words: Iterable[str] = (),
-    ) -> Vocabulary:
-        """:meth:`train` for a corpus whose words are counted already, in the order of their first appearance."""
-        extra_words = list(extra_words)
-        check_options(level, min_count, size, bool(extra_words))
         if level == "bpe":
             tokenizer = train_bpe(counts, split=split, lowercase=lowercase, min_count=min_count, size=size)
         else:

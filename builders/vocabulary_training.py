@@ -33,8 +33,10 @@ def normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
     return normalizers.Sequence(steps)
 
 
-def count_words(corpus: Iterable[Source], splitter: WordSplitter) -> Counter[str]:
-    """How often each word stands in the corpus, in the order of first appearance."""
+def count_words(corpus: Iterable[Source] | Counter[str], splitter: WordSplitter) -> Counter[str]:
+    """How often each word stands in the corpus, in the order of first appearance; as given if counted already."""
+    if isinstance(corpus, Counter):
+        return corpus
     if isinstance(corpus, str):
         raise DataError("one text is given where a corpus is expected", hint="Put it into a list.")
     counts: Counter[str] = Counter()

@@ -67,7 +67,7 @@ class StoreSettings:
     ----------
     builder : will make its graphs; their edges are counted, and whether a relation needs heads matters. Its
         vocabulary is kept with the store; without one a vocabulary is learnt from the words
-    learn : options of :meth:`~graphattn.builders.vocabulary.Vocabulary.of_counts`
+    learn : options of :meth:`~graphattn.builders.vocabulary.Vocabulary.train`
     skip : leave out sentences that cannot be used and list them, instead of stopping at the first
     parser : parses sentences without heads; None leaves them as they are
     raw : let the parser cut raw texts into sentences and words, instead of our own rules
@@ -249,7 +249,7 @@ class _Building:
         words: Counter[str] = Counter()
         for number in range(count):  # in the corpora's order, which settles ties
             words.update(counted.pop(number))
-        return Vocabulary.of_counts(words, **self.settings.learn)
+        return Vocabulary.train(words, **self.settings.learn)
 
     def _sum_up(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
         """The complete manifest; the list of skipped sentences is written on the way."""

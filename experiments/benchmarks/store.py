@@ -18,6 +18,7 @@ import torch
 from graphattn.builders import Dependency, TextGraphBuilder
 from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store.datasets import StoreBatch
+from graphattn.exceptions import BuildError
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
@@ -46,8 +47,13 @@ def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed
     jobs : processes that build
     folder : for the corpus and the store, which are removed in the end; None for the system's
     seed : of the corpus
+
+    Raises
+    ------
+    BuildError
+        when the process that builds fails; the message has what it said
     """
-    with tempfile.TemporaryDirectory(dir=folder) as place:
+    with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as place:
         corpus, store = Path(place) / "corpus.conllu", Path(place) / "store"
         with open(corpus, "w", encoding="utf-8") as file:
             write_conllu(file, sentences, seed=seed)
@@ -91,16 +97,33 @@ def _built(corpus: Path, store: Path, jobs: int) -> tuple[float, int, int]:
     """Seconds, and the most bytes resident in the parent and in any other process."""
     script = "from graphattn.experiments.command_line import main; main()"
     command = [sys.executable, "-c", script, "build", str(corpus), "--out", str(store), "--relations", _RELATIONS]
-    start = time.perf_counter()
-    process = subprocess.Popen([*command, "--jobs", str(jobs)], stdout=subprocess.DEVNULL)
-    watched, parent, worker = psutil.Process(process.pid), 0, 0
-    while process.poll() is None:
-        parent = max(parent, _resident(watched))
-        worker = max([worker, *map(_resident, _descendants(watched))])
-        time.sleep(0.05)
-    if process.returncode:
-        raise RuntimeError(f"building ended with code {process.returncode}")
-    return time.perf_counter() - start, parent, worker
+    parent = worker = 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [*command, "--jobs", str(jobs)],
+            cwd=corpus.parent,  # in a checkout Python would import the folder graphattn/ there
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            parent = max(parent, _resident(watched))
+            worker = max([worker, *map(_resident, _descendants(watched))])
+            time.sleep(0.05)
+        seconds = time.perf_counter() - start
+        if process.returncode:
+            errors.seek(0)
+            raise BuildError(_failure(process.returncode, errors.read()))
+    return seconds, parent, worker
+
+
+def _failure(code: int, errors: str) -> str:
+    """What a process that ended with an exit code had to say."""
+    if code < 0:
+        return f"the process that built the store ended by signal {-code}; the memory may have been too small"
+    last = (errors.strip().splitlines() or ["it said nothing"])[-1].removeprefix("error: ")
+    return f"the process that built the store ended with code {code}: {last}"
 
 
 def _descendants(process: psutil.Process) -> list[psutil.Process]:

@@ -149,6 +149,8 @@ def store(
 
     if out is not None:
         _make(out)
+    if folder is not None:
+        _make(folder, "--folder")
     report = measure_store(sentences, jobs, folder=folder)
     print(report.markdown(), end="")
     if out is not None:
@@ -214,8 +216,8 @@ def _use_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, flag: str = "--out") -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot be made ({error.strerror})", path=folder, hint="Choose another --out.") from error
+        raise DataError(f"cannot be made ({error.strerror})", path=folder, hint=f"Choose another {flag}.") from error

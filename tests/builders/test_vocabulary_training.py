@@ -47,6 +47,12 @@ def test_corpus_may_be_a_generator_of_any_length():
     assert Vocabulary.train(f"w{number % 7}" for number in range(10_000)).words[3:] == [f"w{n}" for n in range(7)]
 
 
+@pytest.mark.parametrize("level", ["word", "bpe"])
+def test_words_may_be_counted_already(level):
+    counts = Counter(word for text in CORPUS for word in Vocabulary.train([]).sentence(text).words)
+    assert Vocabulary.train(counts, level=level, size=20) == Vocabulary.train(CORPUS, level=level, size=20)
+
+
 def test_empty_corpus_leaves_the_special_tokens():
     for level in ("word", "bpe"):
         vocabulary = Vocabulary.train([], level=level)

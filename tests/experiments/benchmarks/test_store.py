@@ -2,8 +2,12 @@
 
 import io
 
+import pytest
+
 from graphattn.builders.compression import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
+from graphattn.exceptions import BuildError
+from graphattn.experiments.benchmarks import store as benchmark
 from graphattn.experiments.benchmarks.store import measure_store, write_conllu
 
 
@@ -24,4 +28,24 @@ def test_steps_and_shares_are_told(tmp_path):
     for told in ("| build | ", " sentences a second, 1 processes |", " MiB in the parent, ", "| read | ",
                  "| inference | ", "3 batches, from the first 3 |", "| read / inference |  | "):  # fmt: skip
         assert told in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkout_does_not_come_before_the_installed_package(tmp_path, monkeypatch):
+    (tmp_path / "graphattn").mkdir()
+    (tmp_path / "graphattn" / "__init__.py").write_text("raise ImportError('the folder of a checkout')")
+    monkeypatch.chdir(tmp_path)
+    assert "| build | " in measure_store(20, 1).markdown()
+
+
+def test_what_the_building_process_says_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(benchmark, "_RELATIONS", "windows")
+    with pytest.raises(BuildError) as caught:
+        measure_store(20, 1, folder=tmp_path)
+    assert str(caught.value).startswith("the process that built the store ended with code 1: ")
+    assert "'windows'" in str(caught.value)
+    monkeypatch.setattr(benchmark.sys, "executable", "/bin/false")
+    with pytest.raises(BuildError) as caught:
+        measure_store(20, 1, folder=tmp_path)
+    assert str(caught.value) == "the process that built the store ended with code 1: it said nothing"
     assert list(tmp_path.iterdir()) == []

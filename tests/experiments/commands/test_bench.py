@@ -83,6 +83,9 @@ def test_an_unwritable_folder_is_told_before_anything_is_measured(graphattn, tmp
     answer = graphattn("bench", "attention", "--out", tmp_path / "file")
     assert answer.code == 1
     assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --out.\n"
+    answer = graphattn("bench", "store", "--folder", tmp_path / "file")
+    assert answer.code == 1
+    assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --folder.\n"
 
 
 def test_all_runs_every_sub_command(graphattn, monkeypatch, tmp_path):
