@@ -93,9 +93,7 @@ def attend(
     if not return_weights:
         return out
     assert weights is not None
-    if edges.edge_ids is not None:
-        weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
-    return out, weights
+    return out, edges.by_id(weights)
 
 
 def attend_heads(

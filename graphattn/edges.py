@@ -161,6 +161,18 @@ class Edges:
             return None
         return sizes
 
+    @cached_property
+    def reverse(self) -> tuple[Edges, Tensor]:
+        """The same edges led the other way, and for each slot of theirs the (E,) slot here."""
+        slots = torch.argsort(self.indices, stable=True)
+        indptr = self.indptr.new_zeros(self.num_sources + 1)
+        torch.cumsum(torch.bincount(self.indices, minlength=self.num_sources), 0, out=indptr[1:])
+        return Edges(indptr, self.destinations[slots].to(indptr.dtype), self.num_destinations), slots
+
+    def by_id(self, slots: Tensor) -> Tensor:
+        """(E, ...) values in CSC order, put in the order of edge ids."""
+        return slots if self.edge_ids is None else torch.empty_like(slots).index_copy(0, self.edge_ids, slots)
+
     def to(self, device: torch.device | str) -> Edges:
         """The same edges on another device."""
         if self.indptr.device == torch.device(device):

@@ -149,11 +149,8 @@ class MultiScaleAttention(nn.Module):
         """(E, heads of the relation) what the distance adds to the score of each edge, in edge-id order."""
         if relation not in self.distances:
             return None
-        clip = self.distances[relation]
         vectors = self.distance_vectors[list(self.distances).index(relation)].to(query.dtype)
-        ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip
-        scores = (query @ vectors.T * self.scale)[edges.destinations, :, ids]
-        return scores if edges.edge_ids is None else torch.empty_like(scores).index_copy(0, edges.edge_ids, scores)
+        return distance_scores(edges, query, vectors, self.scale)
 
     def extra_repr(self) -> str:
         """Widths and the heads of each relation."""
@@ -162,6 +159,25 @@ class MultiScaleAttention(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) -> Tensor:
+    """What the distance of two tokens adds to the score of their edge (Shaw et al. 2018, Eq. 4).
+
+    Parameters
+    ----------
+    edges : between tokens
+    query : (N, H, D)
+    vectors : (2k + 1, D) of the distances clipped to k
+    scale : factor on the products
+
+    Returns
+    -------
+    (E, H), in edge-id order
+    """
+    clip = len(vectors) // 2
+    ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip
+    return edges.by_id((query @ vectors.T * scale)[edges.destinations, :, ids])
 
 
 def edges_of(graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:

@@ -1,0 +1,103 @@
+"""Sums along edges with constant coefficients: graph convolutions, means of groups, and values carried to members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from graphattn.edges import Edges
+from graphattn.exceptions import GraphError
+
+
+def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) -> Tensor:
+    r"""Sum what arrives at each destination.
+
+    .. math:: out_i = \sum_{j \to i} c_{ij} x_j
+
+    No array of edges times features is made, in the backward pass neither.
+
+    Parameters
+    ----------
+    edges : from N_src to N_dst nodes
+    values : (N_src, D)
+    coefficients : (E,) constants in CSC order; one when None
+
+    Returns
+    -------
+    (N_dst, D); zeros for a node without incoming edges. float16 and bfloat16 are summed, and come back, in float32.
+
+    Raises
+    ------
+    GraphError
+        when values or coefficients do not fit the edges
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2)  # 0->0, 1->0
+    >>> aggregate(edges, torch.tensor([[1.0], [3.0]])).flatten()
+    tensor([4., 0.])
+    """
+    if values.dim() != 2 or values.shape[0] != edges.num_sources:
+        raise GraphError(f"values have shape {tuple(values.shape)}; expected ({edges.num_sources}, features)")
+    if coefficients is not None and coefficients.shape != (edges.num_edges,):
+        raise GraphError(f"coefficients have shape {tuple(coefficients.shape)}; expected ({edges.num_edges},)")
+    wide = values.float() if values.element_size() < 4 else values
+    out: Tensor = _Aggregate.apply(wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
+    return out
+
+
+def mean_coefficients(edges: Edges) -> Tensor:
+    r"""(E,) :math:`1 / |N(i)|` in CSC order, float64, with which :func:`aggregate` gives means; made once."""
+    return _kept(edges, "mean", lambda: 1 / _degrees(edges)[edges.destinations])
+
+
+def symmetric_coefficients(edges: Edges) -> Tensor:
+    r"""(E,) entries of :math:`D^{-1/2} A D^{-1/2}` in CSC order, float64 (Kipf and Welling 2017, Eq. 2); made once.
+
+    The edges must be undirected: each in both directions.
+    """
+
+    def make() -> Tensor:
+        roots = _degrees(edges).rsqrt()
+        return roots[edges.destinations] * roots[edges.sources]
+
+    return _kept(edges, "symmetric", make)
+
+
+def _kept(edges: Edges, name: str, make: Any) -> Any:
+    if name not in edges.plans:
+        edges.plans[name] = make()
+    return edges.plans[name]
+
+
+def _degrees(edges: Edges) -> Tensor:
+    """(N_dst,) float64."""
+    return torch.diff(edges.indptr).double()
+
+
+def _sums(edges: Edges, values: Tensor, coefficients: Tensor | None) -> Tensor:
+    if not edges.num_edges:
+        return values.new_zeros(edges.num_destinations, values.shape[1])
+    return F.embedding_bag(
+        edges.indices, values, edges.indptr, mode="sum", per_sample_weights=coefficients, include_last_offset=True
+    )
+
+
+class _Aggregate(torch.autograd.Function):
+    """The gradient of a sum along edges is a sum along the same edges led the other way."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, edges: Edges, coefficients: Tensor | None) -> Tensor:
+        ctx.edges = edges
+        ctx.save_for_backward(coefficients)
+        return _sums(edges, values, coefficients)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (coefficients,) = ctx.saved_tensors
+        reverse, slots = ctx.edges.reverse
+        back = None if coefficients is None else coefficients[slots]
+        return _Aggregate.apply(gradients[0].contiguous(), reverse, back), None, None
