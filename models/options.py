@@ -106,10 +106,10 @@ def at_least(options: Options, minimum: float, *names: str) -> None:
 
 
 def share(options: Options, *names: str) -> None:
-    """Refuse options that are no share, at least 0 and below 1."""
+    """Refuse options that are no share, at least 0 and below 1; None passes."""
     for name in names:
         value = getattr(options, name)
-        if not 0 <= value < 1:
+        if value is not None and not 0 <= value < 1:
             raise ConfigError(f"{name} is {value}; it must be at least 0 and below 1")
 
 
@@ -171,6 +171,11 @@ class TrainingOptions(Options):
     warmup: float = option(0.1, "share of the steps in which the learning rate rises")
     clip: float | None = option(5.0, "largest norm of the gradient")
     label_smoothing: float = option(0.0, "share of probability spread over all classes")
+    average: float | None = option(
+        None,
+        "measure and keep a moving average of the weights in their place; the share of it that stays in a step "
+        "(0.99: an average over about 100 steps)",
+    )
     accumulate: int = option(1, "batches whose gradients are summed before a step")
     patience: int | None = option(None, "stop after this many epochs without a better dev metric")
     metric: str | None = option(
@@ -201,7 +206,7 @@ class TrainingOptions(Options):
         at_least(self, 0, "weight_decay", "seed", "checkpoint_minutes")
         if self.seed >= 2**32:
             raise ConfigError(f"seed is {self.seed}; it must be below 2**32")
-        share(self, "warmup", "label_smoothing", "dev_fraction")
+        share(self, "warmup", "label_smoothing", "average", "dev_fraction")
         if not 0 < self.learning_rate < float("inf"):
             raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive, 5e-4 is usual")
         if self.clip is not None and not self.clip > 0:

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from graphattn.models.run_folder import (
 )
 from graphattn.models.text_model import TextModel
 from graphattn.models.training_module import Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.weight_average import WeightAverage
 
 
 class KeepBest(Callback):
@@ -46,10 +47,11 @@ class KeepBest(Callback):
     ----------
     metric : the dev metric that chooses the best epoch; None when there is no dev set and the last epoch counts
     folder : where the epochs' figures are written
+    average : what is measured and kept in place of the weights; None for the weights themselves
     """
 
-    def __init__(self, metric: str | None, folder: Path):
-        self.metric, self.folder = metric, folder
+    def __init__(self, metric: str | None, folder: Path, average: WeightAverage | None = None):
+        self.metric, self.folder, self.average = metric, folder, average
         self.best: float | None = None
         self.weights: dict[str, Tensor] = {}
         self.rows: list[dict[str, float]] = []
@@ -61,6 +63,10 @@ class KeepBest(Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Keep the weights when no earlier epoch had a better metric; of equal epochs the last has learnt most."""
+        with nullcontext() if self.average is None else self.average.in_place(pl_module.model):
+            self._measure_and_keep(trainer, pl_module)
+
+    def _measure_and_keep(self, trainer: pl.Trainer, pl_module: Any) -> None:
         row = pl_module.finish_epoch()
         value = None if self.metric is None else _measured(row, self.metric)
         self.rows = [*self.rows, row]
@@ -202,7 +208,8 @@ def train(
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
-        keep = KeepBest(metric if dev is not None else None, folder)
+        average = None if options.average is None else WeightAverage(options.average)
+        keep = KeepBest(metric if dev is not None else None, folder, average)
         try:
             trainer = _trainer(options, folder, keep)
         except (MisconfigurationException, RuntimeError, ValueError) as error:
@@ -253,7 +260,7 @@ def _as_raised(error: ProcessRaisedException) -> Exception:
 
 
 def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:
-    callbacks: list[Callback] = [keep]
+    callbacks: list[Callback] = [keep] if keep.average is None else [keep.average, keep]
     if options.patience is not None and keep.metric is not None:
         callbacks.append(
             EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)

@@ -112,6 +112,7 @@ def test_copies_are_plain_and_apart():
         (TrainingOptions(weight_decay=float("nan")), "weight_decay is nan; it must be at least 0"),
         (TrainingOptions(warmup=1.0), "warmup is 1.0; it must be at least 0 and below 1"),
         (TrainingOptions(label_smoothing=1.0), "label_smoothing is 1.0; it must be at least 0 and below 1"),
+        (TrainingOptions(average=1.0), "average is 1.0; it must be at least 0 and below 1"),
         (TrainingOptions(dev_fraction=-0.5), "dev_fraction is -0.5; it must be at least 0 and below 1"),
         (TrainingOptions(clip=0.0), "clip is 0.0; it must be positive, or none for no clipping"),
         (TrainingOptions(seed=-1), "seed is -1; it must be at least 0"),

@@ -383,7 +383,7 @@ def test_two_processes_train_as_one(corpus, tiny, capfd):
     texts, labels = corpus(
         "classifier", 37
     )  # batches of 8 and one of a single sentence, which one process goes without
-    settings = {"epochs": 3, "batch_size": 8, "dev_fraction": 0.1}
+    settings = {"epochs": 3, "batch_size": 8, "dev_fraction": 0.1, "average": 0.9}
     one, two = (
         tiny("classifier", training={**settings, **more}).set_params(**NO_DROPOUT).fit(texts, labels)
         for more in ({}, {"devices": 2, "accelerator": "cpu"})
