@@ -125,16 +125,13 @@ class Demo:
         """Write the classifier's attention weights for a text as a table and, if it fits, as a picture of a layer."""
         attention = load(self.model(CLASSIFY)).attention(text)
         table, picture = self.out / "attention.csv", self.out / "attention.png"
-        with new_file(table) as file:
-            attention.table().to_csv(file, index=False)
-        if len(attention.tokens[0]) > MOST_TOKENS:
+        attention.save(table)
+        tokens, first = attention.tokens["text"], attention.only(layer=0).maps
+        if len(tokens) > MOST_TOKENS:
             return [table]
-        first = attention.layers[0]
-        edges = {
-            str(name): list(zip(own.sources.tolist(), own.targets.tolist(), strict=True)) for name, own in first.items()
-        }
-        weights = {str(name): own.weights.mean(axis=1).tolist() for name, own in first.items()}
-        draw_sentence(attention.tokens[0], edges, picture, weights=weights, title="attention in the first layer")
+        edges = {one.relation: list(zip(one.sources.tolist(), one.targets.tolist(), strict=True)) for one in first}
+        weights = {one.relation: one.weights.mean(axis=1).tolist() for one in first}
+        draw_sentence(tokens, edges, picture, weights=weights, title="attention in the first layer")
         return [table, picture]
 
     def corpus_file(self, task: str, part: str) -> Path:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.tensorized_blocks import attend_in_blocks
-from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights
+from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, weights_by_feature
 from graphattn.backends.tensorized_plan import plan_of
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
 from graphattn.edges import Edges
@@ -163,6 +163,42 @@ def tensorized_attend(
     if edges.edge_ids is not None:
         weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
     return out, weights
+
+
+def tensorized_weights(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    scale: float,
+    scale_function: str = "identity",
+    bound: float = 5.0,
+) -> Tensor:
+    """The weights of :func:`tensorized_attend` for each feature, which it never holds all at once.
+
+    Parameters
+    ----------
+    edges, query, key, value, source_scores, scale, scale_function, bound : as there
+
+    Returns
+    -------
+    (E, H, F) in edge-id order, without gradients; they sum to one over each node's incoming edges.
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([0, 0, 1]), num_sources=2)
+    >>> q = k = torch.zeros(2, 1, 4)
+    >>> tensorized_weights(edges, q, k, torch.ones(2, 1, 1), torch.zeros(2, 1, 1), scale=1.0).flatten()
+    tensor([1.0000, 0.5000, 0.5000])
+    """
+    edges.check(query, key, value, None)
+    rule: dict[str, Any] = {"scale": scale, "function": scale_function, "bound": bound}
+    weights = weights_by_feature(edges, query, key, value, source_scores, **rule)
+    if edges.edge_ids is not None:
+        weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
+    return weights
 
 
 def _attend(edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any], backend: str) -> Tensor:

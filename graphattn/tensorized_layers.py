@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.layers import edges_of
-from graphattn.tensorized import tensorized_attend
+from graphattn.tensorized import tensorized_attend, tensorized_weights
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -203,28 +203,56 @@ class TensorizedAttention(nn.Module):
         GraphError
             when the graph lacks a relation that has heads
         """
-        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
-        for relation in self.heads.keys() - edges.keys():
-            raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
-        parts = zip(self.heads.items(), *map(self._parts, self._maps()), strict=True)
-        dropped, results = self.dropout(inputs), []
-        for (relation, count), *maps in parts:  # one after the other: each frees its memory before the next needs some
-            value, query, key, scores = self._projected(dropped, inputs, count, *maps[:-1])
+        edges = self._edges(graph, inputs)
+        results = []
+        # one relation after the other: each frees its memory before the next needs some
+        for relation, (query, key, value, scores), gate in self._by_relation(inputs):
             result = tensorized_attend(
                 edges[relation],
                 *(tensor.to(value.dtype).transpose(0, 1) for tensor in (query, key, self.attn_drop(value), scores)),
-                scale=self.head_feats**-0.5,
-                scale_function=self.scale_function,
-                bound=self.bound,
+                **self._rule,
                 backend=self.backend,
                 return_weights=weights is not None,
             )
             if weights is not None:
                 result, weights[relation] = result
-            gate = maps[-1]
             results.append(result if gate is None else self._fuse(value, result.transpose(0, 1), gate).transpose(0, 1))
         out = torch.cat(results, dim=1).flatten(1)
         return out if self.output is None else self.output(self.dropout(out))
+
+    def feature_weights(self, graph: DGLGraph | Mapping[str, Edges], inputs: Tensor) -> dict[str, Tensor]:
+        """The weights before their means are taken: relation -> (E, heads of the relation, head_feats), by edge id.
+
+        Parameters
+        ----------
+        graph, inputs : as for the layer's call
+        """
+        edges = self._edges(graph, inputs)
+        found = {}
+        with torch.no_grad():
+            for relation, tensors, _ in self._by_relation(inputs):
+                rows = (tensor.transpose(0, 1) for tensor in tensors)
+                found[relation] = tensorized_weights(edges[relation], *rows, **self._rule)
+        return found
+
+    @property
+    def _rule(self) -> dict[str, Any]:
+        """How scores are computed."""
+        return {"scale": self.head_feats**-0.5, "scale_function": self.scale_function, "bound": self.bound}
+
+    def _edges(self, graph: DGLGraph | Mapping[str, Edges], inputs: Tensor) -> Mapping[str, Edges]:
+        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
+        for relation in self.heads.keys() - edges.keys():
+            raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
+        return edges
+
+    def _by_relation(self, inputs: Tensor) -> Iterator[tuple[str, tuple[Tensor, ...], _Map | None]]:
+        """For each relation the query, key, value and source scores (H, N, ...) of its heads, and their gate."""
+        dropped = self.dropout(inputs)
+        parts = zip(self.heads.items(), *map(self._parts, self._maps()), strict=True)
+        for (relation, count), *maps in parts:
+            value, query, key, scores = self._projected(dropped, inputs, count, *maps[:-1])
+            yield relation, (query, key, value, scores), maps[-1]
 
     def _maps(self) -> tuple[nn.Linear | HeadLinear | None, ...]:
         """All maps that belong to heads; the gate last."""

@@ -91,6 +91,25 @@ def mean_weights(
     return means
 
 
+def weights_by_feature(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    scale: float,
+    function: str,
+    bound: float,
+) -> Tensor:
+    """(E, H, F) weights in slot order; without gradients."""
+    weights = query.new_empty(edges.num_edges, *value.shape[1:])
+    with torch.no_grad():
+        for run in _runs(edges, _width(query, value)):
+            weights[run.slots] = run.softmax((query, key, value, scores), None, scale, function, bound)[1]
+    return weights
+
+
 class _ByEdges(torch.autograd.Function):
     @staticmethod
     def forward(

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation
 from graphattn.models.options import Options, at_least, option, share
-from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
-LayerWeights = dict[str | CanonicalRelation, Tensor]
-"""Relation -> (E, heads) attention weights of one layer; by canonical edge type where one head looks along several."""
+LayerWeights = dict[str, Tensor]
+"""Relation -> (E, heads) attention weights of one layer, by edge id; where a relation has several kinds of edges, kind
+after kind, as in its ``parts()``."""
 
 
 @dataclass

@@ -195,11 +195,7 @@ class MSTransEncoder(Encoder):
             edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
             return self._through_layers(edges, tokens, weights)
         nodes = NodeStates(graph, relations, tokens)
-        seen: list[LayerWeights] | None = None if weights is None else []
-        states = self._through_layers(nodes.edges, nodes.start(), seen)
-        if weights is not None and seen is not None:
-            weights += [nodes.by_kind(layer) for layer in seen]
-        return states[: len(tokens)]
+        return self._through_layers(nodes.edges, nodes.start(), weights)[: len(tokens)]
 
     def _through_layers(self, edges: Mapping[str, Edges], states: Tensor, weights: list[LayerWeights] | None) -> Tensor:
         for layer in self.layers:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from graphattn.builders.relations import Relation
 from graphattn.joint_nodes import JointNodes
-from graphattn.models.encoders.base import LayerWeights
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ class NodeStates:
         self._parts = {relation.name: [part.canonical for part in relation.parts()] for relation in relations}
         kinds = dict.fromkeys([TOKEN, *(part[2] for parts in self._parts.values() for part in parts)])
         self._tokens, self._nodes = tokens, JointNodes(graph, list(kinds), tokens.device)
-        self._joint = {name: self._nodes.edges(parts) for name, parts in self._parts.items()}
-        self.edges = {name: joint.edges for name, joint in self._joint.items()}
+        self.edges = {name: self._nodes.edges(parts).edges for name, parts in self._parts.items()}
         """Relation -> its edges between all nodes."""
 
     def start(self) -> Tensor:
@@ -44,11 +42,3 @@ class NodeStates:
         width = self._tokens.shape[1]
         rows = [states.get(kind, self._tokens.new_zeros(n, width)) for kind, n in self._nodes.counts.items()]
         return torch.cat(rows)
-
-    def by_kind(self, weights: Mapping[Any, Tensor]) -> LayerWeights:
-        """Weights of one layer, of relations with several kinds of edges by canonical edge type."""
-        return {
-            kind if len(self._parts[name]) > 1 else name: own
-            for name, values in weights.items()
-            for kind, own in self._joint[name].split(values).items()
-        }

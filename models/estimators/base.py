@@ -31,7 +31,7 @@ from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, token_parts
 
 if TYPE_CHECKING:
-    from graphattn.models.attention_weights import Attention
+    from graphattn.models.inspection import Attention
 
 EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
 
@@ -324,28 +324,24 @@ class TextEstimator(Parameters):
         """The main metric as a share of one, as scikit-learn expects."""
         return self.evaluate(X, y)[self.main_metric] / 100
 
-    def attention(self, x: Any) -> Attention:
-        """Predict one input and show the attention weights that made the prediction.
+    def attention(self, x: Any, *, features: bool = False) -> Attention:
+        """Predict one input and show the attention weights that made the prediction, in one pass.
 
         Parameters
         ----------
         x : one input, as ``predict`` takes a sequence of them
+        features : also keep the weights by feature, of an encoder that has them (MTSA); they take as much memory as
+            edges times the width of the encoder
 
         Raises
         ------
         ConfigError
-            when the encoder has no attention
+            when the encoder has no attention weights
         """
-        from graphattn.models.attention_weights import attention_of  # loads networkx and pandas
-        from graphattn.networkx_export import CLS
+        from graphattn.models.inspection.looking import look_at  # loads networkx and pandas
 
         self._check_fitted()
-        columns = self._columns([x])
-        tokens = [(CLS, *self.vocabulary_.sentence(source).tokens) for (source,) in columns]
-        attention = attention_of(self.model_, self._corpus(columns), tokens, self._decided)
-        if not attention.layers:
-            raise ConfigError(f"encoder {self.encoder_.name!r} has no attention")
-        return attention
+        return look_at(self, x, features=features)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

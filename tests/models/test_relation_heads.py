@@ -44,21 +44,21 @@ def test_every_weight_is_in_the_table(classifier):
     assert list(table["head"].unique()) == list(range(9))
     names = ["window:3"] * 2 + ["star"] * 2 + ["binary:1", "sentence", "document", "relative:2(window:5)", "random:2"]
     assert list(table.groupby(["layer", "head"]).relation.first()) == names * 2
-    sums = table.groupby(["layer", "head", "target_token", "target"]).weight.sum()
+    sums = table.groupby(["layer", "head", "target_part", "target"]).weight.sum()
     np.testing.assert_allclose(sums, 1, atol=1e-5)
     star = table[(table["layer"] == 1) & (table["head"] == 2)]
     assert set(star.source_token) == {"[CLS]", "a", "fine", "film", ".", "really", "!", "[relay 0]"}
     assert set(table.target_token[table.relation == "sentence"]) >= {"[sentence 0]", "[sentence 1]"}
     graph = attention.graph(layer=1, head=2)
     assert graph.number_of_edges() == len(star)
-    assert graph.nodes["relay", 0]["type"] == "relay"
+    assert graph.nodes["text relay", 0]["text"] == "[relay 0]"
 
 
 def test_a_pair_and_a_tagger_train_and_show_their_weights():
     pairs = PairClassifier(OPTIONS, inputs=InputOptions(embedding=6), training=BRIEF)
     pairs.fit([(text, "dull film .") for text in TEXTS], LABELS)
     table = pairs.attention((TEXTS[0], "dull")).table()
-    assert set(table.text[table.target_token == "[relay 0]"]) == {0, 1}
+    assert set(table.target_part[table.target_token == "[relay 0]"]) == {"first relay", "second relay"}
     tagger = SequenceTagger(OPTIONS, inputs=InputOptions(embedding=6), training=BRIEF)
     tagger.fit([["a", "film"], ["dull"]] * 3, [["D", "N"], ["A"]] * 3)
     assert [len(tags) for tags in tagger.predict([["a", "film"], ["dull"]])] == [2, 1]

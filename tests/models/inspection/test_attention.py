@@ -22,7 +22,6 @@ from graphattn.models import (
     TransformerOptions,
 )
 from graphattn.models.encoders.transformer import sinusoids
-from graphattn.networkx_export import to_networkx
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
 BPE = InputOptions(level="bpe", vocabulary_size=30, embedding=6)
@@ -153,31 +152,33 @@ def test_weights_equal_a_dense_reference(fitted_one):
     estimator, x = fitted_one
     wide = in_float64(estimator)
     attention = wide.attention(x)
-    data = attention.input_graph.nodes["token"].data
-    lengths = attention.input_graph.batch_num_nodes("token").tolist()
+    graph = wide._corpus(wide._columns([x]))[[0]].graph
+    data = graph.nodes["token"].data
+    lengths = graph.batch_num_nodes("token").tolist()
     with torch.no_grad():
         embedded = wide.model_.embedding(data["id"]).split(lengths)
     words = data["word"].long().split(lengths)
     sources = x if isinstance(x, tuple) else (x,)
-    for text, source in enumerate(sources):
+    for text, (name, source) in enumerate(zip(attention.tokens, sources, strict=True)):
         with torch.no_grad():
             reference = dense_reference(wide.model_, embedded[text], words[text], getattr(source, "heads", None))
-        assert len(reference) == len(attention.layers)
-        for expected, seen in zip(reference, attention.layers, strict=True):
-            assert list(expected) == list(seen)
-            for relation, weights in expected.items():
-                here = seen[relation].texts == text
-                dense = np.zeros(weights.shape)
-                dense[seen[relation].targets[here], seen[relation].sources[here]] = seen[relation].weights[here]
-                np.testing.assert_allclose(dense, weights.numpy(), rtol=0, atol=1e-10)
-                assert here.sum() == mask_of(relation, words[text], getattr(source, "heads", None)).sum()
+        maps = [one for one in attention.maps if one.target_part == name]
+        assert [(layer, relation) for layer, row in enumerate(reference) for relation in row] == [
+            (one.layer, one.relation) for one in maps
+        ]
+        for one in maps:
+            weights = reference[one.layer][one.relation]
+            dense = np.zeros(weights.shape)
+            dense[one.targets, one.sources] = one.weights
+            np.testing.assert_allclose(dense, weights.numpy(), rtol=0, atol=1e-10)
+            assert len(one.sources) == mask_of(one.relation, words[text], getattr(source, "heads", None)).sum()
 
 
 def test_weights_sum_to_one(fitted_one):
     estimator, x = fitted_one
     table = estimator.attention(x).table()
-    text = ["text"] if "text" in table else []
-    sums = table.groupby(["layer", "head", "relation", *text, "target"]).weight.sum()
+    part = ["target_part"] if "target_part" in table else []
+    sums = table.groupby(["layer", "head", "relation", *part, "target"]).weight.sum()
     np.testing.assert_allclose(sums, 1, atol=1e-6)
     assert (table.weight >= 0).all()
 
@@ -235,8 +236,8 @@ def test_table_of_a_text(estimators):
     estimator, x = estimators["multilabel"]
     attention = estimator.attention(x)
     table = attention.table()
-    assert attention.tokens == (("[CLS]", *x.split()),)
-    columns = "layer head relation source target source_token target_token weight"
+    assert attention.tokens == {"text": ("[CLS]", *x.split())}
+    columns = "layer head relation scale source target source_token target_token weight"
     assert list(table) == columns.split()
     heads = [
         [relation for relation, count in row.items() for _ in range(count)] for row in estimator.encoder_.layer_heads()
@@ -252,53 +253,59 @@ def test_table_of_a_text(estimators):
     tokens = ("[CLS]", *x.split())
     assert rows.source_token.tolist() == [tokens[place] for place in rows.source]
     assert rows.target_token.tolist() == [tokens[place] for place in rows.target]
-    assert rows.weight.tolist() == attention.layers[0]["window:3"].weights[:, 0].tolist()
+    assert set(rows.scale) == {"3"}
+    (one,) = attention.only(layer=0, head=first_wide).maps
+    assert rows.weight.tolist() == one.weights[:, 0].tolist()
 
 
 def test_table_of_a_pair(estimators):
     estimator, (first, second) = estimators["pair"]
     attention = estimator.attention((first, second))
     table = attention.table()
-    assert list(table)[:5] == ["layer", "head", "relation", "text", "source"]
-    for text, sentence in enumerate((first, second)):
+    assert list(table)[3:8] == ["scale", "source_part", "target_part", "source", "target"]
+    for text, sentence in (("first", first), ("second", second)):
         tokens = ("[CLS]", *estimator.vocabulary_.sentence(sentence).tokens)
         assert attention.tokens[text] == tokens
-        rows = table[(table.text == text) & (table.relation == "all") & (table.layer == 1)]
+        rows = table[
+            (table.target_part == text) & (table.source_part == text) & (table.relation == "all") & (table.layer == 1)
+        ]
         assert len(rows) == len(tokens) ** 2
         assert rows.source_token.tolist() == list(tokens) * len(tokens)
         assert rows.target_token.tolist() == [token for token in tokens for _ in tokens]
 
 
-def test_graph_of_every_head_holds_the_tables_weights(fitted_one):
+def test_graph_and_matrix_of_every_head_hold_the_tables_weights(fitted_one):
     estimator, x = fitted_one
     attention = estimator.attention(x)
-    begins = np.cumsum([0, *map(len, attention.tokens)])
-    table = attention.table().assign(text=lambda rows: rows.text if "text" in rows else 0)
+    nodes = [(part, place) for part, texts in attention.tokens.items() for place in range(len(texts))]
+    table = attention.table()
+    if "target_part" not in table:
+        table = table.assign(source_part="text", target_part="text")
     for (layer, head), rows in table.groupby(["layer", "head"]):
         graph = attention.graph(layer, head)
-        assert [graph.nodes[node]["text"] for node in graph] == [token for text in attention.tokens for token in text]
-        seen = {
-            (source[1], target[1]): (data["weight"], data["relation"], key)
-            for source, target, key, data in graph.edges(keys=True, data=True)
+        assert list(graph) == nodes
+        assert [graph.nodes[node]["text"] for node in graph] == [t for own in attention.tokens.values() for t in own]
+        expected = {
+            ((row.source_part, row.source), (row.target_part, row.target), (layer, head, row.relation)): row.weight
+            for row in rows.itertuples()
         }
-        assert seen == {
-            (row.source + begins[row.text], row.target + begins[row.text]): (
-                row.weight,
-                row.relation,
-                (row.relation, number),
-            )
-            for number, row in enumerate(rows.itertuples())
-        }
+        assert {(*ends, key): data["weight"] for *ends, key, data in graph.edges(keys=True, data=True)} == expected
+        matrix = attention.matrix(layer, head)
+        assert matrix.nnz == len(rows)
+        dense = matrix.toarray()
+        for (source, target, _), weight in expected.items():
+            assert dense[nodes.index(target), nodes.index(source)] == np.float32(weight)
 
 
-def test_input_graph_takes_all_heads_of_a_layer_at_once(estimators):
+def test_a_graph_of_everything_has_all_edges(estimators):
     estimator, x = estimators["transformer"]
     attention = estimator.attention(x)
-    weights = {relation: seen.weights for relation, seen in attention.layers[1].items()}
-    exported = to_networkx(attention.input_graph, tokens=attention.tokens, weights=weights)
-    (data,) = exported.get_edge_data(("token", 2), ("token", 1)).values()
-    row = attention.table().query("layer == 1 and source == 2 and target == 1")
-    assert [data["weight_0"], data["weight_1"]] == row.weight.tolist()
+    everything = attention.graph()
+    assert everything.number_of_edges() == len(attention.table())
+    strongest = attention.top(1).iloc[0]
+    key = (strongest.layer, strongest["head"], strongest.relation)
+    edge = everything.edges[("text", strongest.source), ("text", strongest.target), key]
+    assert edge == dict(zip(("layer", "head", "relation", "weight"), (*key, strongest.weight), strict=True))
 
 
 def test_a_saved_model_attends_alike(estimators, tmp_path):
@@ -309,8 +316,9 @@ def test_a_saved_model_attends_alike(estimators, tmp_path):
 
 def test_texts_without_tokens(estimators):
     attention = estimators["transformer"][0].attention("")
-    assert attention.tokens == (("[CLS]",),)
+    assert attention.tokens == {"text": ("[CLS]",)}
     assert attention.table().weight.tolist() == [1.0] * 4
+    assert attention.top().empty
     assert estimators["tagger"][0].attention([]).prediction == []
 
 
@@ -321,7 +329,10 @@ def test_an_example_is_an_input(estimators):
 
 def test_repr_says_what_was_predicted(estimators):
     attention = estimators["multilabel"][0].attention("dogs sleep")
-    assert repr(attention) == f"Attention(prediction={attention.prediction!r}, tokens=(('[CLS]', 'dogs', 'sleep'),))"
+    assert (
+        repr(attention)
+        == f"Attention(prediction={attention.prediction!r}, tokens={{'text': ('[CLS]', 'dogs', 'sleep')}})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -344,7 +355,7 @@ def test_an_lstm_has_no_attention():
     model = fitted(TextClassifier(BiLSTMOptions(hidden=4), inputs=WORDS, training=BRIEF), TEXTS, [0, 1])
     with pytest.raises(ConfigError) as caught:
         model.attention(TEXTS[0])
-    assert str(caught.value) == "encoder 'bilstm' has no attention"
+    assert str(caught.value) == "encoder 'bilstm' has no attention weights"
 
 
 def test_attention_before_fit():

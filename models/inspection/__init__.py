@@ -1,0 +1,10 @@
+"""Looking into a prediction: which edge got which weight, as table, graph, matrix, file and page; sums over a corpus.
+
+What is computed from weights and gradients to explain a prediction lies in ``models/attributions``, pictures and
+commands one floor above.
+"""
+
+from graphattn.models.inspection.attention import Attention
+from graphattn.models.inspection.attention_map import AttentionMap
+
+__all__ = ["Attention", "AttentionMap"]

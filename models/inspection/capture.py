@@ -1,0 +1,207 @@
+"""Running a model once and keeping the weights of its attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphattn.array_graph import ArrayGraph
+from graphattn.builders.relations import Relation
+from graphattn.models.batches import Batch
+from graphattn.models.encoders.base import LayerWeights
+from graphattn.models.inspection.attention_map import AttentionMap, Ints
+from graphattn.models.text_model import TextModel
+from graphattn.schema import TOKEN, CanonicalRelation
+from graphattn.tensorized_layers import TensorizedAttention
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What one pass of a model over a batch gave.
+
+    Parameters
+    ----------
+    scores : (items, classes)
+    layers : the weights of each layer
+    features : for each layer relation -> (E, heads, F) weights by feature; empty when they were not asked for
+    """
+
+    scores: Tensor
+    layers: list[LayerWeights]
+    features: list[dict[str, Tensor]]
+
+
+def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Pass:
+    """One pass in evaluation mode, with its weights.
+
+    Parameters
+    ----------
+    model : left in the mode it was in
+    batch : what it takes
+    features : also keep the weights by feature of layers that have them
+    """
+    layers: list[LayerWeights] = []
+    found: list[dict[str, Tensor]] = []
+    with in_evaluation(model), _feature_weights(model, found if features else None):
+        return Pass(model(batch, weights=layers), layers, found)
+
+
+@contextmanager
+def in_evaluation(model: TextModel) -> Iterator[None]:
+    """Without dropout; afterwards the model is in the mode it was in."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+@contextmanager
+def _feature_weights(model: TextModel, found: list[dict[str, Tensor]] | None) -> Iterator[None]:
+    """Let layers with weights by feature add these, from what they are given in a pass."""
+
+    def keep(layer: TensorizedAttention, given: tuple[Any, ...], _: Tensor) -> None:
+        assert found is not None
+        found.append(layer.feature_weights(*given))
+
+    layers = [] if found is None else [m for m in model.encoder.modules() if isinstance(m, TensorizedAttention)]
+    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Where the edges of one kind lead, in the order of their ids.
+
+    Parameters
+    ----------
+    kind : canonical edge type
+    sources, targets : (E,) positions among the nodes of their type in their text
+    begins : (B + 1,) first edge of each text of the batch, and their number
+    """
+
+    kind: CanonicalRelation
+    sources: Ints
+    targets: Ints
+    begins: Ints
+
+    @classmethod
+    def of(cls, graph: ArrayGraph, kind: CanonicalRelation) -> Ends:
+        """Those of a batch."""
+        edges = graph.take_edges(kind)
+        (from_, _), (to, starts) = (_positions(graph, end) for end in (kind[0], kind[2]))
+        sources, targets = edges.sources.numpy(), edges.destinations.numpy()
+        return cls(kind, from_[sources], to[targets], edges.indptr.numpy()[starts])
+
+
+def _positions(graph: ArrayGraph, kind: str) -> tuple[Ints, Ints]:
+    """(N,) position of each node in its text, and (B + 1,) where texts begin."""
+    counts = graph.batch_num_nodes(kind).numpy()
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return np.arange(starts[-1]) - np.repeat(starts[:-1], counts), starts
+
+
+def kinds_of(relations: Iterable[Relation]) -> dict[str, list[CanonicalRelation]]:
+    """Name of a relation -> its kinds of edges, in the order in which a head sees them."""
+    kinds: dict[str, list[CanonicalRelation]] = {}
+    for relation in relations:
+        for part in relation.parts():
+            kinds.setdefault(part.name, []).append(part.canonical)
+    return kinds
+
+
+def maps_of(found: Pass, graph: ArrayGraph, relations: Iterable[Relation], texts: Sequence[str]) -> list[AttentionMap]:
+    """The weights of a pass as maps, text by text.
+
+    Parameters
+    ----------
+    found : of a batch
+    graph : the batch's
+    relations : of the encoder
+    texts : what to call the texts of the batch
+    """
+    kinds = kinds_of(relations)
+    ends = {kind: Ends.of(graph, kind) for own in kinds.values() for kind in own}
+    maps = []
+    for layer, weights in enumerate(found.layers):
+        features = found.features[layer] if found.features else {}
+        first_head = 0
+        for relation, own in weights.items():
+            begin = 0
+            for kind in kinds[relation]:
+                edges = slice(begin, begin + len(ends[kind].sources))
+                by_feature = features[relation][edges] if relation in features else None
+                maps += _by_text(layer, first_head, relation, ends[kind], own[edges], by_feature, texts)
+                begin = edges.stop
+            first_head += own.shape[1]
+    return maps
+
+
+def _by_text(
+    layer: int,
+    first_head: int,
+    relation: str,
+    ends: Ends,
+    weights: Tensor,
+    features: Tensor | None,
+    texts: Sequence[str],
+) -> Iterator[AttentionMap]:
+    plain = weights.detach().cpu().numpy()
+    by_feature = None if features is None else features.detach().cpu().numpy()
+    for number, text in enumerate(texts):
+        own = slice(int(ends.begins[number]), int(ends.begins[number + 1]))
+        yield AttentionMap(
+            layer,
+            first_head,
+            relation,
+            part_name(text, ends.kind[0]),
+            part_name(text, ends.kind[2]),
+            ends.sources[own],
+            ends.targets[own],
+            plain[own],
+            None if by_feature is None else by_feature[own],
+        )
+
+
+def part_name(text: str, kind: str) -> str:
+    """What the nodes of a type are called: tokens as their text, others as their text and type."""
+    return text if kind == TOKEN else f"{text} {kind}"
+
+
+def nodes_of(
+    graph: ArrayGraph, kinds: Iterable[str], tokens: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """What the nodes of all parts say: tokens, and of other types the type and the number.
+
+    Parameters
+    ----------
+    graph : of the texts
+    kinds : node types
+    tokens : text -> its tokens
+    """
+    parts = dict(tokens)
+    for kind in kinds:
+        if kind != TOKEN:
+            for text, count in zip(tokens, graph.batch_num_nodes(kind).tolist(), strict=True):
+                parts[part_name(text, kind)] = tuple(f"[{kind} {number}]" for number in range(count))
+    return parts
+
+
+def without_gradients(model: TextModel, batch: Batch, *, features: bool = False) -> tuple[Pass, Any, Any]:
+    """One pass, and what the head makes of it: decisions and probabilities as arrays."""
+    with torch.inference_mode():
+        found = run_once(model, batch, features=features)
+        decisions = model.head.decide(found.scores, batch.graph).cpu().numpy()
+        chances = model.head.probabilities(found.scores, batch.graph).cpu().numpy()
+    return found, decisions, chances
