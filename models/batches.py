@@ -29,8 +29,9 @@ class Batch:
     graph : behaves as the DGL graph of B sentences; for pairs 2 B, all first texts before all second ones
     size : B
     forms : characters of the tokens, or None
-    targets : (B,) class ids, (B, C) zeros and ones, or (W,) tag ids; None when unknown
+    targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
     whole : number of targets in the batch of all processes together, by which losses are divided
+    target_counts : (B,) tags or tokens of each target, where targets are flat; else None
     """
 
     graph: ArrayGraph
@@ -38,6 +39,7 @@ class Batch:
     forms: FormBatch | None = None
     targets: Tensor | None = None
     whole: float = 1.0
+    target_counts: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class Corpus(Dataset[Batch]):
     builder : makes the graphs
     layouts : one, or two for pairs
     forms : characters of distinct tokens, or None
-    targets : one array with a row per sentence, or (flat tags, tags per sentence)
+    targets : one array with a row per sentence, or (flat tags or tokens, how many per sentence)
     """
 
     def __init__(
@@ -127,7 +129,8 @@ class Corpus(Dataset[Batch]):
             sentences, whole = share.whole[:1], math.inf
         layout = joined([layout.take(sentences) for layout in self.layouts])
         forms = None if self.forms is None else self.forms.take(layout.features["form"])
-        return Batch(self.builder.arrays(layout), len(sentences), forms, self._targets(sentences), whole)
+        counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
+        return Batch(self.builder.arrays(layout), len(sentences), forms, self._targets(sentences), whole, counts)
 
     def fingerprint(self) -> str:
         """A short text that tells this corpus from others."""

@@ -167,8 +167,10 @@ class TrainingOptions(Options):
     optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
     learning_rate: float = option(5e-4, "highest learning rate")
     weight_decay: float = option(5e-5, "weight decay, never on biases, norms and word vectors")
-    schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant"))
+    beta2: float = option(0.999, "share of the mean of squared gradients that stays in a step of Adam")
+    schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
     warmup: float = option(0.1, "share of the steps in which the learning rate rises")
+    warmup_steps: int | None = option(None, "steps in which the learning rate rises, in place of the share")
     clip: float | None = option(5.0, "largest norm of the gradient")
     label_smoothing: float = option(0.0, "share of probability spread over all classes")
     average: float | None = option(
@@ -202,11 +204,11 @@ class TrainingOptions(Options):
         """Refuse impossible values."""
         super().check()
         at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
-        at_least(self, 1, "devices", "nodes")
+        at_least(self, 1, "devices", "nodes", "warmup_steps")
         at_least(self, 0, "weight_decay", "seed", "checkpoint_minutes")
         if self.seed >= 2**32:
             raise ConfigError(f"seed is {self.seed}; it must be below 2**32")
-        share(self, "warmup", "label_smoothing", "average", "dev_fraction")
+        share(self, "warmup", "beta2", "label_smoothing", "average", "dev_fraction")
         if not 0 < self.learning_rate < float("inf"):
             raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive, 5e-4 is usual")
         if self.clip is not None and not self.clip > 0:

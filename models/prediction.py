@@ -63,6 +63,11 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
     return Predictions(decisions, chances if probabilities else None)
 
 
+def predicted_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
+    """The decisions alone, as training measures them."""
+    return predict_corpus(model, corpus).decisions
+
+
 def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
     """(S, F) sentence vectors of a classifier, before its last layers; those of a pair one after the other.
 

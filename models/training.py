@@ -26,6 +26,7 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.models.batches import Corpus
 from graphattn.models.options import TrainingOptions
+from graphattn.models.prediction import predicted_decisions
 from graphattn.models.run_folder import (
     BEST,
     CHECKPOINT,
@@ -35,8 +36,7 @@ from graphattn.models.run_folder import (
     run_folder,
     write_text,
 )
-from graphattn.models.text_model import TextModel
-from graphattn.models.training_module import Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training_module import Decide, Evaluate, SharedBatches, Trainable, TrainingModule, quiet
 from graphattn.models.weight_average import WeightAverage
 
 
@@ -167,12 +167,13 @@ class Progress(RichProgressBar):
 
 
 def train(
-    model: TextModel,
+    model: Trainable,
     corpus: Corpus,
     options: TrainingOptions,
     *,
     dev: Corpus | None = None,
     evaluate: Evaluate | None = None,
+    decide: Decide = predicted_decisions,
     metric: str = "accuracy",
     about: Mapping[str, Any] | None = None,
     history: list[dict[str, float]] | None = None,
@@ -186,6 +187,7 @@ def train(
     options : how; ``run_dir`` makes the run resumable
     dev : dev set; without one the last epoch counts
     evaluate : decisions on the dev set -> metrics; with several processes it must be picklable
+    decide : model and dev set -> decisions; as ``evaluate``
     metric : the one that chooses the best epoch
     about : options of the model, name -> plain value; a run with others is not resumed
     history : a list to which the epochs are added, also when training fails
@@ -204,7 +206,7 @@ def train(
     options.check()
     history = [] if history is None else history
     loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
-    module = TrainingModule(model, options, loader, dev, evaluate)
+    module = TrainingModule(model, options, loader, dev, evaluate, decide)
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})

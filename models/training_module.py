@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import lightning.pytorch as pl
 import torch
@@ -18,11 +18,13 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import TrainingError
 from graphattn.models.batches import Batch, Corpus, Share
 from graphattn.models.options import TrainingOptions
-from graphattn.models.prediction import predict_corpus
-from graphattn.models.text_model import TextModel
+from graphattn.models.prediction import predicted_decisions
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
 """Decisions for each sentence of the dev set -> metrics."""
+
+Decide = Callable[[Any, Any], list[Any]]
+"""Model and corpus -> decisions for each of its sentences."""
 
 _TALKATIVE = ("lightning.pytorch", "lightning.fabric")
 
@@ -57,6 +59,16 @@ class SharedBatches(Sampler[Share]):
         return len(self._of_epoch)
 
 
+class Trainable(Protocol):
+    """What a model must have beside being a module."""
+
+    embedding: Any
+    """Its input layer; ``embedding.trained`` are word vectors."""
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The batch's loss, and scores."""
+
+
 class TrainingModule(pl.LightningModule):
     """What Lightning trains: a model, its optimiser, and the evaluation of its decisions on the dev set.
 
@@ -66,19 +78,21 @@ class TrainingModule(pl.LightningModule):
     options : how
     loader : batches of the training set, chosen by :class:`SharedBatches`
     dev, evaluate : dev set and what to measure on it; None for no dev set
+    decide : how the model decides
     """
 
     def __init__(
         self,
-        model: TextModel,
+        model: Trainable,
         options: TrainingOptions,
         loader: DataLoader[Batch],
         dev: Corpus | None,
         evaluate: Evaluate | None,
+        decide: Decide = predicted_decisions,
     ):
         super().__init__()
         self.model, self.options, self.loader = model, options, loader
-        self.dev, self.evaluate = dev, evaluate
+        self.dev, self.evaluate, self.decide = dev, evaluate, decide
         self.steps = math.ceil(len(loader) / options.accumulate) * options.epochs
         self.losses: list[float] = []
 
@@ -133,7 +147,7 @@ class TrainingModule(pl.LightningModule):
         row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": float(loss)}
         self.losses.clear()
         if self.dev is not None and self.evaluate is not None:
-            figures = self.evaluate(predict_corpus(self.model, self.dev).decisions)
+            figures = self.evaluate(self.decide(self.model, self.dev))
             row.update({f"dev_{name}": value for name, value in figures.items()})
         self.log_dict({name: value for name, value in row.items() if name != "epoch"}, on_step=False, on_epoch=True)
         return row
@@ -150,7 +164,8 @@ class TrainingModule(pl.LightningModule):
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
         whole = not options.strategy.startswith(("fsdp", "deepspeed"))
-        optimizer = kind(groups, lr=options.learning_rate, fused=whole)  # in one pass: a ninth of the time on a CPU
+        betas = (0.9, options.beta2)
+        optimizer = kind(groups, lr=options.learning_rate, betas=betas, fused=whole)  # a ninth of the time on a CPU
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.rate(step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -166,11 +181,13 @@ class TrainingModule(pl.LightningModule):
 
     def rate(self, step: int) -> float:
         """Share of the highest learning rate at a step."""
-        warmup = max(1, round(self.options.warmup * self.steps))
+        warmup = self.options.warmup_steps or max(1, round(self.options.warmup * self.steps))
         if step < warmup:
             return (step + 1) / warmup
         if self.options.schedule == "constant":
             return 1.0
+        if self.options.schedule == "inverse-sqrt":
+            return math.sqrt(warmup / (step + 1))
         done = min(1.0, (step - warmup) / max(1, self.steps - warmup))
         return 1 - done if self.options.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 

@@ -35,6 +35,7 @@ def test_batch_of_sentences_in_the_order_asked_for(builder):
 def test_tags_follow_their_sentences(builder):
     batch = Corpus.encode(builder, [TEXTS], targets=TAGS)[[3, 1, 0, 4]]
     assert batch.targets.tolist() == [0, 1, 2, 3, 0, 1, 0]
+    assert batch.target_counts.tolist() == [4, 0, 2, 1]
     assert batch.whole == 7.0
 
 

@@ -8,6 +8,7 @@ import torch
 
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
+from graphattn.models.training import train
 from graphattn.models.training_module import SharedBatches, TrainingModule
 
 
@@ -30,10 +31,27 @@ def test_no_decay_on_biases_norms_and_vectors(parts):
 )
 def test_optimizer(options, kind, parts):
     model, corpus = parts()
-    module = TrainingModule(model, TrainingOptions(learning_rate=0.25, **options), [corpus], None, None)
+    module = TrainingModule(model, TrainingOptions(learning_rate=0.25, beta2=0.997, **options), [corpus], None, None)
     optimizer = module.configure_optimizers()["optimizer"]
     assert type(optimizer) is kind
-    assert {group["initial_lr"] for group in optimizer.param_groups} == {0.25}
+    assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}
+
+
+def test_decisions_on_the_dev_set_are_made_as_asked(parts):
+    model, corpus = parts()
+    asked = []
+
+    def decide(given, dev):
+        asked.append((given, dev))
+        return ["decided"]
+
+    metrics = {"accuracy": 50.0}
+    options = TrainingOptions(epochs=1)
+    history = train(
+        model, corpus, options, dev=corpus, evaluate=lambda d: metrics if d == ["decided"] else {}, decide=decide
+    )
+    assert asked == [(model, corpus)]
+    assert history[0]["dev_accuracy"] == 50.0
 
 
 @pytest.mark.parametrize(
@@ -43,12 +61,19 @@ def test_optimizer(options, kind, parts):
         ("linear", [0.25, 0.5, 0.75, 1, *(1 - k / 16 for k in range(16)), 0, 0]),
         ("constant", [0.25, 0.5, 0.75, 1, *[1] * 16, 1, 1]),
         ("cosine", [0.25, 0.5, 0.75, 1, *((1 + math.cos(math.pi * k / 16)) / 2 for k in range(16)), 0, 0]),
+        ("inverse-sqrt", [0.25, 0.5, 0.75, 1, *(2 / math.sqrt(step) for step in range(5, 23))]),
     ],
 )
 def test_schedule(schedule, expected, parts):
     options = TrainingOptions(epochs=4, warmup=0.2, schedule=schedule)
     module = TrainingModule(parts()[0], options, range(5), None, None)
     assert [module.rate(step) for step in range(22)] == pytest.approx(expected)
+
+
+def test_steps_of_warmup_stand_in_for_the_share(parts):
+    options = TrainingOptions(epochs=4, warmup=0.2, warmup_steps=2, schedule="inverse-sqrt")
+    module = TrainingModule(parts()[0], options, range(5), None, None)
+    assert [module.rate(step) for step in range(8)] == pytest.approx([0.5, *(math.sqrt(2 / k) for k in range(2, 9))])
 
 
 def test_no_warmup(parts):
