@@ -1,0 +1,39 @@
+// The view in the address: #text=2&view=matrix&layer=1&head=4&token=5; the second model's keys end in ".2".
+
+const PANE_KEYS = ["layer", "head", "relation", "threshold", "token"];
+const NUMERIC = new Set(["layer", "head", "threshold", "token", "text"]);
+
+function suffix(pane) {
+  return pane === 0 ? "" : `.${pane + 1}`;
+}
+
+function parsed(key, value) {
+  if (!NUMERIC.has(key) || value === ALL) return value;
+  const number = Number(value);
+  return value !== "" && Number.isFinite(number) ? number : null;
+}
+
+/** What an address asks for; what it leaves open, and what makes no sense, is null. */
+function readAddress(hash, panes) {
+  const found = new URLSearchParams(hash.replace(/^#/, ""));
+  const read = (key, name) => (found.has(name) ? parsed(key, found.get(name)) : null);
+  return {
+    text: read("text", "text"),
+    view: read("view", "view"),
+    panes: Array.from({ length: panes }, (_, pane) =>
+      Object.fromEntries(PANE_KEYS.map((key) => [key, read(key, key + suffix(pane))])),
+    ),
+  };
+}
+
+function writeAddress(state) {
+  const parts = new URLSearchParams({ text: state.text, view: state.view });
+  state.panes.forEach((pane, index) => {
+    for (const key of PANE_KEYS) {
+      const value = pane[key];
+      if (value === null) continue;
+      parts.set(key + suffix(index), key === "threshold" ? Number(value.toPrecision(3)) : value);
+    }
+  });
+  history.replaceState(null, "", `#${parts}`);
+}

@@ -1,0 +1,73 @@
+// Arcs on a canvas: above a row between its tokens, and from row to row; strong weights are thick and opaque.
+
+const SHADES = 6;
+
+/** The rows an arc crosses. */
+function reach(layout, edge) {
+  const [a, b] = [layout.rowOf[edge.source], layout.rowOf[edge.target]];
+  return a < b ? [a, b] : [b, a];
+}
+
+/** Edges in batches of one relation and one strength, weak ones first, so that a batch is one stroke. */
+function inBatches(edges, largest) {
+  const batches = new Map();
+  for (const edge of edges) {
+    const shade = Math.min(SHADES - 1, Math.floor(SHADES * Math.sqrt(edge.weight / (largest || 1))));
+    const key = `${shade}${edge.relation}`;
+    if (!batches.has(key)) batches.set(key, { shade, relation: edge.relation, edges: [] });
+    batches.get(key).edges.push(edge);
+  }
+  return [...batches.values()].sort((a, b) => a.shade - b.shade);
+}
+
+/** Draw the arcs that touch the rows from `first` to `last`; the canvas' origin is the top of the text. */
+function drawArcs(context, layout, batches, { first, last, colours, dashed, strong = false }) {
+  context.lineCap = "round";
+  for (const { shade, relation, edges } of batches) {
+    const share = (shade + 1) / SHADES;
+    context.globalAlpha = strong ? 0.45 + 0.55 * share : 0.12 + 0.7 * share ** 1.2;
+    context.lineWidth = (strong ? 1.4 : 0.8) + 2.6 * share ** 2;
+    context.strokeStyle = context.fillStyle = colours.relation(relation);
+    context.setLineDash(dashed ? DASHES[relationNumber(relation)] : []);
+    context.beginPath();
+    for (const edge of edges) {
+      const [top, bottom] = reach(layout, edge);
+      if (top <= last && bottom >= first) trace(context, layout, edge);
+    }
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+  context.setLineDash([]);
+}
+
+function trace(context, layout, { source, target }) {
+  const [from, to] = [layout.rowOf[source], layout.rowOf[target]];
+  const [x0, x1] = [middle(layout, source), middle(layout, target)];
+  if (source === target) loop(context, x0, layout.rows[from].tokens);
+  else if (from === to) bow(context, layout, x0, x1, layout.rows[from].tokens);
+  else {
+    const down = from < to;
+    const y0 = layout.rows[from].tokens + (down ? layout.line : 0);
+    const y1 = layout.rows[to].tokens + (down ? 0 : layout.line);
+    const bend = (down ? 1 : -1) * Math.min(120, Math.abs(y1 - y0) / 2);
+    context.moveTo(x0, y0);
+    context.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+  }
+}
+
+function loop(context, x, y) {
+  context.moveTo(x - 3, y);
+  context.bezierCurveTo(x - 10, y - 15, x + 10, y - 15, x + 3, y);
+}
+
+/** An arc over its row, the higher the farther, and an arrowhead where it arrives. */
+function bow(context, layout, x0, x1, y) {
+  const span = Math.abs(x1 - x0);
+  const height = Math.min(layout.above - 8, 16 + (layout.above - 24) * (span / layout.width) ** 0.6);
+  const aside = Math.sign(x1 - x0) * Math.min(5, span / 8); // arriving and leaving arcs of a token stay apart
+  context.moveTo(x0 + aside, y);
+  context.bezierCurveTo(x0 + aside, y - height * 1.33, x1 - aside, y - height * 1.33, x1 - aside, y - 1);
+  context.moveTo(x1 - aside - 3, y - 6);
+  context.lineTo(x1 - aside, y - 1);
+  context.lineTo(x1 - aside + 3, y - 6);
+}

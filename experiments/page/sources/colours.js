@@ -1,0 +1,26 @@
+// A colour and a dash for each relation, the same in every pane: safe for the colour-blind, and told apart in grey.
+
+const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [4, 2], [14, 4], [1, 5]];
+const relationNumbers = new Map();
+
+function relationNumber(relation) {
+  if (!relationNumbers.has(relation)) relationNumbers.set(relation, relationNumbers.size % DASHES.length);
+  return relationNumbers.get(relation);
+}
+
+/** The CSS variable with a relation's colour. */
+function relationVariable(relation) {
+  return `var(--relation-${relationNumber(relation)})`;
+}
+
+/** Colours as the canvas needs them: those of the scheme in force, or of paper. */
+function currentColours() {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(name).trim();
+  return { ink: read("--ink"), soft: read("--soft"), line: read("--line"), relation: (name) => read(`--relation-${relationNumber(name)}`) };
+}
+
+/** Red, green and blue of "#rrggbb". */
+function channels(colour) {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+}

@@ -1,0 +1,41 @@
+// The incoming edges of one token as a table, strongest first.
+
+const MOST_ROWS = 14;
+
+function showIncoming(root, attention, selection, token) {
+  const [title, hint, table, rest] = ["h3", ".hint", "table", ".rest"].map((name) => root.querySelector(name));
+  table.hidden = rest.hidden = token === null;
+  hint.hidden = token !== null;
+  if (token === null) {
+    title.textContent = "Where a token looks";
+    hint.textContent = "Point at a token, or go to one with the keyboard, to see what it attends to.";
+    return;
+  }
+  const incoming = selection.incoming(token);
+  const most = incoming[0]?.weight || 1;
+  title.replaceChildren("“", element("bdi", { textContent: shortened(visible(attention.tokens[token]), 40) }), "” looks at");
+  table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, edge, most, selection.groups.length > 1)));
+  rest.textContent = incoming.length ? remaining(incoming.slice(MOST_ROWS)) : "Nothing: no edge leads here.";
+  table.hidden = incoming.length === 0;
+}
+
+function incomingRow(attention, { source, weight, relation }, most, named) {
+  const row = element("tr", { title: relation });
+  const bar = element("span", { className: "bar" });
+  bar.style.setProperty("--share", `${(100 * weight) / most}%`);
+  row.style.setProperty("--relation", relationVariable(relation));
+  const figure = element("div", { className: "figure" }, bar, element("span", { textContent: decimals(weight) }));
+  row.append(
+    element("td", {}, element("bdi", { textContent: shortened(visible(attention.tokens[source]), 28) })),
+    element("td", { className: "place", textContent: attention.place(source) }),
+    element("td", {}, figure),
+  );
+  if (named) row.firstChild.append(element("small", { textContent: relation }));
+  return row;
+}
+
+function remaining(edges) {
+  if (edges.length === 0) return "";
+  const total = edges.reduce((all, { weight }) => all + weight, 0);
+  return `and ${edges.length.toLocaleString("en")} more, ${decimals(total)} together`;
+}

@@ -1,0 +1,48 @@
+// The form of the live page: a text goes to the server on this machine, its weights come back.
+
+class LiveForm {
+  /** `answered(results)` hears one result for each model. */
+  constructor(form, { texts, most_characters: most }, answered) {
+    this.form = form;
+    this.failure = form.querySelector(".failure");
+    this.button = form.querySelector("button");
+    const names = texts === 2 ? ["First text", "Second text"] : ["Text to predict"];
+    this.fields = names.map((name) => element("textarea", { rows: 2, maxLength: most, required: true, placeholder: "Type a sentence" , ariaLabel: name }));
+    form.querySelector(".fields").replaceChildren(...this.fields);
+    form.hidden = false;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.send(answered);
+    });
+    form.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.target === this.button) return;
+      event.preventDefault();
+      form.requestSubmit();
+    });
+  }
+
+  async send(answered) {
+    this.failure.textContent = "";
+    this.button.disabled = true;
+    this.button.textContent = "Predicting …";
+    try {
+      answered(await this.asked());
+    } catch (error) {
+      this.failure.textContent = error instanceof TypeError ? "The server does not answer; is it still running?" : error.message;
+    } finally {
+      this.button.disabled = false;
+      this.button.textContent = "Predict";
+    }
+  }
+
+  async asked() {
+    const response = await fetch("attention", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ texts: this.fields.map(({ value }) => value) }),
+    });
+    const answer = await response.json();
+    if (!response.ok) throw new Error(answer.error);
+    return answer.results;
+  }
+}

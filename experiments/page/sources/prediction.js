@@ -1,0 +1,44 @@
+// What the model decided: a label with the probabilities of the classes, or tags.
+
+const MOST_CLASSES = 8;
+
+function showPrediction(place, prediction) {
+  const parts = [];
+  const { label, labels = [label], tags, probabilities } = prediction;
+  if (tags) parts.push(tagCounts(tags));
+  else {
+    parts.push(element("p", { className: "label", dir: "auto", textContent: labels.join(", ") || "no label" }));
+    parts.push(chances(new Set(labels.map(String)), probabilities));
+  }
+  place.replaceChildren(...parts);
+}
+
+function chances(decided, probabilities) {
+  const rows = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
+  const list = element("ul", { className: "chances", ariaLabel: "Probabilities of the classes" });
+  for (const [name, chance] of rows.slice(0, MOST_CLASSES)) {
+    const bar = element("span", { className: "bar" });
+    bar.style.setProperty("--share", `${100 * chance}%`);
+    const row = element("li", { className: decided.has(name) ? "decided" : "" });
+    row.append(
+      element("span", { className: "class", dir: "auto", textContent: shortened(name, 30) }),
+      bar,
+      element("span", { className: "figure", textContent: `${(100 * chance).toFixed(1)} %` }),
+    );
+    list.append(row);
+  }
+  const rest = rows.slice(MOST_CLASSES).reduce((total, [, chance]) => total + chance, 0);
+  const more = rows.length - MOST_CLASSES;
+  if (more > 0) list.append(element("li", { className: "more", textContent: `${more} more classes: ${(100 * rest).toFixed(1)} %` }));
+  return list;
+}
+
+function tagCounts(tags) {
+  const counts = new Map();
+  for (const tag of tags) counts.set(tag, (counts.get(tag) ?? 0) + 1);
+  const list = element("ul", { className: "tags", ariaLabel: "Tags" });
+  for (const [tag, count] of [...counts].sort((a, b) => b[1] - a[1]).slice(0, 24)) {
+    list.append(element("li", { textContent: `${tag} × ${count}` }));
+  }
+  return list;
+}

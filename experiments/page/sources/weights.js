@@ -1,0 +1,217 @@
+// One text's attention: tokens of all parts in one row of numbers, edges by target, weights decoded when they are shown.
+
+const ALL = "all";
+const LEVELS = 512;
+
+function numbers(text, Kind) {
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i += 1) bytes[i] = raw.charCodeAt(i);
+  return new Kind(bytes.buffer);
+}
+
+class Attention {
+  constructor(packed) {
+    this.title = packed.title;
+    this.prediction = packed.prediction;
+    this.kept = packed.kept;
+    this.maps = packed.maps;
+    this.packedEdges = packed.edges;
+    this.tokens = [];
+    this.parts = new Map();
+    for (const [name, tokens] of Object.entries(packed.tokens)) {
+      this.parts.set(name, { first: this.tokens.length, count: tokens.length });
+      for (const token of tokens) this.tokens.push(token);
+    }
+    this.tags = tagsOfTokens(packed);
+    this.decoded = new Map();
+    this.selections = new Map();
+  }
+
+  partOf(token) {
+    return [...this.parts].find(([, part]) => token < part.first + part.count)[0];
+  }
+
+  /** Where a token stands in its part. */
+  place(token) {
+    return token - this.parts.get(this.partOf(token)).first;
+  }
+
+  layers() {
+    return distinct(this.maps.map((map) => map.layer));
+  }
+
+  relations(layer) {
+    return distinct(this.maps.filter((map) => map.layer === layer).map((map) => map.relation));
+  }
+
+  heads(layer, relation) {
+    return distinct(this.chosen(layer, ALL, relation).map((map) => map.head)).sort((a, b) => a - b);
+  }
+
+  chosen(layer, head, relation) {
+    return this.maps.filter(
+      (map) =>
+        map.layer === layer && (head === ALL || map.head === head) && (relation === ALL || map.relation === relation),
+    );
+  }
+
+  /** What a head gives to its edges, along each of its relations; of several heads the mean. */
+  select(layer, head, relation) {
+    const key = JSON.stringify([layer, head, relation]);
+    if (!this.selections.has(key)) {
+      if (this.selections.size > 12) this.selections.clear();
+      this.selections.set(key, this.selection(this.chosen(layer, head, relation)));
+    }
+    return this.selections.get(key);
+  }
+
+  selection(maps) {
+    const share = 1 / Math.max(1, new Set(maps.map((map) => map.head)).size);
+    const groups = distinct(maps.map((map) => map.relation)).map((relation) => {
+      const edges = maps.filter((map) => map.relation === relation).map((map) => this.edges(map));
+      const joined = edges.length === 1 ? edges[0] : sum(edges, this.tokens.length);
+      return { relation, ...joined, weights: share === 1 ? joined.weights : joined.weights.map((w) => w * share) };
+    });
+    return new Selection(groups, maps, this);
+  }
+
+  /** A map's edges, with tokens counted over all parts. */
+  edges(map) {
+    const { pointers, sources } = this.structure(map.edges);
+    const target = this.parts.get(map.target_part);
+    const source = this.parts.get(map.source_part);
+    const own = new Uint32Array(this.tokens.length + 1);
+    own.set(pointers, target.first);
+    own.fill(pointers[target.count], target.first + target.count);
+    const weights = Float32Array.from(numbers(map.weights, Uint16Array), (level) => level * map.unit);
+    return { pointers: own, sources: source.first ? sources.map((place) => place + source.first) : sources, weights };
+  }
+
+  structure(index) {
+    if (!this.decoded.has(index)) {
+      const packed = this.packedEdges[index];
+      const pointers = numbers(packed.pointers, Uint32Array);
+      const sources = packed.sources
+        ? numbers(packed.sources, Uint32Array)
+        : sideBySide(pointers, numbers(packed.first, Uint32Array));
+      this.decoded.set(index, { pointers, sources });
+    }
+    return this.decoded.get(index);
+  }
+}
+
+/** A tagger's tags below the first token of each word, but for those outside of everything. */
+function tagsOfTokens({ prediction: { tags }, words }) {
+  if (!tags) return [];
+  const ids = Object.values(words).flat();
+  return ids.map((word, token) => (word !== ids[token - 1] && tags[word - 1] !== "O" ? tags[word - 1] : undefined));
+}
+
+function distinct(values) {
+  return [...new Set(values)];
+}
+
+function sideBySide(pointers, first) {
+  const sources = new Uint32Array(pointers[pointers.length - 1]);
+  for (let target = 0; target < first.length; target += 1) {
+    for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
+      sources[edge] = first[target] + edge - pointers[target];
+    }
+  }
+  return sources;
+}
+
+/** Edges of several maps as one list; weights of the same edge add up. */
+function sum(maps, size) {
+  const most = maps.reduce((total, map) => total + map.sources.length, 0);
+  const [pointers, sources, weights] = [new Uint32Array(size + 1), new Uint32Array(most), new Float32Array(most)];
+  const slot = new Uint32Array(size); // where this target's edge from a source lies, plus one
+  let end = 0;
+  for (let target = 0; target < size; target += 1) {
+    const begin = end;
+    for (const map of maps) {
+      for (let edge = map.pointers[target]; edge < map.pointers[target + 1]; edge += 1) {
+        const source = map.sources[edge];
+        if (slot[source] <= begin) {
+          sources[end] = source;
+          end += 1;
+          slot[source] = end;
+        }
+        weights[slot[source] - 1] += map.weights[edge];
+      }
+    }
+    pointers[target + 1] = end;
+  }
+  return { pointers, sources: sources.slice(0, end), weights: weights.slice(0, end) };
+}
+
+/** Edges to show, in groups of one relation each. */
+class Selection {
+  constructor(groups, maps, attention) {
+    this.groups = groups;
+    this.largest = Math.max(0, ...groups.map(({ weights }) => weights.reduce((most, w) => Math.max(most, w), 0)));
+    this.targets = [...attention.parts].filter(([name]) => maps.some((map) => map.target_part === name));
+    this.sources = [...attention.parts].filter(([name]) => maps.some((map) => map.source_part === name));
+    this.histogram = new Uint32Array(LEVELS + 1);
+    for (const group of groups) this.count(group);
+  }
+
+  /** Count edges by level; what a token gives to itself says little and does not count. */
+  count({ pointers, sources, weights }) {
+    for (let target = 0; target + 1 < pointers.length; target += 1) {
+      for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
+        if (sources[edge] !== target) this.histogram[this.level(weights[edge])] += 1;
+      }
+    }
+  }
+
+  /** A weight's place among coarse levels; square roots, since most weights are small. */
+  level(weight) {
+    return this.largest ? Math.floor(LEVELS * Math.sqrt(Math.min(1, weight / this.largest))) : 0;
+  }
+
+  /** The least level from which on there are at most so many edges. */
+  levelOf(count) {
+    let level = LEVELS;
+    for (let above = this.histogram[level]; level > 0 && above + this.histogram[level - 1] <= count; ) {
+      level -= 1;
+      above += this.histogram[level];
+    }
+    return level;
+  }
+
+  /** A threshold that leaves about so many edges. */
+  thresholdFor(count) {
+    return this.largest * (this.levelOf(count) / LEVELS) ** 2;
+  }
+
+  incoming(target) {
+    const found = [];
+    for (const { relation, pointers, sources, weights } of this.groups) {
+      for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
+        found.push({ source: sources[edge], weight: weights[edge], relation });
+      }
+    }
+    return found.sort((a, b) => b.weight - a.weight || a.source - b.source);
+  }
+
+  /** Edges of at least the threshold; where they are more than `most`, about as many of the strongest. */
+  strongest(threshold, most) {
+    const edges = [];
+    let count = 0;
+    const level = this.levelOf(most);
+    for (const { relation, pointers, sources, weights } of this.groups) {
+      for (let target = 0; target + 1 < pointers.length; target += 1) {
+        for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
+          if (weights[edge] < threshold) continue;
+          count += 1;
+          if (edges.length < most + pointers.length && this.level(weights[edge]) >= level) {
+            edges.push({ source: sources[edge], target, weight: weights[edge], relation });
+          }
+        }
+      }
+    }
+    return { edges, count };
+  }
+}
