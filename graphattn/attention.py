@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphattn.backends import choose_backend, load_backend
+from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
 from graphattn.schema import CanonicalRelation
@@ -47,7 +48,8 @@ def attend(
     bias : (E, H), added to the scores, in edge-id order; -inf hides an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
     backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.choose_backend`)
-    return_weights : also return the softmax weights, before dropout
+    return_weights : also return the softmax weights, before dropout; where gradients are recorded the result is made
+        from them, so that ``torch.autograd.grad(y, weights)`` tells what each edge contributes to a ``y``
 
     Returns
     -------
@@ -78,22 +80,29 @@ def attend(
     _check_dropout(dropout)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias)):
+    recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias))
+    if recorded:
         query, key, value = _first_order(query), _first_order(key), _first_order(value)
         bias = None if bias is None else _first_order(bias)
+    through_weights = return_weights and recorded
+    values, lost = (value.new_zeros(*value.shape[:2], 1), 0.0) if through_weights else (value, dropout)
     weights: Tensor | None
     if backend == "auto" and bias is None and edges.is_identity:
-        out, weights = _attend_to_oneself(query, key, value, dropout)
+        out, weights = _attend_to_oneself(query, key, values, lost)
     else:
         name = choose_backend(query) if backend == "auto" else backend
         slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
         out, weights = load_backend(name)(
-            edges, query, key, value, scale=scale, bias=slots, dropout=dropout, return_weights=return_weights
+            edges, query, key, values, scale=scale, bias=slots, dropout=lost, return_weights=return_weights
         )
     if not return_weights:
         return out
     assert weights is not None
-    return out, edges.by_id(weights)
+    weights = edges.by_id(weights)
+    if through_weights:
+        kept = F.dropout(weights, dropout)
+        out = sum_by_weights(edges, kept if edges.edge_ids is None else kept[edges.edge_ids], value)
+    return out, weights
 
 
 def attend_heads(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.tensorized_blocks import attend_in_blocks
-from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, weights_by_feature
+from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, through_means, weights_by_feature
 from graphattn.backends.tensorized_plan import plan_of
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
 from graphattn.edges import Edges
@@ -115,7 +115,8 @@ def tensorized_attend(
     -------
     (N_dst, H, F); zeros for a node without incoming edges, or whose edges are all hidden. float16 and bfloat16 are
     computed in float32. With ``return_weights`` a pair of that and (E, H) in edge-id order; these sum to one over
-    each node's incoming edges and carry no gradient.
+    each node's incoming edges. They are no function of the inputs for autograd, but where gradients are recorded
+    ``torch.autograd.grad(y, weights)`` is what a ``y`` gains when all of an edge's weights grow in proportion.
 
     Raises
     ------
@@ -159,9 +160,10 @@ def tensorized_attend(
         out = _attend(edges, wide, slots, rule, backend).to(value.dtype)
         if not return_weights:
             return out
-        weights = mean_weights(edges, *wide, bias=slots, **rule).to(value.dtype)
-    if edges.edge_ids is not None:
-        weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
+        weights = edges.by_id(mean_weights(edges, *wide, bias=slots, **rule).to(value.dtype))
+    if out.requires_grad:
+        means = weights.requires_grad_() if edges.edge_ids is None else weights.requires_grad_()[edges.edge_ids]
+        out = through_means(out, means, edges, *wide, bias=slots, **rule)
     return out, weights
 
 
@@ -195,10 +197,7 @@ def tensorized_weights(
     """
     edges.check(query, key, value, None)
     rule: dict[str, Any] = {"scale": scale, "function": scale_function, "bound": bound}
-    weights = weights_by_feature(edges, query, key, value, source_scores, **rule)
-    if edges.edge_ids is not None:
-        weights = torch.empty_like(weights).index_copy(0, edges.edge_ids, weights)
-    return weights
+    return edges.by_id(weights_by_feature(edges, query, key, value, source_scores, **rule))
 
 
 def _attend(edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any], backend: str) -> Tensor:

@@ -110,6 +110,56 @@ def weights_by_feature(
     return weights
 
 
+def through_means(
+    out: Tensor,
+    means: Tensor,
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    bias: Tensor | None,
+    **rule: Any,
+) -> Tensor:
+    """The outputs as they are, now also a function of :func:`mean_weights`.
+
+    The gradient of an edge's mean weight is that of its weights of all features, raised together in proportion: the sum
+    over features of weight times value times upstream gradient, divided by the mean weight.
+    """
+    inputs = tuple(tensor.detach() for tensor in (query, key, value, scores))
+    return _ThroughMeans.apply(out, means, inputs, None if bias is None else bias.detach(), edges, rule)
+
+
+class _ThroughMeans(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        out: Tensor,
+        means: Tensor,
+        inputs: tuple[Tensor, ...],
+        bias: Tensor | None,
+        edges: Edges,
+        rule: dict[str, Any],
+    ) -> Tensor:
+        ctx.edges, ctx.rule = edges, rule
+        ctx.save_for_backward(means, bias, *inputs)
+        return out.view_as(out)
+
+    @staticmethod
+    @torch.no_grad()
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        means, bias, *inputs = ctx.saved_tensors
+        query, _, value, _ = inputs
+        grad_means = torch.empty_like(means)
+        for run in _runs(ctx.edges, _width(query, value)):
+            _, weights = run.softmax(tuple(inputs), bias, **ctx.rule)
+            shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
+            own = means[run.slots]
+            grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
+        return gradients[0], grad_means, None, None, None, None
+
+
 class _ByEdges(torch.autograd.Function):
     @staticmethod
     def forward(

@@ -174,7 +174,7 @@ def test_weights_are_means_over_the_features_in_the_order_of_edge_ids():
         shares = logits[own].softmax(0)
         torch.testing.assert_close(out[node], (shares * value[sources[own]]).sum(0))
         torch.testing.assert_close(weights[own], shares.mean(-1))
-    assert not weights.requires_grad
+    assert weights.is_leaf
     plain = tensorized_attend(graph, *inputs, bias=bias)
     assert torch.equal(out, plain)
 
