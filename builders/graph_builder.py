@@ -28,7 +28,7 @@ class TextGraphBuilder:
     """Builds a DGL graph from sentences, one edge type for each relation.
 
     Token nodes carry ``position`` (place in the sentence), ``word`` (their word in the sentence) and, with a
-    vocabulary, ``id``.
+    vocabulary, ``id``; word nodes ``position``.
 
     Parameters
     ----------
@@ -106,6 +106,7 @@ class TextGraphBuilder:
             plain,
             with_cls=self.cls,
             deprel_id=self.deprel_id,
+            needs_heads=self.needs_heads,
             with_sentences=any(relation.needs_sentences for relation in self.relations),
             with_links=any(relation.needs_links for relation in self.relations),
             vectors=self.vectors,
@@ -114,8 +115,13 @@ class TextGraphBuilder:
 
     @property
     def deprel_id(self) -> Callable[[str], int] | None:
-        """Name of a dependency relation -> id; None when no relation needs heads."""
-        return self._arcs[0].deprel_id if any(relation.needs_heads for relation in self.relations) else None
+        """Name of a dependency relation -> id; None when no relation takes heads."""
+        return self._arcs[0].deprel_id if any(relation.takes_heads for relation in self.relations) else None
+
+    @property
+    def needs_heads(self) -> bool:
+        """Whether a sentence without heads is refused."""
+        return any(relation.needs_heads for relation in self.relations)
 
     def graph(self, layout: Layout) -> DGLGraph:
         """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences.
@@ -136,16 +142,20 @@ class TextGraphBuilder:
             as :meth:`graph`
         """
         nodes: dict[str, Ints] = {TOKEN: layout.lengths}
+        data: dict[str, Mapping[str, npt.NDArray]] = {
+            TOKEN: {
+                "position": layout.positions.astype(np.int32),
+                "word": layout.word_ids.astype(np.int32),
+                **layout.features,
+            }
+        }
         if any(WORD in (relation.source, relation.target) for relation in self.relations):
             nodes[WORD] = layout.word_counts
-        features = {
-            "position": layout.positions.astype(np.int32),
-            "word": layout.word_ids.astype(np.int32),
-            **layout.features,
-        }
+            places = np.arange(int(layout.word_counts.sum())) - layout.word_starts[layout.sentence_of_word]
+            data[WORD] = {"position": places.astype(np.int32)}
         brought = {kind: own for relation in self.relations for kind, own in relation.nodes(layout).items()}
         nodes |= {kind: own.per_sentence for kind, own in brought.items()}
-        data = {TOKEN: features, **{kind: own.data for kind, own in brought.items()}}
+        data |= {kind: own.data for kind, own in brought.items()}
         edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
         return ArrayGraph(edges, nodes, data)
 

@@ -5,9 +5,10 @@ Letters: B sentences, N tokens, W words; ``[CLS]`` is counted as a token and as 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, GraphAttnWarning
 
 Ints = npt.NDArray[np.integer]
 
@@ -81,6 +82,7 @@ class Layout:
         *,
         with_cls: bool,
         deprel_id: Callable[[str], int] | None = None,
+        needs_heads: bool = True,
         with_sentences: bool = False,
         with_links: bool = False,
         vectors: npt.NDArray | None = None,
@@ -92,7 +94,8 @@ class Layout:
         ----------
         sentences : what to flatten
         with_cls : put a ``[CLS]`` token, a word of its own, before each sentence
-        deprel_id : name of a dependency relation -> id; None when dependencies are not needed
+        deprel_id : name of a dependency relation -> id; None when dependencies are not used
+        needs_heads : refuse sentences without heads; otherwise all their words are roots, and a warning is given
         with_sentences : whether the sentences of a text are needed; where none are given, they are told by punctuation
         with_links : whether the user's links are needed
         vectors : (V, D) vector of each token id, when they are needed
@@ -108,7 +111,7 @@ class Layout:
         words = np.fromiter((sentence.num_words for sentence in sentences), np.int64, len(sentences))
         heads = deprels = None
         if deprel_id is not None:
-            heads, deprels = _dependencies(sentences, words, shift, deprel_id)
+            heads, deprels = _dependencies(sentences, words, shift, deprel_id, needs_heads=needs_heads)
         columns = {}
         for name, (arrays, cls_value) in (features or {}).items():
             flat = _flat(name, arrays, lengths)
@@ -274,10 +277,13 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
 
 
 def _dependencies(
-    sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int]
+    sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
     for index, sentence in enumerate(sentences):
         if sentence.heads is None and sentence.num_words:
+            if not needs_heads:
+                warn_of_missing_heads()
+                break
             start = " ".join(sentence.tokens[:5])
             raise DataError(
                 f"sentence {index} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
@@ -285,13 +291,25 @@ def _dependencies(
                 hint="Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency().",
             )
     total = int(words.sum())
-    heads = np.fromiter(chain.from_iterable(s.heads or () for s in sentences), np.int64, total)
+    given = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
+    heads = np.fromiter(chain.from_iterable(given), np.int64, total)
     heads = np.where(heads == 0, -1, heads - 1 + shift)
     names = chain.from_iterable(s.deprels if s.deprels is not None else ("",) * s.num_words for s in sentences)
     labels = np.fromiter(map(deprel_id, names), np.int32, total)
     if shift:
         heads, labels = _prepend(heads, words, -1), _prepend(labels, words, 0)
     return heads, labels
+
+
+@lru_cache(maxsize=1)
+def warn_of_missing_heads() -> None:
+    """Say, once in a process, that texts without a parse have no arcs."""
+    warnings.warn(
+        "some texts have no parse, so that their words have no dependency arcs. Give sentences with heads (CoNLL-U, "
+        "--parser stanza) if they should have",
+        GraphAttnWarning,
+        stacklevel=2,
+    )
 
 
 def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Ints:

@@ -49,6 +49,10 @@ class DataError(GraphAttnError):
         super().__init__(f"{text}. {hint}" if hint else text)
 
 
+class UnreadableError(DataError):
+    """A file cannot be read any further: the disk fails, or the archive is damaged."""
+
+
 class GraphError(GraphAttnError):
     """A graph lacks a relation, or tensors do not fit the graph."""
 
@@ -79,3 +83,7 @@ class BuildError(GraphAttnError):
 
 class TrainingError(GraphAttnError):
     """Training cannot go on (a loss that is not finite, say); the message says what to change."""
+
+
+class GraphAttnWarning(UserWarning):
+    """Something went another way than a user may think; the message says which and how to have it otherwise."""

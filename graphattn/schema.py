@@ -24,6 +24,7 @@ MEMBERSHIP = "in"
 FORWARD = "forward"
 BACKWARD = "backward"
 ALL = "all"
+ALL_WORDS = "all:word"
 
 CanonicalRelation = tuple[str, str, str]
 

@@ -23,9 +23,12 @@ from graphattn.builders.relations.membership import Membership
 from graphattn.builders.relations.names import RELATION_NAMES, parse_relation
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
+from graphattn.builders.relations.random_arcs import RandomArcs
+from graphattn.builders.relations.random_pairs import RandomPairs
 from graphattn.builders.relations.random_tokens import Random
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
+from graphattn.builders.relations.shuffled_group import ShuffledGroup
 from graphattn.builders.relations.star import Star
 from graphattn.builders.relations.window import Window
 from graphattn.builders.relations.word_group import WordGroup
@@ -46,12 +49,15 @@ __all__ = [
     "Nodes",
     "Order",
     "Random",
+    "RandomArcs",
+    "RandomPairs",
     "RangeRelation",
     "Relation",
     "RelationArrays",
     "RelativePositions",
     "Reverse",
     "SentenceNodes",
+    "ShuffledGroup",
     "Star",
     "Union",
     "Window",

@@ -41,6 +41,7 @@ class Relation(ABC):
     name : the edge type's name, what users see
     source, target : node types the edges lead from and to
     needs_heads : whether sentences must come with dependency heads
+    takes_heads : whether edges follow dependency heads, those of all sentences or where there are some
     needs_sentences : whether the layout must know the sentences of a text
     needs_links : whether sentences must come with links of the user's
     needs_vectors : whether the builder must have vectors of its vocabulary
@@ -64,6 +65,7 @@ class Relation(ABC):
     source: str = TOKEN
     target: str = TOKEN
     needs_heads: bool = False
+    takes_heads: bool = False
     needs_sentences: bool = False
     needs_links: bool = False
     needs_vectors: bool = False

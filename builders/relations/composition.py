@@ -29,6 +29,7 @@ class ComposedRelation(Relation):
                 )
         self._operands = operands
         self.needs_heads = any(operand.needs_heads for operand in operands)
+        self.takes_heads = any(operand.takes_heads for operand in operands)
         self.needs_sentences = any(operand.needs_sentences for operand in operands)
         self.needs_links = any(operand.needs_links for operand in operands)
         self.needs_vectors = any(operand.needs_vectors for operand in operands)

@@ -39,6 +39,7 @@ class Dependency(Relation):
     ----------
     on : ``"word"`` (brings the relation ``in`` along) or ``"token"``
     labels : names of dependency relations; those of Universal Dependencies by default
+    required : whether every sentence must have a parse; without one it gets self-loops alone, and a warning is given
 
     Raises
     ------
@@ -47,13 +48,13 @@ class Dependency(Relation):
     """
 
     name = DEPENDENCY
-    needs_heads = True
+    takes_heads = True
 
-    def __init__(self, on: str = WORD, *, labels: Sequence[str] = UNIVERSAL_RELATIONS):
+    def __init__(self, on: str = WORD, *, labels: Sequence[str] = UNIVERSAL_RELATIONS, required: bool = True):
         if on not in (WORD, TOKEN):
             raise ConfigError(f"Dependency(on={on!r}) is not possible; choose 'word' or 'token'")
         self.source = self.target = on
-        self.labels = tuple(labels)
+        self.labels, self.needs_heads = tuple(labels), required
         self._ids = {label: index for index, label in enumerate(self.labels, start=UNKNOWN + 1)}
 
     def parts(self) -> tuple[Relation, ...]:

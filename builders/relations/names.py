@@ -18,9 +18,12 @@ from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.membership import Membership
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
+from graphattn.builders.relations.random_arcs import RandomArcs
+from graphattn.builders.relations.random_pairs import RandomPairs
 from graphattn.builders.relations.random_tokens import Random
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
+from graphattn.builders.relations.shuffled_group import ShuffledGroup
 from graphattn.builders.relations.star import Star
 from graphattn.builders.relations.window import Window
 from graphattn.builders.relations.word_group import WordGroup
@@ -47,6 +50,7 @@ class RelationName:
 
 
 _COUNT = r"(\d{1,9})"
+_SEED = r"(?::(\d{1,18}))?"
 
 RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(
     {
@@ -58,17 +62,20 @@ RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(
         "global": RelationName("global[:COUNT]", rf"(?::{_COUNT})?", lambda on, count: Global(int(count or 1))),
         "random": RelationName(
             "random:COUNT[:SEED]",
-            rf":{_COUNT}(?::(\d{{1,18}}))?",
+            rf":{_COUNT}{_SEED}",
             lambda on, count, seed: Random(int(count), int(seed or 0)),
         ),
         "group": RelationName("group", "", lambda on: WordGroup()),
+        "shuffled-group": RelationName("shuffled-group[:SEED]", _SEED, lambda on, seed: ShuffledGroup(int(seed or 0))),
+        "random-pairs": RelationName("random-pairs[:SEED]", _SEED, lambda on, seed: RandomPairs(int(seed or 0))),
+        "random-arcs": RelationName("random-arcs[:SEED]", _SEED, lambda on, seed: RandomArcs(int(seed or 0))),
         "dependency": RelationName(
             "dependency[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Dependency(nodes or on)
         ),
         "in": RelationName("in", "", lambda on: Membership()),
         "forward": RelationName("forward", "", lambda on: Order(FORWARD)),
         "backward": RelationName("backward", "", lambda on: Order(BACKWARD)),
-        "all": RelationName("all", "", lambda on: Complete()),
+        "all": RelationName("all[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Complete(nodes or TOKEN)),
         "star": RelationName("star", "", lambda on: Star()),
         "binary": RelationName(
             "binary[:COUNT]", rf"(?::{_COUNT})?", lambda on, count: BinaryPartition(int(count or 1))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers
+from graphattn.builders.relations.lots import check_seed, lots, mixed, named
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import RelationArrays, check_edge_count
-
-_GOLDEN = 0x9E3779B97F4A7C15
 
 
 class Random(Relation):
@@ -43,10 +41,9 @@ class Random(Relation):
     def __init__(self, count: int, seed: int = 0):
         if count < 1:
             raise ConfigError(f"random:{count} has no edges; give at least 1")
-        if seed < 0:
-            raise ConfigError(f"seed is {seed}; it must be at least 0")
+        check_seed(seed)
         self.count, self.seed = count, seed
-        self.name = f"random:{count}:{seed}" if seed else f"random:{count}"
+        self.name = named(f"random:{count}", seed)
 
     def edges(self, layout: Layout) -> RelationArrays:
         """Sources drawn without replacement (Floyd's algorithm, for all tokens at once).
@@ -73,21 +70,13 @@ class Random(Relation):
         """(N, most edges) positions, ascending; the first ``degrees`` of each row are real."""
         most = int(degrees.max(initial=0))
         drawn = np.full((len(lengths), most), np.iinfo(np.int64).max)
-        state = _mixed(_mixed(lengths.astype(np.uint64) + np.uint64(self.seed)) + positions.astype(np.uint64))
+        state = lots(self.seed, lengths, positions)
         for step in range(most):
             last = lengths - degrees + step  # this step adds one of the positions up to here
-            lot = (_mixed(state + np.uint64(step)) % np.maximum(last + 1, 1).astype(np.uint64)).astype(np.int64)
+            lot = (mixed(state + np.uint64(step)) % np.maximum(last + 1, 1).astype(np.uint64)).astype(np.int64)
             taken = (drawn[:, :step] == lot[:, None]).any(axis=1)
             drawn[:, step] = np.where(step < degrees, np.where(taken, last, lot), drawn[:, step])
         return np.sort(drawn, axis=1)
 
     def __repr__(self) -> str:
         return f"Random({self.count}{f', seed={self.seed}' if self.seed else ''})"
-
-
-def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Scramble 64 bits so that neighbouring numbers have nothing in common (SplitMix64)."""
-    state = state + np.uint64(_GOLDEN)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))

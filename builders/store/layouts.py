@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Ints, Layout, warn_of_missing_heads
 from graphattn.builders.store.table import coded, counts_of, sentences_of
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
@@ -37,7 +37,7 @@ def layout_of(table: pa.Table, builder: TextGraphBuilder) -> Layout:
     heads = deprels = None
     deprel_id = builder.deprel_id
     if deprel_id is not None:
-        heads, deprels = _arcs(table, words, deprel_id)
+        heads, deprels = _arcs(table, words, deprel_id, needs_heads=builder.needs_heads)
     if not builder.cls:
         return Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
     after_tokens, after_words = _places_after_cls(lengths), _places_after_cls(words)
@@ -71,11 +71,14 @@ def _tokens(
     return lengths, np.repeat(word_ids, taken), {"id": ids[np.repeat(starts, taken) + _count_up(taken)]}
 
 
-def _arcs(table: pa.Table, words: Ints, deprel_id: Callable[[str], int]) -> tuple[Ints, Ints]:
+def _arcs(table: pa.Table, words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool) -> tuple[Ints, Ints]:
     """0-based head of each word, -1 for a root, and the id of its relation."""
     heads, named = table["heads"].combine_chunks(), table["deprels"].combine_chunks()
-    lacking = np.flatnonzero(heads.is_null().to_numpy(zero_copy_only=False) & (words > 0))
-    if len(lacking):
+    parsed = heads.is_valid().to_numpy(zero_copy_only=False)
+    lacking = np.flatnonzero(~parsed & (words > 0))
+    if len(lacking) and not needs_heads:
+        warn_of_missing_heads()
+    elif len(lacking):
         start = " ".join(table["tokens"][int(lacking[0])].as_py()[:5])
         raise DataError(
             f"sentence {lacking[0]} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
@@ -89,7 +92,9 @@ def _arcs(table: pa.Table, words: Ints, deprel_id: Callable[[str], int]) -> tupl
         every = np.full(int(words.sum()), deprel_id(""), np.int32)
         every[np.repeat(given, words)] = ids
         ids = every
-    return heads.flatten().to_numpy() - 1, ids
+    places = np.zeros(int(words.sum()), np.int64)
+    places[np.repeat(parsed, words)] = heads.flatten().to_numpy()
+    return places - 1, ids
 
 
 def _places_after_cls(counts: Ints) -> Ints:

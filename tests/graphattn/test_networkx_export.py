@@ -164,8 +164,8 @@ def test_every_attribute_of_a_parsed_sentence():
     assert dict(exported.nodes(data=True)) == {
         ("token", 0): {"type": "token", "index": 0, "sentence": 0, "text": "a", "position": 0, "word": 0, "id": 3},
         ("token", 1): {"type": "token", "index": 1, "sentence": 0, "text": "x", "position": 1, "word": 1, "id": 1},
-        ("word", 0): {"type": "word", "index": 0, "sentence": 0, "text": "a"},
-        ("word", 1): {"type": "word", "index": 1, "sentence": 0, "text": "x"},
+        ("word", 0): {"type": "word", "index": 0, "sentence": 0, "text": "a", "position": 0},
+        ("word", 1): {"type": "word", "index": 1, "sentence": 0, "text": "x", "position": 1},
     }
     nsubj = Dependency().deprel_id("nsubj")
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn.builders import Dependency, Sentence
-from graphattn.builders.layout import Layout
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder
+from graphattn.builders.layout import Layout, warn_of_missing_heads
 from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, GraphError
 
 LABELS = ("obj", "nsubj")
 IDS = {"self": 0, "": 1, "?": 1, "obj": 2, "nsubj": 3, "nsubj:pass": 3}
@@ -91,3 +91,32 @@ def test_too_many_edges_are_refused_before_they_are_written():
         "relation 'dependency' has 2,500,000,000 edges; one graph holds up to 2,147,483,647. "
         "Use smaller batches or narrower relations"
     )
+
+
+def test_a_text_without_a_parse_has_self_loops_and_is_told_of_once(recwarn):
+    warn_of_missing_heads.cache_clear()
+    parsed = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0])
+    builder = TextGraphBuilder([Dependency(required=False)])
+    graph = builder.batch([Sentence(["a", "b"]), parsed, Sentence([]), Sentence(["c"])])
+    arcs = list(zip(*(ends.tolist() for ends in graph.edges(etype="dependency")), strict=True))
+    assert sorted(set(arcs) - {(word, word) for word in range(9)}) == [(4, 5), (5, 4)]
+    assert len(arcs) == 9 + 2
+    assert builder.batch([["d"]]).num_edges("dependency") == 2
+    (warning,) = recwarn.list
+    assert warning.category is GraphAttnWarning
+    assert str(warning.message) == (
+        "some texts have no parse, so that their words have no dependency arcs. Give sentences with heads (CoNLL-U, "
+        "--parser stanza) if they should have"
+    )
+
+
+def test_texts_with_a_parse_and_empty_ones_are_not_told_of(recwarn):
+    warn_of_missing_heads.cache_clear()
+    TextGraphBuilder([Dependency(required=False)]).batch([Sentence(["a"], heads=[0]), Sentence([])])
+    assert not recwarn.list
+
+
+def test_a_relation_that_needs_parses_has_the_last_word():
+    builder = TextGraphBuilder([Dependency(required=False), Dependency("token")])
+    with pytest.raises(DataError, match="has no heads, but the relation 'dependency' needs them"):
+        builder.build(["a"])

@@ -16,8 +16,11 @@ from graphattn.builders import (
     Nearest,
     Order,
     Random,
+    RandomArcs,
+    RandomPairs,
     RelativePositions,
     SentenceNodes,
+    ShuffledGroup,
     Star,
     Window,
     WordGroup,
@@ -33,14 +36,25 @@ BETWEEN_TOKENS = (
     Global(2),
     Random(3),
     Random(3, 7),
+    RandomPairs(7),
     Nearest(4),
     WordGroup(),
+    ShuffledGroup(),
     Order("forward"),
     Order("backward"),
     Complete(),
     Links(),
 )
-OTHERS = (Dependency(), Membership(), Star(), BinaryPartition(2), SentenceNodes(), DocumentTree())
+OTHERS = (
+    Dependency(),
+    RandomArcs(3),
+    Membership(),
+    Complete("word"),
+    Star(),
+    BinaryPartition(2),
+    SentenceNodes(),
+    DocumentTree(),
+)
 composed = st.recursive(
     st.sampled_from(BETWEEN_TOKENS),
     lambda inner: st.one_of(
@@ -94,8 +108,9 @@ def test_names_that_are_none(name):
         parse_relation(name)
     assert str(caught.value) == (
         f"there is no relation {name!r}; choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, global[:COUNT], "
-        "random:COUNT[:SEED], group, dependency[:token|:word], in, forward, backward, all, star, binary[:COUNT], "
-        "sentence, document, nearest:COUNT, links[:token|:word]"
+        "random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
+        "dependency[:token|:word], in, forward, backward, all[:token|:word], star, binary[:COUNT], sentence, document, "
+        "nearest:COUNT, links[:token|:word]"
     )
 
 

@@ -72,6 +72,14 @@ def test_relation_names_may_lack(trees):
     )
 
 
+@pytest.mark.filterwarnings("ignore::graphattn.exceptions.GraphAttnWarning")
+@pytest.mark.parametrize("cls", [True, False])
+def test_parses_may_lack_where_they_are_not_required(trees, cls):
+    sentences = [Sentence(["a", "b"]), *trees(3), Sentence([]), Sentence(["c"], heads=[0], deprels=["root"])]
+    builder = TextGraphBuilder([Dependency(required=False)], cls=cls)
+    assert_same_graph(builder.graph(layout_of(table_of(sentences), builder)), builder.batch(sentences))
+
+
 def test_chosen_sentences_become_a_batch(stored, trees, builder):
     sentences = [Sentence(["a"], heads=[0], label="x"), *trees(50), Sentence(["b"], heads=[0], label="y", tags=["T"])]
     dataset = GraphDataset(stored(sentences), builder, kept_chunks=1)
