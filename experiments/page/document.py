@@ -45,7 +45,7 @@ class PageModel:
     Parameters
     ----------
     name : what stands above the column
-    results : for each text what ``to_page()`` of the attention result gives; models beside each other have the same texts
+    results : for each text what ``to_page()`` of the attention result gives, the same texts in every column
     """
 
     name: str

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.exceptions import ConfigError
+
 MOST_EDGES = 1_000_000
 """Edges of one text that a page keeps, over all layers and heads: about five megabytes."""
 
+MOST_TOKENS = 65535
 _LEVELS = 65535
 
 
@@ -46,7 +49,14 @@ def packed(page: Mapping[str, Any], most_edges: int = MOST_EDGES) -> dict[str, A
     -------
     The page with ``edges`` (pointers into the sources by target; where the sources of every target lie side by
     side only the first), ``maps`` (which edges, weights, unit) and ``kept`` (strongest edges a target, or None for all)
+
+    Raises
+    ------
+    ConfigError
+        when a text is too long for any page
     """
+    if max(map(len, page["tokens"].values())) > MOST_TOKENS:
+        raise ConfigError(f"a page shows texts of up to {MOST_TOKENS:,} tokens; cut the text")
     maps = [_sorted(one, page["tokens"]) for one in page["maps"]]
     kept = _affordable(maps, most_edges)
     if kept is not None:
@@ -102,7 +112,7 @@ def _packed_edges(one: _Map) -> dict[str, str]:
     first[filled] = one.sources[one.pointers[:-1][filled]]
     steps = np.arange(len(one.sources)) - np.repeat(one.pointers[:-1], one.counts)
     side_by_side = np.array_equal(one.sources, np.repeat(first, one.counts) + steps)
-    own = {"first": _base64(first, "<u4")} if side_by_side else {"sources": _base64(one.sources, "<u4")}
+    own = {"first": _base64(first, "<u4")} if side_by_side else {"sources": _base64(one.sources, "<u2")}
     return {"pointers": _base64(one.pointers, "<u4"), **own}
 
 

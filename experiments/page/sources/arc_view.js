@@ -171,6 +171,13 @@ class ArcView {
     this.roving = token;
   }
 
+  /** Scroll to the active token, if it is out of sight. */
+  reveal() {
+    if (this.root.hidden || this.active == null) return;
+    const box = this.elements[this.active].getBoundingClientRect();
+    if (box.top < 0 || box.bottom > innerHeight) this.elements[this.active].scrollIntoView({ block: "center" });
+  }
+
   /** The rows in the window, with a margin, so that most scrolling needs no drawing. */
   visibleRows(margin) {
     const top = this.rows.getBoundingClientRect().top;
@@ -209,7 +216,8 @@ class ArcView {
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, -top * scale);
     const dashed = this.selection.groups.length > 1;
-    drawArcs(context, this.layout, batches, { ...range, colours: currentColours(), dashed });
+    const faint = this.layout.rows.length > 8 ? 0.5 : 1;
+    drawArcs(context, this.layout, batches, { ...range, colours: currentColours(), dashed, faint });
   }
 
   /** On paper every row carries its own picture, so that pages may break between rows. */

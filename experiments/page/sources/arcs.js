@@ -21,11 +21,11 @@ function inBatches(edges, largest) {
 }
 
 /** Draw the arcs that touch the rows from `first` to `last`; the canvas' origin is the top of the text. */
-function drawArcs(context, layout, batches, { first, last, colours, dashed, strong = false }) {
+function drawArcs(context, layout, batches, { first, last, colours, dashed, strong = false, faint = 1 }) {
   context.lineCap = "round";
   for (const { shade, relation, edges } of batches) {
     const share = (shade + 1) / SHADES;
-    context.globalAlpha = strong ? 0.45 + 0.55 * share : 0.12 + 0.7 * share ** 1.2;
+    context.globalAlpha = strong ? 0.45 + 0.55 * share : faint * (0.12 + 0.7 * share ** 1.2);
     context.lineWidth = (strong ? 1.4 : 0.8) + 2.6 * share ** 2;
     context.strokeStyle = context.fillStyle = colours.relation(relation);
     context.setLineDash(dashed ? DASHES[relationNumber(relation)] : []);

@@ -41,8 +41,9 @@ class LiveForm {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ texts: this.fields.map(({ value }) => value) }),
     });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
+    const failed = { error: `The server failed (${response.status}); its terminal says why.` };
+    const answer = await response.json().catch(() => failed);
+    if (!response.ok) throw new Error(answer.error ?? failed.error);
     return answer.results;
   }
 }

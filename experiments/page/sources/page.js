@@ -36,13 +36,14 @@ class Page {
     addEventListener("afterprint", () => this.print(false));
   }
 
-  /** Show what the address names. */
+  /** Show what the address names, scrolled to its token. */
   restore() {
     const wanted = readAddress(location.hash, this.panes.length);
     if (Number.isInteger(wanted.text)) this.text = wanted.text;
     if (["arcs", "matrix"].includes(wanted.view)) this.view = wanted.view;
     wanted.panes.forEach((choice, index) => Object.assign(this.panes[index].choice, choice));
     this.show();
+    for (const pane of this.panes) pane.arcs.reveal();
   }
 
   go(text) {
@@ -64,6 +65,8 @@ class Page {
     this.fillTexts();
     for (const choice of document.querySelectorAll("[name=view]")) choice.checked = choice.value === this.view;
     for (const pane of this.panes) pane.show(this.text, this.view);
+    const lit = this.panes.findIndex((pane) => pane.choice.token !== null);
+    if (lit >= 0) this.follow(lit, this.panes[lit].choice.token);
     this.write();
   }
 

@@ -84,7 +84,7 @@ class Attention {
     const own = new Uint32Array(this.tokens.length + 1);
     own.set(pointers, target.first);
     own.fill(pointers[target.count], target.first + target.count);
-    const weights = Float32Array.from(numbers(map.weights, Uint16Array), (level) => level * map.unit);
+    const weights = new Float32Array(numbers(map.weights, Uint16Array)).map((level) => level * map.unit);
     return { pointers: own, sources: source.first ? sources.map((place) => place + source.first) : sources, weights };
   }
 
@@ -93,7 +93,7 @@ class Attention {
       const packed = this.packedEdges[index];
       const pointers = numbers(packed.pointers, Uint32Array);
       const sources = packed.sources
-        ? numbers(packed.sources, Uint32Array)
+        ? new Uint32Array(numbers(packed.sources, Uint16Array))
         : sideBySide(pointers, numbers(packed.first, Uint32Array));
       this.decoded.set(index, { pointers, sources });
     }
