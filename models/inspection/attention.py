@@ -225,11 +225,16 @@ class Attention:
 
         return save_attention(self, Path(path))
 
-    def to_page(self) -> dict[str, Any]:
-        """Prediction, tokens and weights for JSON, as :mod:`graphattn.models.inspection.page` tells."""
+    def to_page(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Prediction, tokens and weights for JSON, as :mod:`graphattn.models.inspection.page` tells.
+
+        Parameters
+        ----------
+        arrays : leave edges and weights in arrays, which take a tenth of the memory and are no JSON
+        """
         from graphattn.models.inspection.page import to_page
 
-        return to_page(self)
+        return to_page(self, arrays=arrays)
 
     def _single(self) -> Iterator[AttentionMap]:
         """The maps, one for each head, by layer and head."""
