@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, UnreadableError
 
 FilePath = str | os.PathLike[str]
 
@@ -285,11 +285,11 @@ def _encoding_error(error: UnicodeDecodeError, name: str, line: int) -> DataErro
     )
 
 
-def _reading_error(error: BaseException, name: str, line: int | None) -> DataError:
+def _reading_error(error: BaseException, name: str, line: int | None) -> UnreadableError:
     if isinstance(error, EOFError):
         problem = "the archive ends too early"
     elif isinstance(error, OSError) and error.errno is not None:
-        return DataError(f"cannot be read ({error.strerror})", path=name, line=line, hint="Check the disk.")
+        return UnreadableError(f"cannot be read ({error.strerror})", path=name, line=line, hint="Check the disk.")
     else:
         problem = f"the archive is damaged ({error})"
-    return DataError(problem, path=name, line=line, hint="Copy or download the file again.")
+    return UnreadableError(problem, path=name, line=line, hint="Copy or download the file again.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
-from graphattn.builders.compression import FilePath, display_name, numbered_lines
+from graphattn.builders.compression import FilePath, display_name, open_text
 from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.builders.readers.skipping import Skip, attempts, refuse
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -19,6 +21,7 @@ def read_conll(
     tag_column: int | None = -1,
     separator: str | None = None,
     comment: str | None = None,
+    skip: Skip | None = None,
 ) -> Iterator[Sentence]:
     """Read tagged sentences from CoNLL columns (2000, 2003, WNUT and their like), one at a time.
 
@@ -33,6 +36,7 @@ def read_conll(
     separator : what stands between two columns; None means tabs if the first token's line holds one, else any
         number of blanks
     comment : what a line to skip begins with; None when there are none, for ``#`` is a frequent token
+    skip : is handed the first error of each sentence that is left out; None stops at the first
 
     Returns
     -------
@@ -56,7 +60,7 @@ def read_conll(
     for option, value in (("separator", separator), ("comment", comment)):
         if value == "":
             raise ConfigError(f"{option} is empty. Set it to the characters in question, or to None.")
-    return _read_sentences(_Layout(path, token_column, tag_column, separator), path, comment)
+    return _read_sentences(_Layout(path, token_column, tag_column, separator), path, comment, skip)
 
 
 class _Layout:
@@ -107,22 +111,35 @@ def _columns(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
 
-def _read_sentences(layout: _Layout, path: FilePath, comment: str | None) -> Iterator[Sentence]:
-    rows: list[list[str]] = []
-    for line, content in numbered_lines(path):
-        if comment is not None and content.startswith(comment):
-            continue
-        if content.strip(" \t\r"):
-            fields = layout.cut(line, content)
-            if fields[0] != _DOCUMENT_START:
-                layout.check(line, fields)
+def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: Skip | None) -> Iterator[Sentence]:
+    with open_text(path) as lines:
+
+        def fields_of(content: str) -> list[str] | None:
+            """The columns of a token, none between two sentences, None for a comment."""
+            content = content.removesuffix("\n")
+            if comment is not None and content.startswith(comment):
+                return None
+            fields = layout.cut(lines.line, content) if content.strip(" \t\r") else []
+            if fields and fields[0] != _DOCUMENT_START:
+                layout.check(lines.line, fields)
+                return fields
+            return []
+
+        rows: list[list[str]] = []
+        wrong: DataError | None = None
+        for fields in chain(attempts(map(fields_of, lines)), [[]]):
+            if isinstance(fields, DataError):
+                if skip is None:
+                    raise fields
+                wrong = wrong or fields
+            elif fields:
                 rows.append(fields)
-                continue
-        if rows:
-            yield _sentence(rows, layout)
-            rows = []
-    if rows:
-        yield _sentence(rows, layout)
+            elif fields is not None:
+                if wrong is not None:
+                    refuse(wrong, skip)
+                elif rows:
+                    yield _sentence(rows, layout)
+                rows, wrong = [], None
 
 
 def _sentence(rows: list[list[str]], layout: _Layout) -> Sentence:

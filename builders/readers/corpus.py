@@ -15,6 +15,7 @@ from graphattn.builders.readers.detection import detect_format, guess_columns, i
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.labelled_lines import read_labelled_lines
 from graphattn.builders.readers.sentences import read_sentences
+from graphattn.builders.readers.skipping import Skip
 from graphattn.builders.readers.table import read_table
 from graphattn.builders.readers.word_tag import read_word_tag
 from graphattn.builders.sentence import Example, Sentence
@@ -37,7 +38,7 @@ class CorpusFormat:
     @property
     def options(self) -> frozenset[str]:
         """Names of the reader's options."""
-        return frozenset(inspect.signature(self.read).parameters) - {"path", "format"}
+        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "skip"}
 
 
 _TEXTS = frozenset({"classify", "pair"})
@@ -59,7 +60,7 @@ _TASKS = ("classify", "pair", "tag")
 
 
 def read_corpus(
-    path: FilePath, *, format: str = "auto", task: str | None = None, **options: Any
+    path: FilePath, *, format: str = "auto", task: str | None = None, skip: Skip | None = None, **options: Any
 ) -> Iterator[Example | Sentence]:
     """Read the examples or sentences of a corpus, one at a time.
 
@@ -69,6 +70,8 @@ def read_corpus(
     format : a key of ``FORMATS``, or ``"auto"`` to tell it by the extension and the first lines as
         :func:`~graphattn.builders.readers.detect_format` describes
     task : ``"classify"``, ``"pair"`` or ``"tag"`` when it is known; only formats that serve it come into question
+    skip : is handed the error of each line or sentence that is left out; None stops at the first. Not for ``conllu``
+        and ``sentences``, which a store reads in blocks
     options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled)
         or ``tag_column`` (conll); only formats that have them come into question, so pass those that matter. For
         pairs ``second`` is ``"second"`` unless given; the ``columns`` of a labelled file are guessed unless given.
@@ -94,9 +97,10 @@ def read_corpus(
     ['1', '0']
     """
     format = corpus_format(path, format=format, task=task, **options)
-    return _at_least_one(
-        FORMATS[format].read(path, **_defaults(path, format, task, options), **options), display_name(path)
-    )
+    options = {**_defaults(path, format, task, options), **options}
+    if skip is not None:
+        return FORMATS[format].read(path, skip=skip, **options)
+    return _at_least_one(FORMATS[format].read(path, **options), display_name(path))
 
 
 def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = None, **options: Any) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
 
-from graphattn.builders.compression import FilePath, display_name, is_standard_input, numbered_lines, split_suffix
+from graphattn.builders.compression import FilePath, display_name, is_standard_input, open_text, split_suffix
 from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.builders.readers.skipping import attempts
 from graphattn.exceptions import ConfigError, DataError
 
 SAMPLE_LINES = 200
@@ -158,7 +159,12 @@ def _unseen(path: FilePath, option: str, values: str) -> ConfigError:
 
 
 def _read_sample(path: FilePath, text_column: str = "text", *, for_tagging: bool = False) -> _Sample:
-    lines = [line for _, line in islice(numbered_lines(path), SAMPLE_LINES)]
+    """The first lines; those that cannot be read are told by whoever reads the corpus, unless it has no others."""
+    with open_text(path) as source:
+        sample = list(islice(attempts(source), SAMPLE_LINES))
+    lines = [line.removesuffix("\n") for line in sample if isinstance(line, str)]
+    if not lines:
+        raise next(error for error in sample if isinstance(error, DataError))
     while lines and not lines[-1].strip():
         lines.pop()
     return _Sample(tuple(lines), split_suffix(path)[0], text_column, for_tagging)

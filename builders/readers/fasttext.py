@@ -7,12 +7,18 @@ from collections.abc import Iterator
 
 from graphattn.builders.compression import FilePath, open_text
 from graphattn.builders.readers.labels import distinct_labels
+from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
 
 
 def read_fasttext(
-    path: FilePath, *, multilabel: bool = False, prefix: str = "__label__", require_label: bool = True
+    path: FilePath,
+    *,
+    multilabel: bool = False,
+    prefix: str = "__label__",
+    require_label: bool = True,
+    skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from lines such as ``__label__joy what a day``, one at a time.
 
@@ -24,6 +30,7 @@ def read_fasttext(
     multilabel : give each example a tuple of labels, empty when it has none
     prefix : what a label begins with
     require_label : refuse a line without a label when ``multilabel`` is False; otherwise its label is None
+    skip : is handed the error of each line that is left out; None stops at the first
 
     Returns
     -------
@@ -46,13 +53,16 @@ def read_fasttext(
     """
     if not prefix or re.search(r"\s", prefix):
         raise ConfigError(f"prefix is {prefix!r}. Set it to the word that labels begin with, '__label__' say.")
-    return _read_lines(path, prefix, multilabel=multilabel, require_label=require_label)
+    return _read_lines(path, prefix, skip, multilabel=multilabel, require_label=require_label)
 
 
-def _read_lines(path: FilePath, prefix: str, *, multilabel: bool, require_label: bool) -> Iterator[Example]:
+def _read_lines(
+    path: FilePath, prefix: str, skip: Skip | None, *, multilabel: bool, require_label: bool
+) -> Iterator[Example]:
     marked = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
     with open_text(path) as lines:
-        for line in lines:
+
+        def example(line: str) -> Example:
             labels = marked.findall(line)
             if "" in labels:
                 raise DataError(
@@ -64,7 +74,9 @@ def _read_lines(path: FilePath, prefix: str, *, multilabel: bool, require_label:
             label: Label | None = distinct_labels(labels)
             if not multilabel:
                 label = _single(labels, prefix, lines.path, lines.line, require_label=require_label)
-            yield Example(marked.sub("", line).strip(), label=label)
+            return Example(marked.sub("", line).strip(), label=label)
+
+        yield from made_of(lines, example, skip)
 
 
 def _single(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:

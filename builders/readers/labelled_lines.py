@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from graphattn.builders.compression import FilePath, open_text, split_suffix
 from graphattn.builders.readers.labels import parse_label
-from graphattn.builders.readers.rows import equal_rows, plain_rows, quoted_rows
+from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows
+from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError
 
@@ -19,6 +20,7 @@ def read_labelled_lines(
     columns: Sequence[str | None] = ("label", "text"),
     separator: str | None = None,
     label_separator: str | None = None,
+    skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from lines of a fixed number of fields, one at a time.
 
@@ -30,6 +32,7 @@ def read_labelled_lines(
     separator : what stands between two fields, quotes being ordinary characters; None means a tab, and in a file
         named ``.csv`` a comma with CSV's double quotes
     label_separator : what stands between several labels of one example
+    skip : is handed the error of each line that is left out; None stops at the first
 
     Returns
     -------
@@ -54,7 +57,7 @@ def read_labelled_lines(
     _check_columns(roles)
     if separator == "":
         raise ConfigError("separator is empty. Set it to what stands between two fields, a tab say.")
-    return _read_lines(path, roles, separator, label_separator)
+    return _read_lines(path, roles, separator, label_separator, skip)
 
 
 def _check_columns(roles: tuple[str | None, ...]) -> None:
@@ -70,23 +73,32 @@ def _check_columns(roles: tuple[str | None, ...]) -> None:
 
 
 def _read_lines(
-    path: FilePath, roles: tuple[str | None, ...], separator: str | None, label_separator: str | None
+    path: FilePath,
+    roles: tuple[str | None, ...],
+    separator: str | None,
+    label_separator: str | None,
+    skip: Skip | None,
 ) -> Iterator[Example]:
     place = {role: position for position, role in enumerate(roles) if role is not None}
     label, second = place.get("label"), place.get("second")
     with open_text(path) as lines:
         quoted = separator is None and split_suffix(path)[0] == ".csv"
-        rows = quoted_rows(lines, ",") if quoted else plain_rows(lines, separator or "\t")
+        rows = QuotedRows(lines, ",") if quoted else PlainRows(lines, separator or "\t")
         full = equal_rows(
             rows,
             len(roles),
             lines.path,
             expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
             hint="Say with columns what each field holds; None skips one.",
+            skip=skip,
         )
-        for line, row in full:
-            yield Example(
+
+        def example(numbered: tuple[int, list[str]]) -> Example:
+            line, row = numbered
+            return Example(
                 row[place["text"]],
                 None if second is None else row[second],
                 None if label is None else parse_label(row[label], label_separator, path=lines.path, line=line),
             )
+
+        yield from made_of(full, example, skip)

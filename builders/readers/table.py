@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from graphattn.builders.compression import FilePath, open_text, split_suffix
 from graphattn.builders.readers.labels import distinct_labels, parse_label
-from graphattn.builders.readers.rows import equal_rows, plain_rows, quoted_rows, refuse_blank_rows
+from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
+from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
 
@@ -38,6 +39,7 @@ def read_table(
     label_separator: str | None = None,
     delimiter: str | None = None,
     quoted: bool | None = None,
+    skip: Skip | None = None,
 ) -> Iterator[Example]:
     """Read examples from a table with named columns, one at a time.
 
@@ -52,6 +54,7 @@ def read_table(
     delimiter : what stands between two fields, a comma (csv) or a tab (tsv) when None
     quoted : whether double quotes may enclose a field; None means yes for csv and no for tsv, where NLP corpora
         use the quote as an ordinary character
+    skip : is handed the error of each row that is left out; None stops at the first
 
     Returns
     -------
@@ -77,21 +80,22 @@ def read_table(
     if kind == "jsonl":
         if delimiter is not None or quoted is not None:
             raise ConfigError("JSON Lines have no delimiter and no quoting. Leave delimiter and quoted out.")
-        return _read_json_lines(path, columns)
+        return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
         raise ConfigError(
             f"format is {format!r} and the extension of {path!s} names none. Set format to 'csv', 'tsv' or 'jsonl'."
         )
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ConfigError(f"delimiter is {delimiter!r}. Set it to one character, neither a quote nor a line end.")
-    return _read_delimited(
-        path, columns, delimiter or _DELIMITERS[kind], quoted=kind == "csv" if quoted is None else quoted
-    )
+    quoted = kind == "csv" if quoted is None else quoted
+    return _read_delimited(path, columns, delimiter or _DELIMITERS[kind], skip, quoted=quoted)
 
 
-def _read_delimited(path: FilePath, columns: _Columns, delimiter: str, *, quoted: bool) -> Iterator[Example]:
+def _read_delimited(
+    path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool
+) -> Iterator[Example]:
     with open_text(path) as lines:
-        rows = quoted_rows(lines, delimiter) if quoted else plain_rows(lines, delimiter)
+        rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
         _, header = next(rows, (1, []))
         names = [name.strip() for name in header]
         place = _positions(names, columns, lines.path)
@@ -102,15 +106,20 @@ def _read_delimited(path: FilePath, columns: _Columns, delimiter: str, *, quoted
             expected=f"the header names {len(names)}",
             hint=f"A text that holds {'a tab' if delimiter == chr(9) else repr(delimiter)} must "
             + ("stand in double quotes." if quoted else "not stand in this table."),
+            skip=skip,
         )
-        for line, row in full:
-            yield Example(
+
+        def example(numbered: tuple[int, list[str]]) -> Example:
+            line, row = numbered
+            return Example(
                 row[place["text"]],
                 row[place["second"]] if "second" in place else None,
                 parse_label(row[place["label"]], columns.label_separator, path=lines.path, line=line)
                 if "label" in place
                 else None,
             )
+
+        yield from made_of(full, example, skip)
 
 
 def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
@@ -134,19 +143,26 @@ def _missing_column(role: str, name: str, present: Sequence[str], path: str, lin
     )
 
 
-def _read_json_lines(path: FilePath, columns: _Columns) -> Iterator[Example]:
+def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example]:
     with open_text(path) as lines:
         name = lines.path
-        for line, content in refuse_blank_rows(((lines.line, text.strip()) for text in lines), name):
+
+        def example(numbered: tuple[int, str]) -> Example:
+            line, content = numbered
             record = json_object(content, name, line)
             for role, column in columns.roles().items():
                 if column not in record:
                     raise _missing_column(role, column, list(record), name, line, header=False)
-            yield Example(
+            return Example(
                 _json_text(record, columns.text, name, line),
                 None if columns.second is None else _json_text(record, columns.second, name, line),
                 None if columns.label is None else _json_label(record, columns, name, line),
             )
+
+        def stripped(text: str) -> tuple[int, str]:
+            return lines.line, text.strip()
+
+        yield from made_of(refuse_blank_rows(map(stripped, lines), name, skip), example, skip)
 
 
 def json_object(content: str, path: str, line: int) -> dict[str, Any]:

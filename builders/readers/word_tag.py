@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from graphattn.builders.compression import FilePath, open_text
 from graphattn.builders.readers.rows import split_at_blanks
+from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
 
-def read_word_tag(path: FilePath, *, separator: str = "/") -> Iterator[Sentence]:
+def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = None) -> Iterator[Sentence]:
     """Read tagged sentences from lines such as ``a/DT dog/NN barks/VBZ``, one at a time.
 
     A word ends at its last separator that no backslash stands before; in the word, a backslash before a separator
@@ -20,6 +21,7 @@ def read_word_tag(path: FilePath, *, separator: str = "/") -> Iterator[Sentence]
     ----------
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     separator : what stands between a word and its tag
+    skip : is handed the error of each line that is left out; None stops at the first
 
     Returns
     -------
@@ -42,15 +44,18 @@ def read_word_tag(path: FilePath, *, separator: str = "/") -> Iterator[Sentence]
     """
     if not separator or "\\" in separator or len(separator.split()) != 1 or separator != separator.strip():
         raise ConfigError(f"separator is {separator!r}. Set it to what stands between word and tag, '/' say.")
-    return _read_lines(path, separator)
+    return _read_lines(path, separator, skip)
 
 
-def _read_lines(path: FilePath, separator: str) -> Iterator[Sentence]:
+def _read_lines(path: FilePath, separator: str, skip: Skip | None) -> Iterator[Sentence]:
     with open_text(path) as lines:
-        for line in lines:
-            pairs = [
+
+        def pairs_of(line: str) -> list[tuple[str, str]]:
+            return [
                 _split_pair(piece, separator, lines.path, lines.line) for piece in split_at_blanks(line.rstrip("\n"))
             ]
+
+        for pairs in made_of(lines, pairs_of, skip):
             if pairs:
                 yield Sentence(tuple(word for word, _ in pairs), tags=tuple(tag for _, tag in pairs))
 

@@ -55,6 +55,22 @@ class TextBlock:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """A sentence that was left out.
+
+    Parameters
+    ----------
+    corpus : the file it stands in
+    place : ``"line 12"``, or ``"sentence 12"`` where lines are not known
+    reason : what is wrong with it
+    """
+
+    corpus: str
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ItemBlock:
     """Items that the corpus' reader has made, for formats that only it can cut.
 
@@ -64,12 +80,14 @@ class ItemBlock:
     first : number of the first item in its corpus, from 1
     digest : of the items
     items : examples and sentences
+    skipped : what the reader has left out
     """
 
     corpus: str
     first: int
     digest: str
     items: tuple[Example | Sentence, ...]
+    skipped: tuple[Skipped, ...] = ()
 
 
 Block = TextBlock | ItemBlock
@@ -116,22 +134,36 @@ def text_blocks(
                 return
 
 
-def item_blocks(corpus: str, items: Iterable[Example | Sentence], *, size: int = BLOCK_BYTES) -> Iterator[ItemBlock]:
-    """Gather items into blocks of about ``size`` characters."""
+def item_blocks(
+    corpus: str, items: Iterable[Example | Sentence], *, skipped: list[Skipped] | None = None, size: int = BLOCK_BYTES
+) -> Iterator[ItemBlock]:
+    """Gather items into blocks of about ``size`` characters.
+
+    Parameters
+    ----------
+    corpus : what errors call the corpus
+    items : in the order of the corpus
+    skipped : fills while the items are read; each block takes over what was left out since the one before
+    size : characters of a block; a longer item makes a larger one
+    """
+    skipped = [] if skipped is None else skipped
     gathered: list[Example | Sentence] = []
     first, characters = 1, 0
     for item in items:
         gathered.append(item)
         characters += _characters(item)
         if characters >= size:
-            yield _item_block(corpus, first, gathered)
+            yield _item_block(corpus, first, gathered, skipped)
             first, gathered, characters = first + len(gathered), [], 0
-    if gathered:
-        yield _item_block(corpus, first, gathered)
+    if gathered or skipped:
+        yield _item_block(corpus, first, gathered, skipped)
 
 
-def _item_block(corpus: str, first: int, items: list[Example | Sentence]) -> ItemBlock:
-    return ItemBlock(corpus, first, _digest(repr(items).encode("utf-8", "surrogatepass")), tuple(items))
+def _item_block(corpus: str, first: int, items: list[Example | Sentence], skipped: list[Skipped]) -> ItemBlock:
+    content = repr((items, skipped)) if skipped else repr(items)
+    left_out = tuple(skipped)
+    skipped.clear()
+    return ItemBlock(corpus, first, _digest(content.encode("utf-8", "surrogatepass")), tuple(items), left_out)
 
 
 def _characters(item: Example | Sentence) -> int:

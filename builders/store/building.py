@@ -20,7 +20,7 @@ from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.readers import corpus_format, read_corpus
 from graphattn.builders.relations import Dependency, Relation
-from graphattn.builders.store.blocks import BLOCK_BYTES, SENTENCE_ENDS, Block, item_blocks, text_blocks
+from graphattn.builders.store.blocks import BLOCK_BYTES, SENTENCE_ENDS, Block, Skipped, item_blocks, text_blocks
 from graphattn.builders.store.engines import Engine, LocalEngine
 from graphattn.builders.store.lock import sole_writer
 from graphattn.builders.store.manifest import (
@@ -235,8 +235,17 @@ class _Building:
             if format in SENTENCE_ENDS:
                 yield from text_blocks(corpus.path, format, corpus.options, size=size)
             else:
-                items = read_corpus(corpus.path, format=format, **corpus.options)
-                yield from item_blocks(display_name(corpus.path), items, size=size)
+                yield from self._item_blocks(corpus, format)
+
+    def _item_blocks(self, corpus: CorpusFile, format: str) -> Iterator[Block]:
+        name = display_name(corpus.path)
+        skipped: list[Skipped] = []
+
+        def skip(error: DataError) -> None:
+            skipped.append(Skipped(name, f"line {error.line}", error.message))
+
+        items = read_corpus(corpus.path, format=format, skip=skip if self.settings.skip else None, **corpus.options)
+        return item_blocks(name, items, skipped=skipped, size=self.settings.block_bytes)
 
     def _shard_settings(self) -> ShardSettings:
         builder = self.settings.builder

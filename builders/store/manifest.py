@@ -45,11 +45,12 @@ class Manifest:
     corpora : names of the files it was built from
     shards : its files
     sentences, words, tokens, parsed : counts; parsed are the sentences with heads
+    pairs : how often two sentences that follow each other are the texts of a pair
     longest : tokens of the longest sentence
     lengths : sentences by number of tokens: 0, 1, 2-3, 4-7 and so on, by the lower bound
     edges : relation -> edges
     most_edges : edges over all relations of the sentence that has most
-    labels, tags, deprels : name -> how often
+    labels, tags, deprels : name -> how often; a pair has one label
     skipped : sentences that were left out and are listed in ``skipped.jsonl``
     complete : whether the building has come to its end
     """
@@ -61,6 +62,7 @@ class Manifest:
     words: int = 0
     tokens: int = 0
     parsed: int = 0
+    pairs: int = 0
     longest: int = 0
     lengths: dict[str, int] = field(default_factory=dict)
     edges: dict[str, int] = field(default_factory=dict)

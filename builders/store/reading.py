@@ -11,27 +11,11 @@ from graphattn.builders.compression import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.builders.readers.sentences import json_sentences
 from graphattn.builders.sentence import Example, Sentence
-from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, TextBlock
+from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.schema import SCHEMA
 from graphattn.builders.store.table import table_of, with_all_columns
 from graphattn.exceptions import DataError
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A sentence that was left out.
-
-    Parameters
-    ----------
-    corpus : the file it stands in
-    place : ``"line 12"``, or ``"sentence 12"`` where lines are not known
-    reason : what is wrong with it
-    """
-
-    corpus: str
-    place: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -57,7 +41,8 @@ class BlockReader:
             when a sentence cannot be used and none may be skipped; it names the file and the line
         """
         if isinstance(block, ItemBlock):
-            return table_of(list(self._in_words(block)))
+            self.skipped.extend(block.skipped)
+            return table_of(list(self._in_words(block)), list(_places_in_pairs(block)))
         tables = list(self._tables(block, block.read(), block.line))
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
@@ -109,6 +94,12 @@ class BlockReader:
         if block.format == "conllu":
             return conllu_sentences(numbered, block.corpus, **block.options)
         return json_sentences(numbered, block.corpus)
+
+
+def _places_in_pairs(block: ItemBlock) -> Iterator[bool | None]:
+    """Of each row of a block, whether it is the second text of a pair; None outside of pairs."""
+    for item in block.items:
+        yield from (None,) if isinstance(item, Sentence) or item.second is None else (False, True)
 
 
 def _end_near(data: bytes, place: int, ends: tuple[bytes, ...]) -> int:

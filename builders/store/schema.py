@@ -1,6 +1,6 @@
 """The columns of a store's Parquet files, which pandas and every other reader of Parquet understand.
 
-One row is one sentence. Version 1:
+One row is one sentence. Version 2:
 
 ================  ======================  ============================================================================
 column            type                    what
@@ -15,6 +15,8 @@ column            type                    what
 ``labels``        list of string          classes of a sentence that may have several, or null
 ``sentence_ids``  list of int32           0-based sentence of each word of a text that has several, or null
 ``links``         list of pairs of int32  source and target word of each edge of the user's, or null
+``second``        bool                    in a corpus of pairs false for the first text of a pair and true for the
+                                          second, which is the row behind it; null elsewhere
 ================  ======================  ============================================================================
 
 Strings are dictionary-coded within a row group. What follows from these columns (windows, order, word groups, the
@@ -25,7 +27,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 1
+VERSION = 2
 
 SCHEMA = pa.schema(
     {
@@ -39,6 +41,7 @@ SCHEMA = pa.schema(
         "labels": pa.list_(pa.string()),
         "sentence_ids": pa.list_(pa.int32()),
         "links": pa.list_(pa.list_(pa.int32())),
+        "second": pa.bool_(),
     }
 )
 

@@ -15,8 +15,8 @@ from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.base import parse_texts
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
-from graphattn.builders.store.blocks import Block, ItemBlock
-from graphattn.builders.store.reading import BlockReader, Skipped
+from graphattn.builders.store.blocks import Block, ItemBlock, Skipped
+from graphattn.builders.store.reading import BlockReader
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
 from graphattn.builders.store.table import sentences_of, table_of
 from graphattn.builders.vocabulary import Vocabulary
@@ -105,30 +105,31 @@ class ShardMaker:
         return number
 
     def _with_heads(self, table: pa.Table, block: Block, skipped: list[Skipped]) -> pa.Table:
-        """The sentences that have heads; the others are an error, or are listed."""
+        """The sentences that have heads; the others are an error, or are listed, a pair as a whole."""
         lacking = table["heads"].is_null().to_numpy() & (table["length"].to_numpy() > 0)
-        numbers = np.flatnonzero(lacking)
-        if not len(numbers):
+        if not lacking.any():
             return table
-        starts = [" ".join(table["tokens"][int(number)].as_py()[:5]) for number in numbers]
-        if not self.settings.skip:
-            raise DataError(
-                f"{_place(block, int(numbers[0]))} ({starts[0]!r} ...) has no heads, which the relation 'dependency' "
-                "needs",
-                path=block.corpus,
-                hint="Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
-            )
-        skipped += [
-            Skipped(block.corpus, _place(block, int(number)), f"no heads ({start!r} ...)")
-            for number, start in zip(numbers, starts, strict=True)
-        ]
-        return table.filter(pa.array(~lacking))
+        second = table["second"].fill_null(False).to_numpy()
+        text = np.cumsum(~second)  # of each row, from 1: the texts of a pair are one
+        refused = np.isin(text, text[lacking])
+        for number in np.flatnonzero(refused if self.settings.skip else lacking):
+            start = " ".join(table["tokens"][int(number)].as_py()[:5])
+            place = _place(block, int(text[number]))
+            if not self.settings.skip:
+                raise DataError(
+                    f"{place} ({start!r} ...) has no heads, which the relation 'dependency' needs",
+                    path=block.corpus,
+                    hint="Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
+                )
+            reason = "no heads" if lacking[number] else "the other text of its pair has no heads"
+            skipped.append(Skipped(block.corpus, place, f"{reason} ({start!r} ...)"))
+        return table.filter(pa.array(~refused))
 
 
-def _place(block: Block, number: int) -> str:
-    """Where a row of a block's table stands in the corpus, as far as that is known."""
+def _place(block: Block, text: int) -> str:
+    """Where a text of a block, counted from 1, stands in the corpus, as far as that is known."""
     if isinstance(block, ItemBlock):
-        return f"sentence {block.first + number}"
+        return f"sentence {block.first + text - 1}"
     return f"a sentence from line {block.line} on"
 
 
@@ -153,7 +154,7 @@ def _parsed(table: pa.Table, parser: Parser) -> pa.Table:
     parses = parse_texts(parser, [own.words for own in chosen], [own.sentence_ids for own in chosen])
     for number, parse in zip(lacking, parses, strict=True):
         sentences[number] = replace(sentences[number], heads=parse.heads, deprels=parse.deprels)
-    return table_of(sentences)
+    return table_of(sentences, table["second"].to_pylist())
 
 
 def _splitter(tokenizer: str | None) -> WordSplitter:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
@@ -72,9 +73,11 @@ class Survey:
                 tokens=int(tokens.sum()),
                 words=int((layout.word_counts - cls).sum()),
                 parsed=table.num_rows - table["heads"].null_count,
+                pairs=pc.sum(table["second"]).as_py() or 0,
             )
+            texts = table.filter(pc.invert(table["second"].fill_null(False)))  # a pair has one label, on both rows
             for name, column in (("labels", "label"), ("labels", "labels"), ("tags", "tags"), ("deprels", "deprels")):
-                totals[name].update(_names(table[column]))
+                totals[name].update(_names((texts if name == "labels" else table)[column]))
         entry = {
             "file": shard_name(number),
             "chunks": shard.chunk_sizes,
@@ -108,6 +111,7 @@ def completed(manifest: Manifest, summaries: Sequence[dict[str, Any]], relations
         words=counts["words"],
         tokens=counts["tokens"],
         parsed=counts["parsed"],
+        pairs=counts["pairs"],
         longest=max((summary["longest"] for summary in summaries), default=0),
         lengths={low: totals["lengths"][low] for low in sorted(totals["lengths"], key=int)},
         edges={name: totals["edges"][name] for name in relations},

@@ -15,8 +15,13 @@ from graphattn.builders.store.schema import SCHEMA
 _FIELDS = ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids", "links")
 
 
-def table_of(sentences: Sequence[Sentence]) -> pa.Table:
+def table_of(sentences: Sequence[Sentence], second: Sequence[bool | None] | None = None) -> pa.Table:
     """Sentences as rows.
+
+    Parameters
+    ----------
+    sentences : what to store
+    second : of each sentence, whether it is the second text of a pair, None outside of pairs; None: there are no pairs
 
     Examples
     --------
@@ -25,6 +30,7 @@ def table_of(sentences: Sequence[Sentence]) -> pa.Table:
     """
     columns = {
         "length": list(map(len, sentences)),
+        "second": [None] * len(sentences) if second is None else second,
         "label": [sentence.label if isinstance(sentence.label, str) else None for sentence in sentences],
         "labels": [sentence.label if isinstance(sentence.label, tuple) else None for sentence in sentences],
         **{name: [getattr(sentence, name) for sentence in sentences] for name in _FIELDS},

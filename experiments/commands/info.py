@@ -47,7 +47,7 @@ def _lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]:
     count = max(manifest.sentences, 1)
     lines = [
         f"{folder}: {', '.join(manifest.corpora)}",
-        f"sentences: {manifest.sentences:,} ({manifest.parsed:,} parsed, {manifest.skipped:,} left out)",
+        f"sentences: {manifest.sentences:,} ({_kinds(manifest)})",
         f"words: {manifest.words:,}",
         f"tokens: {manifest.tokens:,} ({manifest.tokens / count:.1f} a sentence, {manifest.longest:,} at most)",
         f"size: {size:,} bytes in {len(manifest.shards):,} shards ({size / max(manifest.tokens, 1):.2f} a token)",
@@ -62,6 +62,12 @@ def _lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]:
         if counts:
             lines.append(f"{name}: {_names(counts)}")
     return lines
+
+
+def _kinds(manifest: Manifest) -> str:
+    """How many are in pairs, parsed, left out."""
+    pairs = f"in {manifest.pairs:,} pairs, " if manifest.pairs else ""
+    return f"{pairs}{manifest.parsed:,} parsed, {manifest.skipped:,} left out"
 
 
 def _histogram(lengths: dict[str, int]) -> list[str]:

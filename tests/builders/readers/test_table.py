@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders.compression import open_text
 from graphattn.builders.readers import read_table
-from graphattn.builders.readers.rows import LONGEST_RECORD, quoted_rows
+from graphattn.builders.readers.rows import LONGEST_RECORD, QuotedRows
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError
 
@@ -193,7 +193,7 @@ def test_an_unclosed_quote_is_reported_where_its_row_begins(corpus):
 def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
     path = corpus("a.csv", "text,label", '"open,1', *["next,0"] * (LONGEST_RECORD + 1_000))
     with open_text(path) as lines:
-        rows = quoted_rows(lines, ",")
+        rows = QuotedRows(lines, ",")
         assert next(rows) == (1, ["text", "label"])
         with pytest.raises(DataError, match="line 2: the double quotes"):
             next(rows)

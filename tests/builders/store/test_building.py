@@ -236,6 +236,53 @@ def test_bad_sentences_can_be_left_out_and_are_listed(tmp_path, trees, as_conllu
     assert manifest.skipped == 4
 
 
+def test_lines_that_readers_leave_out_are_listed(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'text,label\na,x\nb\n"c,x\nd,y\n\xe9,y\n')
+    (tmp_path / "b.csv").write_bytes(b"text,label\na,\n")
+    corpora = [CorpusFile(tmp_path / "a.csv"), CorpusFile(tmp_path / "b.csv")]
+    for engine in (None, LocalEngine(2)):
+        folder = tmp_path / ("one" if engine is None else "two")
+        settings = StoreSettings(TextGraphBuilder([Window(3)]), skip=True, block_bytes=1)
+        manifest = build_store(corpora, folder, settings, engine=engine)
+        assert [(s.tokens, s.label) for s in Store(folder)] == [(("a",), "x"), (("d",), "y")]
+        listed = [json.loads(row) for row in (folder / "skipped.jsonl").read_text().splitlines()]
+        quotes = "the double quotes of the row that begins here do not pair up"
+        assert listed == [
+            {"corpus": "a.csv", "place": "line 3", "reason": "1 field, the header names 2"},
+            {"corpus": "a.csv", "place": "line 6", "reason": "byte 0xe9 at column 1 is not UTF-8"},
+            {"corpus": "a.csv", "place": "line 4", "reason": quotes},
+            {"corpus": "b.csv", "place": "line 2", "reason": "the label is empty"},
+        ]
+        assert manifest.skipped == 4
+    engine.close()
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_pairs_stay_together(tmp_path):
+    (tmp_path / "a.csv").write_text("text,second,label\na b,c,x\n,d,y\n")
+    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
+    (tmp_path / "b.jsonl").write_text('{"tokens": ["e"], "label": "x"}\n')
+    settings = StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=1)
+    manifest = build_store([corpus, CorpusFile(tmp_path / "b.jsonl")], tmp_path / "s", settings)
+    store = Store(tmp_path / "s")
+    seconds = [value for number in range(store.num_chunks) for value in store.chunk(number)["second"].to_pylist()]
+    assert seconds == [False, True, False, True, None]
+    assert [sentence.label for sentence in store] == ["x", "x", "y", "y", "x"]
+    assert (manifest.pairs, manifest.labels) == (2, {"x": 2, "y": 1})
+
+
+def test_a_pair_is_left_out_as_a_whole(tmp_path):
+    (tmp_path / "a.csv").write_text("text,second,label\n,a b,x\n,,y\n")
+    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
+    manifest = build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Dependency()]), skip=True))
+    assert [(s.tokens, s.label) for s in Store(tmp_path / "s")] == [((), "y"), ((), "y")]
+    assert [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()] == [
+        {"corpus": "a.csv", "place": "sentence 1", "reason": "the other text of its pair has no heads ('' ...)"},
+        {"corpus": "a.csv", "place": "sentence 1", "reason": "no heads ('a b' ...)"},
+    ]
+    assert manifest.skipped == 2
+
+
 def test_sentences_without_heads_are_refused_where_they_are_needed(tmp_path, settings):
     (tmp_path / "a.txt").write_text("x\ta b\n")
     with pytest.raises(DataError) as caught:

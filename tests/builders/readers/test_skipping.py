@@ -1,0 +1,130 @@
+"""Lines that cannot be used are told, every one of them, and nothing else is lost."""
+
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphattn.builders import Example, Sentence
+from graphattn.builders.readers import read_corpus
+from graphattn.exceptions import DataError, UnreadableError
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The items of a text, and the errors of what was left out."""
+
+    def reading(name, text, **options):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        told = []
+        items = list(read_corpus(path, skip=told.append, **options))
+        return items, [(error.line, error.message) for error in told]
+
+    return reading
+
+
+def test_tables(read):
+    for name, blank in (("a.csv", ","), ("a.tsv", "\t")):
+        rows = ["text,label", "a,x", "b", "c,", "", "d,y,z", "e,y"]
+        items, told = read(name, "\n".join(rows).replace(",", blank) + "\n\n", format=name[2:])
+        assert items == [Example("a", label="x"), Example("e", label="y")]
+        assert told == [
+            (3, "1 field, the header names 2"),
+            (4, "the label is empty"),
+            (5, "the line is blank"),
+            (6, "3 fields, the header names 2"),
+        ]
+
+
+def test_json_lines(read):
+    rows = [b'{"text": "a", "label": "x"}', b"{", b'{"text": 3, "label": "x"}', b'{"text": "\xe9"}', b'{"text": "b"}']
+    items, told = read("a.jsonl", b"\n".join(rows))
+    assert items == [Example("a", label="x")]
+    assert told == [
+        (2, "broken JSON: Expecting property name enclosed in double quotes at column 2"),
+        (3, "a number where a string was expected"),
+        (4, "byte 0xe9 at column 11 is not UTF-8"),
+        (5, "there is no column 'label'; the columns are 'text'"),
+    ]
+
+
+def test_lines_with_labels(read):
+    items, told = read("a.txt", b"x\ta\n\ta\nx\ta\tb\ny\t\xff\ny\tc\n", format="labelled", columns=("label", "text"))
+    assert items == [Example("a", label="x"), Example("c", label="y")]
+    assert told == [
+        (2, "the label is empty"),
+        (3, "3 fields, 2 expected (label, text)"),
+        (4, "byte 0xff at column 3 is not UTF-8"),
+    ]
+
+
+def test_fasttext(read):
+    text = "__label__x a\nb\n__label__ c\n__label__x __label__y d\n__label__y e\n"
+    items, told = read("a.txt", text, format="fasttext")
+    assert items == [Example("a", label="x"), Example("e", label="y")]
+    assert told == [
+        (2, "no word begins with '__label__'"),
+        (3, "'__label__' stands without a name"),
+        (4, "2 labels where one is expected"),
+    ]
+
+
+def test_words_with_tags(read):
+    items, told = read("a.pos", "a/X b/Y\nc\n\n/X\nd/X\n", format="word/tag")
+    assert items == [Sentence(["a", "b"], tags=["X", "Y"]), Sentence(["d"], tags=["X"])]
+    assert told == [(2, "'c' has no tag"), (4, "'/X' has no word")]
+
+
+def test_of_columns_the_whole_sentence_is_left_out(read):
+    text = b"a X\nb Y\n\nc X\nd\nd Z Z\n\n\n\xe9 X\ne X\n\nf X\n"
+    items, told = read("a.conll", text)
+    assert items == [Sentence(["a", "b"], tags=["X", "Y"]), Sentence(["f"], tags=["X"])]
+    assert told == [(5, "1 column, but 2 on the lines before"), (9, "byte 0xe9 at column 1 is not UTF-8")]
+
+
+def test_an_open_quote_costs_one_line(read):
+    text = 'text,label\na,x\n"b,x\n"c, d",x\ne,x\n"f\ng",x\n"h,x\n'
+    items, told = read("a.csv", text)
+    assert items == [Example(word, label="x") for word in ("a", "c, d", "e", "f\ng")]
+    assert told == [(line, "the double quotes of the row that begins here do not pair up") for line in (3, 8)]
+
+
+def test_lines_around_a_broken_one_are_rows_of_their_own(read):
+    text = b'text,label\n"a\n\xe9\nb",x\nc,x\n"d\n",x\n'
+    items, told = read("a.csv", text)
+    assert items == [Example('b"', label="x"), Example("c", label="x"), Example("d\n", label="x")]
+    assert told == [
+        (3, "byte 0xe9 at column 1 is not UTF-8"),
+        (2, "the double quotes of the row that begins here do not pair up"),
+    ]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["a", '"', ",x", '"b",x', '"c\nd",x', '"e', "\xe9"]), max_size=12))
+def test_every_line_of_a_quoted_table_is_read_or_told(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    text = "".join(f"{row}\n" for row in ("text,label", *rows, "z,x")).encode("latin-1")
+    path.write_bytes(text)
+    told = []
+    items = list(read_corpus(path, skip=told.append))
+    inside = sum(item.text.count("\n") for item in items)
+    assert 1 + len(items) + inside + len({error.line for error in told}) == text.count(b"\n")
+
+
+def test_a_header_must_be_right(read):
+    with pytest.raises(DataError, match="there is no column 'label'"):
+        read("a.csv", "text\na\n")
+
+
+def test_a_damaged_archive_always_stops(tmp_path):
+    rows = "".join(f"x\ttext {number} {hash(str(number))}\n" for number in range(9000))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(rows.encode())[:-2000])
+    for name in ("labelled", "fasttext", "word/tag", "conll"):
+        with pytest.raises(UnreadableError, match="the archive ends too early"):
+            list(read_corpus(tmp_path / "a.txt.gz", format=name, skip=lambda error: None))
+
+
+def test_without_a_usable_line_there_is_nothing(read):
+    assert read("a.csv", "text,label\na\n") == ([], [(2, "1 field, the header names 2")])
