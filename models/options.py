@@ -221,9 +221,9 @@ class HeadOptions(Options):
 
     pooling: str | None = option(
         None,
-        "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, or "
-        "weights for each token and feature (default: cls+max; mtsa: source2token; duo: mean)",
-        choices=("cls+max", "concat", "max", "mean", "cls", "source2token"),
+        "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, mean and "
+        "maximum side by side, or weights for each token and feature (default: cls+max; mtsa: source2token; duo: mean)",
+        choices=("cls+max", "concat", "max", "mean", "mean-max", "cls", "source2token"),
     )
     head_hidden: int | None = option(
         None, "width of the classifier's hidden layer, 0 for none (default: the encoder's; duo: 0)"

@@ -12,7 +12,7 @@ from graphattn.models.padding import pad, unpad
 
 def pooled_width(pooling: str, width: int) -> int:
     """Features of a sentence vector."""
-    return 2 * width if pooling == "concat" else width
+    return 2 * width if pooling in ("concat", "mean-max") else width
 
 
 def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
@@ -23,11 +23,11 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
     tokens : (N, F), sentence after sentence, each beginning with ``[CLS]``
     lengths : (B,) tokens of each sentence, at least 1
     pooling : ``"cls+max"`` is half their sum (MS-Trans, section 3.4, as reconstructed), ``"concat"`` puts them
-        side by side; or ``"max"``, ``"mean"``, ``"cls"``
+        side by side, ``"mean-max"`` mean and maximum; or ``"max"``, ``"mean"``, ``"cls"``
 
     Returns
     -------
-    (B, F), or (B, 2 F) for ``"concat"``
+    (B, F), or (B, 2 F) for ``"concat"`` and ``"mean-max"``
 
     Examples
     --------
@@ -35,20 +35,33 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
     [2.0, 5.0]
     """
     lengths = lengths.to(tokens.device)
+    if pooling == "mean":
+        return _mean(tokens, lengths)
+    if pooling == "max":
+        return _maximum(tokens, lengths)
+    if pooling == "mean-max":
+        return torch.cat([_mean(tokens, lengths), _maximum(tokens, lengths)], dim=1)
     first = tokens[lengths.cumsum(0) - lengths]
     if pooling == "cls":
         return first
-    sentence = torch.repeat_interleave(lengths, output_size=tokens.shape[0])
-    if pooling == "mean":
-        sums = tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, sentence, tokens)
-        return sums / lengths.unsqueeze(1)
-    index = sentence.unsqueeze(1).expand_as(tokens)
-    top = tokens.new_zeros(lengths.shape[0], tokens.shape[1]).scatter_reduce(
-        0, index, tokens, "amax", include_self=False
-    )
-    if pooling == "max":
-        return top
+    top = _maximum(tokens, lengths)
     return torch.cat([first, top], dim=1) if pooling == "concat" else 0.5 * (first + top)
+
+
+def _mean(tokens: Tensor, lengths: Tensor) -> Tensor:
+    sums = tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, _sentences(tokens, lengths), tokens)
+    return sums / lengths.unsqueeze(1)
+
+
+def _maximum(tokens: Tensor, lengths: Tensor) -> Tensor:
+    index = _sentences(tokens, lengths).unsqueeze(1).expand_as(tokens)
+    empty = tokens.new_zeros(lengths.shape[0], tokens.shape[1])
+    return empty.scatter_reduce(0, index, tokens, "amax", include_self=False)
+
+
+def _sentences(tokens: Tensor, lengths: Tensor) -> Tensor:
+    """(N,) the sentence of each token."""
+    return torch.repeat_interleave(lengths, output_size=tokens.shape[0])
 
 
 class Source2TokenPooling(nn.Module):
@@ -74,5 +87,5 @@ class Source2TokenPooling(nn.Module):
         lengths = lengths.to(tokens.device)
         scores = self.outer(self.dropout(F.elu(self.inner(self.dropout(tokens)))))
         weights = unpad(pad(scores.float(), lengths, float("-inf")).softmax(1), lengths).to(tokens.dtype)
-        sentence = torch.repeat_interleave(lengths, output_size=tokens.shape[0])
-        return tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, sentence, weights * tokens)
+        sums = tokens.new_zeros(lengths.shape[0], tokens.shape[1])
+        return sums.index_add(0, _sentences(tokens, lengths), weights * tokens)

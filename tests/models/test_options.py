@@ -89,7 +89,10 @@ def test_copies_are_plain_and_apart():
         ),
         (InputOptions(vectors=3), "vectors is 3; it must be a list or a text"),
         (InputOptions(lowercase="yes"), "lowercase is 'yes'; it must be true or false"),
-        (HeadOptions(pooling="sum"), "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls, source2token"),
+        (
+            HeadOptions(pooling="sum"),
+            "pooling is 'sum'; choose one of: cls+max, concat, max, mean, mean-max, cls, source2token",
+        ),
         (HeadOptions(head_hidden=-1), "head_hidden is -1; it must be at least 0"),
         (HeadOptions(head_dropout=2), "head_dropout is 2; it must be at least 0 and below 1"),
         (TrainingOptions(epochs=0), "epochs is 0; it must be at least 1"),

@@ -12,6 +12,7 @@ FORMULAS = {
     "concat": lambda own: torch.cat([own[0], own.amax(0)]),
     "max": lambda own: own.amax(0),
     "mean": lambda own: own.sum(0) / len(own),
+    "mean-max": lambda own: torch.cat([own.sum(0) / len(own), own.amax(0)]),
     "cls": lambda own: own[0],
 }
 

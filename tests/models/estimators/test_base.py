@@ -319,7 +319,10 @@ def test_nothing_before_fit(estimator, tmp_path):
     [
         ({"training__epochs": 0}, "epochs is 0; it must be at least 1"),
         ({"inputs__level": "char"}, "level is 'char'; choose one of: word, bpe"),
-        ({"head__pooling": "sum"}, "pooling is 'sum'; choose one of: cls+max, concat, max, mean, cls, source2token"),
+        (
+            {"head__pooling": "sum"},
+            "pooling is 'sum'; choose one of: cls+max, concat, max, mean, mean-max, cls, source2token",
+        ),
         ({"encoder__heads": 5}, "hidden 12 is no multiple of heads 5; set head_feats"),
         ({"encoder": "gru"}, "encoder 'gru' does not exist; choose one of: " + ", ".join(ENCODERS)),
         (

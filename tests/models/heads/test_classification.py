@@ -24,7 +24,10 @@ def test_two_layer_perceptron_on_the_pooled_sentence(tokens, graph_of):
     assert head.items(graph_of(3, 3, 0)).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize(("pooling", "features"), [("cls+max", 6), ("concat", 12), ("max", 6), ("mean", 6), ("cls", 6)])
+@pytest.mark.parametrize(
+    ("pooling", "features"),
+    [("cls+max", 6), ("concat", 12), ("max", 6), ("mean", 6), ("mean-max", 12), ("cls", 6)],
+)
 def test_hidden_layer_is_as_wide_as_the_encoder(pooling, features):
     head = ClassificationHead(6, 4, HeadOptions(pooling=pooling))
     shapes = [tuple(layer.weight.shape) for layer in head.perceptron if isinstance(layer, nn.Linear)]
