@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
@@ -50,6 +50,12 @@ class EncoderOptions(Options):
     def for_tagging(cls) -> EncoderOptions:
         """What the encoder's name stands for in a tagger."""
         return cls()
+
+    @classmethod
+    def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
+        """What the encoder's name stands for in a translator; of the sizes it takes those that it has."""
+        names = {item.name for item in fields(cls)}
+        return cls(**{name: value for name, value in sizes.items() if name in names})
 
     def for_parts(self, widths: Sequence[int]) -> EncoderOptions:
         """The options for token vectors that are made of sets of these widths."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,11 @@ class DuoOptions(EncoderOptions):
         widths = [str(width) for width in self.parts]
         if widths and (len(widths) < 2 or not all(width.isdecimal() and int(width) for width in widths)):
             raise ConfigError(f"parts are {','.join(widths)}; give the widths of at least two sets, 50,300 for example")
+
+    @classmethod
+    def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
+        """One layer, whatever the others have."""
+        return super().for_translation({**sizes, "layers": 1})
 
     def for_parts(self, widths: Sequence[int]) -> DuoOptions:
         """The options with the widths of the sets that token vectors are made of.

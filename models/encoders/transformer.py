@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,14 @@ class TransformerOptions(EncoderOptions):
     heads: int = option(10, "heads of each layer")
     ffn: int = option(1200, "width of the feed-forward part")
     attn_drop: float = option(0.0, "dropout on attention weights")
+    norm: str = option(
+        "post", "norm after each part and its residual, or before each part and at the end", choices=("post", "pre")
+    )
+
+    @classmethod
+    def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
+        """Norms before the parts, as in UMST's baseline (appendix B)."""
+        return super().for_translation({**sizes, "norm": "pre"})
 
     def check(self) -> None:
         """Refuse impossible values."""
@@ -43,7 +51,7 @@ class TransformerOptions(EncoderOptions):
 
 
 class TransformerLayer(nn.Module):
-    """Attention and feed-forward part, each with residual and post-norm (MS-Trans paper, Eq. 4-5)."""
+    """Attention and feed-forward part, each with residual and post-norm (MS-Trans paper, Eq. 4-5), or pre-norm."""
 
     def __init__(self, options: TransformerOptions):
         super().__init__()
@@ -53,12 +61,18 @@ class TransformerLayer(nn.Module):
         )
         self.widen, self.narrow = nn.Linear(hidden, options.ffn), nn.Linear(options.ffn, hidden)
         self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
-        self.dropout = Dropout(options.dropout)
+        self.dropout, self.norm_first = Dropout(options.dropout), options.norm == "pre"
 
     def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
+        if self.norm_first:
+            tokens = tokens + self.dropout(self.attention(edges, self.attention_norm(tokens), weights=weights))
+            return tokens + self.dropout(self._feed_forward(self.ffn_norm(tokens)))
         tokens = self.attention_norm(tokens + self.dropout(self.attention(edges, tokens, weights=weights)))
-        return self.ffn_norm(tokens + self.dropout(self.narrow(self.dropout(F.relu(self.widen(tokens))))))
+        return self.ffn_norm(tokens + self.dropout(self._feed_forward(tokens)))
+
+    def _feed_forward(self, tokens: Tensor) -> Tensor:
+        return self.narrow(self.dropout(F.relu(self.widen(tokens))))
 
 
 class TransformerEncoder(Encoder):
@@ -69,6 +83,7 @@ class TransformerEncoder(Encoder):
         options.check()
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(TransformerLayer(options) for _ in range(options.layers))
+        self.norm = nn.LayerNorm(options.hidden) if options.norm == "pre" else nn.Identity()
 
     def relations(self) -> list[Relation]:
         """The complete graph."""
@@ -83,7 +98,7 @@ class TransformerEncoder(Encoder):
             tokens = layer(edges, tokens, seen)
             if weights is not None and seen is not None:
                 weights.append(seen)
-        return tokens
+        return self.norm(tokens)
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:

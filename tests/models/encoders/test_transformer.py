@@ -25,7 +25,7 @@ def positions_by_formula(length, width):
 
 
 def pytorch_encoder(encoder, options):
-    """PyTorch's post-norm encoder with the weights of ours."""
+    """PyTorch's encoder with the weights of ours."""
     layers = []
     for ours in encoder.layers:
         theirs = nn.TransformerEncoderLayer(
@@ -35,7 +35,7 @@ def pytorch_encoder(encoder, options):
             dropout=0.0,
             activation="relu",
             batch_first=True,
-            norm_first=False,
+            norm_first=options.norm == "pre",
         ).double()
         theirs.load_state_dict(
             {
@@ -57,14 +57,16 @@ def pytorch_encoder(encoder, options):
     return nn.Sequential(*layers)
 
 
-def test_encoder_equals_pytorchs(double_encoder, encode):
-    options = TransformerOptions(hidden=12, heads=3, layers=3, ffn=20, dropout=0.5)
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_encoder_equals_pytorchs(norm, double_encoder, encode):
+    options = TransformerOptions(hidden=12, heads=3, layers=3, ffn=20, dropout=0.5, norm=norm)
     encoder = double_encoder(options)
     _, inputs, outputs = encode(encoder, 12)
     reference = pytorch_encoder(encoder, options)
     for tokens, output in zip(inputs, outputs, strict=True):
         with_positions = tokens + sinusoids(torch.arange(len(tokens)), 12)
-        torch.testing.assert_close(output, reference(with_positions.unsqueeze(0))[0], rtol=0, atol=1e-10)
+        expected = encoder.norm(reference(with_positions.unsqueeze(0))[0])
+        torch.testing.assert_close(output, expected, rtol=0, atol=1e-10)
 
 
 def test_gradients_equal_pytorchs(double_encoder, encode):
@@ -114,6 +116,12 @@ def test_parameters():
     options = TransformerOptions()
     attention, ffn, norms = 4 * (300 * 300 + 300), 300 * 1200 + 1200 + 1200 * 300 + 300, 4 * 300
     assert sum(p.numel() for p in make_encoder(options).parameters()) == 3 * (attention + ffn + norms)
+
+
+def test_sizes_for_translation():
+    sizes = {"hidden": 8, "heads": 2, "layers": 1, "ffn": 16, "dropout": 0.2, "of_another": 3}
+    expected = TransformerOptions(hidden=8, heads=2, layers=1, ffn=16, dropout=0.2, norm="pre")
+    assert TransformerOptions.for_translation(sizes) == expected
 
 
 @pytest.mark.parametrize(
