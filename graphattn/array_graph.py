@@ -7,6 +7,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -99,6 +100,27 @@ class ArrayGraph:
         if isinstance(arrays, RangeArrays):
             return Edges.of_ranges(as_int32(arrays.first), as_int32(arrays.stop), num_sources)
         return Edges(as_int32(arrays.indptr), as_int32(arrays.indices), num_sources)
+
+    def without_edges(self, relation: CanonicalRelation, ids: npt.NDArray) -> ArrayGraph:
+        """The same graph without some edges of a relation.
+
+        Parameters
+        ----------
+        relation : canonical edge type
+        ids : of the edges to leave out
+        """
+        arrays = self._relations[relation]
+        kept = np.ones(arrays.num_edges, dtype=bool)
+        kept[ids] = False
+        left = np.concatenate([[0], np.cumsum(kept)])  # edges that are left before each edge
+        sentences = np.repeat(np.arange(len(arrays.per_sentence)), arrays.per_sentence)
+        remaining = RelationArrays(
+            left[arrays.indptr],
+            arrays.indices[kept],
+            np.bincount(sentences[kept], minlength=len(arrays.per_sentence)),
+            {name: values[kept] for name, values in arrays.data.items()},
+        )
+        return ArrayGraph({**self._relations, relation: remaining}, self._nodes_per_sentence, self._node_data)
 
 
 class _NodeView:

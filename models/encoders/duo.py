@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.attention import attend
+from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
@@ -127,38 +128,39 @@ class DuoEncoder(Encoder):
         lengths = lengths_of(graph, TOKEN).to(tokens.device)
         tokens = tokens.float() if tokens.element_size() < 4 else tokens  # sums in float32 also under autocast
         sets = tokens.split(self.parts, dim=1)
+        queries = [score(own).to(own.dtype) for own, score in zip(sets, self.scores, strict=True)]
+        shown = None
+        if weights is not None and self.options.softmax:
+            shown = torch.cat([_weights(edges, query, own) for query, own in zip(queries, sets, strict=True)], dim=1)
+            weights.append({relation.name: shown})
         sums: list[list[Tensor]] = [[] for _ in sets]
-        seen: list[Tensor] = []
-        for number, (own, score) in enumerate(zip(sets, self.scores, strict=True)):
+        for number, (query, own) in enumerate(zip(queries, sets, strict=True)):
             others = [other for other in range(len(sets)) if other != number]
             values = torch.cat([sets[other] for other in others], dim=1)
-            attended = self._attended(edges, lengths, score(own).to(own.dtype), own, values, seen, weights is not None)
+            if shown is None:
+                attended = self._attended(edges, lengths, query, own, values)
+            else:
+                column = shown[:, number : number + 1]
+                slots = column if edges.edge_ids is None else column[edges.edge_ids]
+                attended = sum_by_weights(edges, slots, values.unsqueeze(1)).squeeze(1)
             for other, part in zip(others, attended.split([self.parts[o] for o in others], dim=1), strict=True):
                 sums[other].append(part)
-        if weights is not None and seen:
-            weights.append({relation.name: torch.cat(seen, dim=1)})
         mixed = torch.cat([sum(own[1:], own[0]) / len(own) for own in sums], dim=1)
         return self.fusion(dropout(mixed, self.options.dropout, self.training))
 
-    def _attended(
-        self,
-        edges: Edges,
-        lengths: Tensor,
-        query: Tensor,
-        key: Tensor,
-        values: Tensor,
-        seen: list[Tensor],
-        wanted: bool,
-    ) -> Tensor:
-        """(N, D_v) values under the attention of one set; ``seen`` gets the weights when they are wanted."""
+    def _attended(self, edges: Edges, lengths: Tensor, query: Tensor, key: Tensor, values: Tensor) -> Tensor:
+        """(N, D_v) values under the attention of one set."""
         scale = 1 / math.sqrt(key.shape[1])
         if not self.options.softmax:
             # without a softmax the products of keys and values are summed once for each text
             pairs = torch.bmm(pad(key, lengths).transpose(1, 2), pad(values, lengths)) * scale
             return unpad(torch.bmm(pad(query, lengths), pairs) / lengths.clamp(min=1).view(-1, 1, 1), lengths)
-        one_head = [tensor.unsqueeze(1) for tensor in (query, key, values)]
-        if not wanted:
-            return attend(edges, *one_head, scale=scale).squeeze(1)
-        attended, weights = attend(edges, *one_head, scale=scale, return_weights=True)
-        seen.append(weights)
-        return attended.squeeze(1)
+        one_head = (tensor.unsqueeze(1) for tensor in (query, key, values))
+        return attend(edges, *one_head, scale=scale).squeeze(1)
+
+
+def _weights(edges: Edges, query: Tensor, key: Tensor) -> Tensor:
+    """(E, 1) attention weights of one set, by edge id."""
+    query, key = query.unsqueeze(1), key.unsqueeze(1)
+    _, weights = attend(edges, query, key, key[..., :1], scale=1 / math.sqrt(key.shape[2]), return_weights=True)
+    return weights

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from graphattn.array_graph import ArrayGraph
@@ -196,12 +195,3 @@ def nodes_of(
             for text, count in zip(tokens, graph.batch_num_nodes(kind).tolist(), strict=True):
                 parts[part_name(text, kind)] = tuple(f"[{kind} {number}]" for number in range(count))
     return parts
-
-
-def without_gradients(model: TextModel, batch: Batch, *, features: bool = False) -> tuple[Pass, Any, Any]:
-    """One pass, and what the head makes of it: decisions and probabilities as arrays."""
-    with torch.inference_mode():
-        found = run_once(model, batch, features=features)
-        decisions = model.head.decide(found.scores, batch.graph).cpu().numpy()
-        chances = model.head.probabilities(found.scores, batch.graph).cpu().numpy()
-    return found, decisions, chances

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.batches import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.capture import maps_of, nodes_of, without_gradients
+from graphattn.models.inspection.capture import Pass, maps_of, nodes_of, run_once
 from graphattn.networkx_export import CLS
 
 if TYPE_CHECKING:
@@ -33,24 +33,32 @@ def look_at(estimator: TextEstimator, x: Any, *, features: bool = False) -> Atte
     """The work behind ``estimator.attention``; parameters and errors are as there."""
     corpus, sentences = encoded(estimator, x)
     batch = corpus[[0]]
-    found, decisions, chances = without_gradients(estimator.model_, batch, features=features)
+    with torch.inference_mode():
+        found = run_once(estimator.model_, batch, features=features)
+        return attention_of(estimator, found, batch, sentences)
+
+
+def attention_of(estimator: TextEstimator, found: Pass, batch: Batch, sentences: dict[str, Sentence]) -> Attention:
+    """What a pass over one input shows.
+
+    Raises
+    ------
+    ConfigError
+        when the encoder has no attention weights
+    """
     if not found.layers:
         raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
-    per_word = estimator.model_.head.per_word
-    label = estimator._decided([decisions if per_word else decisions[0]])[0]
+    head, graph = estimator.model_.head, batch.graph
+    decisions, chances = (of(found.scores.detach(), graph).cpu().numpy() for of in (head.decide, head.probabilities))
+    label = estimator._decided([decisions if head.per_word else decisions[0]])[0]
+    by_class = [dict(zip(estimator.classes_.tolist(), row, strict=True)) for row in chances.tolist()]
     return Attention(
         prediction=label.item() if isinstance(label, np.generic) else label,
-        probabilities=tuple(_by_class(estimator, row) for row in chances)
-        if per_word
-        else _by_class(estimator, chances[0]),
-        tokens=nodes_of(batch.graph, _kinds(batch), {name: (CLS, *own.tokens) for name, own in sentences.items()}),
+        probabilities=tuple(by_class) if head.per_word else by_class[0],
+        tokens=nodes_of(graph, _kinds(batch), {name: (CLS, *own.tokens) for name, own in sentences.items()}),
         sentences=sentences,
-        maps=tuple(maps_of(found, batch.graph, estimator.model_.encoder.relations(), tuple(sentences))),
+        maps=tuple(maps_of(found, graph, estimator.model_.encoder.relations(), tuple(sentences))),
     )
-
-
-def _by_class(estimator: TextEstimator, chances: npt.NDArray) -> dict[Any, float]:
-    return dict(zip(estimator.classes_.tolist(), chances.tolist(), strict=True))
 
 
 def _kinds(batch: Batch) -> list[str]:

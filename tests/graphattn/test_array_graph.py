@@ -108,3 +108,17 @@ def test_bad_arrays_are_refused_at_once():
     bad = RelationArrays(np.array([0, 1, 2, 3]), np.array([0, 1, 3]), np.array([3, 0]))
     with pytest.raises(GraphError, match=r"^relation 'next': indices must be from 0 to 2, the source nodes$"):
         ArrayGraph({CHAIN: bad}, COUNTS, FEATURES)
+
+
+@pytest.mark.parametrize("ids", [[], [0], [1, 3], [0, 1, 2, 3]])
+def test_edges_can_be_left_out(ids, graph, made):
+    smaller = graph.without_edges(CHAIN, np.array(ids, dtype=np.int64))
+    sources, targets = made.edges(etype=CHAIN, order="eid")
+    kept = [edge for edge in range(4) if edge not in ids]
+    edges = smaller.take_edges(CHAIN)
+    assert edges.sources.tolist() == sources[kept].tolist()
+    assert edges.destinations.tolist() == targets[kept].tolist()
+    assert smaller.dgl.edges[CHAIN].data["far"].tolist() == kept
+    assert smaller.dgl.batch_num_edges(CHAIN).tolist() == [len(kept), 0]
+    assert torch.equal(smaller.take_edges(MEMBERSHIP).indices, graph.take_edges(MEMBERSHIP).indices)
+    assert graph.take_edges(CHAIN).num_edges == 4

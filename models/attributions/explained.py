@@ -1,0 +1,81 @@
+"""What is explained: the log-odds of a class, for an input as a whole or for one of its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.heads import ClassificationHead
+
+if TYPE_CHECKING:
+    from graphattn.models.estimators import TextEstimator
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A class of an input, or one class for each of some words.
+
+    Parameters
+    ----------
+    items : numbers of the input's items, 0, or those of words
+    classes : for each of them the class
+    single : whether each class is decided for itself, with a sigmoid
+    """
+
+    items: tuple[int, ...]
+    classes: tuple[int, ...]
+    single: bool
+
+    def log_odds(self, scores: Tensor) -> Tensor:
+        """What speaks for the classes: log p / (1 - p), summed over the items.
+
+        Unlike the probability it does not flatten where the model is sure.
+
+        Parameters
+        ----------
+        scores : (copies, items, classes), as the head gives them
+
+        Returns
+        -------
+        (copies,)
+        """
+        own = scores[:, list(self.items)]  # (copies, chosen, classes)
+        classes = torch.tensor(self.classes, device=scores.device).view(1, -1, 1).expand(len(own), -1, 1)
+        chosen = own.gather(2, classes).squeeze(2)
+        if not self.single:
+            chosen = chosen - own.scatter(2, classes, float("-inf")).logsumexp(2)
+        return chosen.sum(1)
+
+
+def explained(estimator: TextEstimator, scores: Tensor, label: Any = None, word: int | None = None) -> Explained:
+    """The class to explain.
+
+    Parameters
+    ----------
+    estimator : a fitted one
+    scores : (items, classes) of one input
+    label : the class; the one with the highest score when None, for a tagger that of each word
+    word : of a tagger, the word to explain; all words together when None
+
+    Raises
+    ------
+    ConfigError
+        when there is no such class or word
+    """
+    head, classes = estimator.model_.head, estimator.classes_.tolist()
+    if label is not None and label not in classes:
+        raise ConfigError(f"the model knows no class {label!r}; it knows: {', '.join(map(str, classes))}")
+    if word is not None and not head.per_word:
+        raise ConfigError("word is for taggers; a classifier decides about the whole text")
+    if word is not None and not 0 <= word < len(scores):
+        raise ConfigError(f"there is no word {word}; words count from 0 to {len(scores) - 1}")
+    if not len(scores):
+        raise ConfigError("there is nothing to explain: the text has no words")
+    items = tuple(range(len(scores))) if word is None else (word,)
+    best = scores.argmax(1).tolist()
+    chosen = tuple(best[item] if label is None else classes.index(label) for item in items)
+    return Explained(items, chosen, isinstance(head, ClassificationHead) and head.multilabel)
