@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphattn.edges import Edges
     from graphattn.experiments.drawing import draw_graph
     from graphattn.layers import MultiScaleAttention
-    from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
+    from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, Translator, load
     from graphattn.networkx_export import to_networkx
     from graphattn.scales import Scale, allocate_heads
     from graphattn.tensorized import tensorized_attend
@@ -36,6 +36,7 @@ _HOMES = {
     "TensorizedAttention": "graphattn.tensorized_layers",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
+    "Translator": "graphattn.models",
     "allocate_heads": "graphattn.scales",
     "attend": "graphattn.attention",
     "attend_heads": "graphattn.attention",
@@ -56,6 +57,7 @@ __all__ = [
     "TensorizedAttention",
     "TextClassifier",
     "TextGraphBuilder",
+    "Translator",
     "allocate_heads",
     "attend",
     "attend_heads",

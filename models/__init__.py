@@ -12,12 +12,15 @@ from graphattn.models.encoders import (
     MTSAOptions,
     TransformerOptions,
 )
-from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator
+from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
 from graphattn.models.loading import load
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.translation.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models.translation.sources import ParsingOptions
 
 __all__ = [
     "BiLSTMOptions",
+    "DecoderOptions",
     "DuoOptions",
     "EncoderOptions",
     "HeadOptions",
@@ -25,10 +28,15 @@ __all__ = [
     "MSTransOptions",
     "MTSAOptions",
     "PairClassifier",
+    "ParsingOptions",
+    "SearchOptions",
     "SequenceTagger",
+    "SubwordOptions",
     "TextClassifier",
     "TextEstimator",
     "TrainingOptions",
     "TransformerOptions",
+    "TranslationTraining",
+    "Translator",
     "load",
 ]

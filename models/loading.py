@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models.encoders import ENCODERS
-from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator
+from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
 from graphattn.models.saving import CONFIG, read_model
 
-TASKS: dict[str, type[TextEstimator]] = {
-    estimator.task: estimator for estimator in (TextClassifier, PairClassifier, SequenceTagger)
+TASKS: dict[str, type[TextEstimator] | type[Translator]] = {
+    estimator.task: estimator for estimator in (TextClassifier, PairClassifier, SequenceTagger, Translator)
 }
 
 
-def load(path: str | Path) -> TextEstimator:
+def load(path: str | Path) -> Any:
     """Read a model directory that ``save`` or ``graphattn train`` wrote; its predictions are the same, bit for bit.
 
     Raises

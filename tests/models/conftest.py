@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 WORDS = "the a film plot actor was is not very quite rather slow dull fine great awful Paris NATO B52 never".split()
+NOUNS = {"dog": "hund", "cat": "katze", "child": "kind", "tree": "baum", "house": "haus", "bird": "vogel"}
+ADJECTIVES = {"small": "klein", "big": "gross", "old": "alt", "red": "rot"}
+VERBS = {"sees": "sieht", "likes": "mag", "finds": "findet"}
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 
 
@@ -191,3 +194,19 @@ def described() -> Callable[[Any], dict[str, Any]]:
         return {"class": type(estimator).__name__, **groups, "more": more}
 
     return describe
+
+
+@pytest.fixture(scope="session")
+def toy_pairs() -> Callable[..., tuple[list[str], list[str]]]:
+    """Sentences and their translations, all different: other words, another order."""
+
+    def make(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+        random, pairs = Random(seed), {}
+        while len(pairs) < count:
+            one, two = random.sample(list(NOUNS), 2)
+            how, what, verb = (random.choice(list(words)) for words in (ADJECTIVES, ADJECTIVES, VERBS))
+            source = f"the {how} {one} {verb} a {what} {two}."
+            pairs[source] = f"Ein {NOUNS[two]}, {ADJECTIVES[what]}, den {NOUNS[one]} {ADJECTIVES[how]} {VERBS[verb]}!"
+        return list(pairs), list(pairs.values())
+
+    return make

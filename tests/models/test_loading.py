@@ -50,8 +50,10 @@ def test_the_same_kind_comes_back(kind, estimator, corpus, tiny, tmp_path):
 
 
 def test_unknown_task(model):
-    change(model, task="translate")
-    assert failure(model) == (f"{model} is a model for the task 'translate'; this GraphAttn knows classify, pair, tag")
+    change(model, task="sing")
+    assert failure(model) == (
+        f"{model} is a model for the task 'sing'; this GraphAttn knows classify, pair, tag, translate"
+    )
 
 
 @pytest.mark.parametrize(

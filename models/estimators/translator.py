@@ -1,0 +1,388 @@
+"""The translator: texts in, texts out; for translation, summarisation, and whatever else rewrites texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders.subwords import Subwords
+from graphattn.builders.word_boundaries import Source
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
+from graphattn.models.estimators.inputs import held_out_split, listed, single_column
+from graphattn.models.options import Options, TrainingOptions
+from graphattn.models.parameters import Parameters
+from graphattn.models.saving import ModelFiles, write_model
+from graphattn.models.text_metrics import References, text_metrics
+from graphattn.models.translation.corpus import ParallelCorpus
+from graphattn.models.translation.decoder import Decoder
+from graphattn.models.translation.embedding import SharedEmbedding, TiedSoftmax
+from graphattn.models.translation.generation import generate
+from graphattn.models.translation.model import TranslationModel
+from graphattn.models.translation.options import (
+    PRESETS,
+    DecoderOptions,
+    SearchOptions,
+    SubwordOptions,
+    TranslationTraining,
+)
+from graphattn.models.translation.sources import ParsingOptions, parsed_sources
+
+
+@dataclass(frozen=True)
+class Output:
+    """A text that a translator wrote.
+
+    Parameters
+    ----------
+    text : the text
+    score : its log-probability, divided by its length to the power of the length penalty
+    """
+
+    text: str
+    score: float
+
+
+class Translator(Parameters):
+    """Write a text for each text: any encoder on the source's graph, and a Transformer's decoder.
+
+    Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that look
+    along dependency arcs; or :class:`~graphattn.builders.Example` whose ``second`` is the target. Targets are texts.
+
+    Parameters
+    ----------
+    encoder : name of an encoder, whose widths are then the preset's, or its options
+    preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"``, ``"big"``: widths, depths and training settings of
+        what is not given
+    inputs, decoder, training : options; None for those of the preset
+    search, parsing : options that may still be changed when the model is trained
+
+    Examples
+    --------
+    >>> from graphattn.models import Translator
+    >>> Translator("transformer", preset="small").chosen_encoder().hidden
+    256
+    """
+
+    task: ClassVar[str] = "translate"
+    main_metric: ClassVar[str] = "bleu"
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions = "transformer",
+        *,
+        preset: str = "small",
+        inputs: SubwordOptions | None = None,
+        decoder: DecoderOptions | None = None,
+        training: TrainingOptions | None = None,
+        search: SearchOptions | None = None,
+        parsing: ParsingOptions | None = None,
+    ):
+        if preset not in PRESETS:
+            raise ConfigError(f"preset is {preset!r}; choose one of: {', '.join(PRESETS)}")
+        sizes = PRESETS[preset]
+        self.encoder, self.preset = encoder, preset
+        self.inputs = SubwordOptions() if inputs is None else inputs
+        self.decoder = DecoderOptions(**sizes.decoder) if decoder is None else decoder
+        self.training = TranslationTraining(**sizes.training) if training is None else training
+        self.search = SearchOptions() if search is None else search
+        self.parsing = ParsingOptions() if parsing is None else parsing
+
+    def chosen_encoder(self) -> EncoderOptions:
+        """Options of the encoder; a name stands for the preset's widths."""
+        if isinstance(self.encoder, str) and self.encoder in ENCODERS:
+            return ENCODERS[self.encoder][0].for_translation(PRESETS[self.preset].encoder)
+        return encoder_options(self.encoder)
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Iterable[Any],
+        y: Iterable[str] | None = None,
+        *,
+        dev: tuple[Sequence[Any], References] | Sequence[Example] | None = None,
+    ) -> Translator:
+        """Train on sources and targets.
+
+        Parameters
+        ----------
+        X : the sources, or examples that hold both
+        y : a target for each source
+        dev : (sources, targets), or examples, by which the best epoch is chosen; a target may be several texts that
+            are as good. When None, a share of the training set (``training.dev_fraction``) is held out
+
+        Raises
+        ------
+        DataError
+            when sources or targets are not as they must be; texts are counted from 1, as lines are
+        ConfigError
+            when options are impossible, or a library is not installed
+        TrainingError
+            when the loss is no longer finite
+        """
+        self._fix_options()
+        sources, targets = _pairs(X, y)
+        _refuse_empty(sources, targets)
+        text_metrics([""], [""])  # a missing library is better missed now than after an epoch
+        sources, targets, held_out = self._with_dev_set(sources, targets, dev)
+        self.subwords_ = Subwords.train(
+            [*sources, *targets],
+            size=self.inputs_.vocabulary_size,
+            split=self.inputs_.split,
+            lowercase=self.inputs_.lowercase,
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(self.training_.seed)
+            self.model_ = self._make_model()
+        self._train(sources, targets, held_out)
+        return self
+
+    def _groups(self) -> dict[str, Options]:
+        return {
+            "inputs": self.inputs,
+            "decoder": self.decoder,
+            "training": self.training,
+            "search": self.search,
+            "parsing": self.parsing,
+        }
+
+    def _fix_options(self) -> None:
+        """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
+        encoder = self.chosen_encoder()
+        for name, options in self._groups().items():
+            if not isinstance(options, GROUPS[name]):
+                raise ConfigError(f"{name} is {options!r}; give {GROUPS[name].__name__}(...)")
+            options.check()
+        encoder.check()
+        if encoder.hidden % self.decoder.decoder_heads:
+            raise ConfigError(
+                f"hidden {encoder.hidden} is no multiple of decoder_heads {self.decoder.decoder_heads}; change one"
+            )
+        self.encoder_, self.inputs_ = encoder.copied(), self.inputs.copied()
+        self.decoder_, self.training_ = self.decoder.copied(), self.training.copied()
+
+    def _make_model(self) -> TranslationModel:
+        width = self.encoder_.hidden
+        self.encoder_ = self.encoder_.for_parts([width])
+        encoder = make_encoder(self.encoder_)
+        self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.subwords_.vocabulary)
+        return TranslationModel(
+            SharedEmbedding(len(self.subwords_.vocabulary), width, self.inputs_.embedding_dropout),
+            encoder,
+            Decoder(width, encoder.width, self.decoder_),
+            TiedSoftmax(),
+            label_smoothing=self.training_.label_smoothing,
+        )
+
+    def _with_dev_set(
+        self, sources: list[Source], targets: list[str], dev: Any
+    ) -> tuple[list[Source], list[str], tuple[list[Source], References] | None]:
+        """Training set and dev set; a share of the first when none is given."""
+        if dev is not None:
+            pairs = _pairs(*dev) if isinstance(dev, tuple) and len(dev) == 2 else _pairs(dev, None)
+            return sources, targets, pairs
+        count = round(self.training_.dev_fraction * len(sources))
+        if count < 1 or len(sources) - count < 2:
+            return sources, targets, None
+        rest, held = held_out_split(len(sources), count, None, self.training_.seed)
+        taken = [sources[i] for i in held], [targets[i] for i in held]
+        return [sources[i] for i in rest], [targets[i] for i in rest], taken
+
+    def _train(
+        self, sources: list[Source], targets: list[str], held_out: tuple[list[Source], References] | None
+    ) -> None:
+        from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
+
+        corpus = self._corpus(sources, targets)
+        dev = evaluate = None
+        if held_out is not None:
+            dev, evaluate = self._corpus(held_out[0]), partial(text_metrics, held_out[1])
+        greedy = replace(self.search, beam=1, sample=False)
+        self.history_: list[dict[str, float]] = []
+        try:
+            train(
+                self.model_,
+                corpus,
+                self.training_,
+                dev=dev,
+                evaluate=evaluate,
+                decide=partial(_texts, subwords=self.subwords_, search=greedy),
+                metric=self.training_.metric or self.main_metric,
+                about=self._about(),
+                history=self.history_,
+            )
+        finally:
+            self.model_.eval()
+            if not self.history_:
+                del self.model_  # not one epoch was finished
+
+    def _about(self) -> dict[str, Any]:
+        """What makes a run this run, beside training options and data."""
+        groups = {"encoder": self.encoder_, "inputs": self.inputs_, "decoder": self.decoder_}
+        plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
+        return {"task": self.task, **plain}
+
+    def _corpus(self, sources: Sequence[Source], targets: Sequence[str] | None = None) -> ParallelCorpus:
+        if self.builder_.deprel_id is None:
+            sentences = self.subwords_.sources(sources)
+        else:
+            sentences = parsed_sources(sources, self.subwords_, self.parsing.made())
+        ids = None if targets is None else self.subwords_.ids(targets)
+        corpus = ParallelCorpus.of(self.builder_, sentences, ids)
+        _refuse_long("source", corpus.layouts[0].lengths - 1, self.inputs.longest)
+        if ids is not None:
+            _refuse_long("target", [len(own) for own in ids], self.inputs.longest)
+        return corpus
+
+    # -- using ---------------------------------------------------------------------------------------------------------
+
+    def outputs(self, X: Iterable[Any], *, count: int = 1) -> list[list[Output]]:
+        """The best texts for each source, best first.
+
+        Parameters
+        ----------
+        X : the sources
+        count : how many for each; the beam is at least as wide
+        """
+        self._check_fitted()
+        corpus = self._corpus(_sources(X))
+        self.search.check()
+        return [
+            [Output(self.subwords_.text(own.ids), own.score) for own in hypotheses]
+            for hypotheses in generate(self.model_, corpus, self.search, count=count)
+        ]
+
+    def predict(self, X: Iterable[Any]) -> list[str]:
+        """A text for each source, in their order; an empty one for a source without words."""
+        return [outputs[0].text for outputs in self.outputs(X)]
+
+    def evaluate(self, X: Iterable[Any], y: References | None = None) -> dict[str, float]:
+        """BLEU, chrF and ROUGE in percent, see :func:`~graphattn.models.text_metrics.text_metrics`.
+
+        Parameters
+        ----------
+        X, y : as for :meth:`fit`; a target may be several texts that are as good
+        """
+        self._check_fitted()
+        sources, references = _pairs(X, y)
+        return text_metrics(references, self.predict(sources))
+
+    def score(self, X: Iterable[Any], y: References | None = None) -> float:
+        """BLEU as a share of one."""
+        return self.evaluate(X, y)[self.main_metric] / 100
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this Translator is not trained yet; call fit, or graphattn.load a saved one")
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
+        """Write a self-contained model directory; one that is there already is replaced in a single step.
+
+        Parameters
+        ----------
+        path : the directory
+        notes : text files to put beside the model's own, name -> content
+
+        Raises
+        ------
+        NotFittedError
+            when there is nothing to save
+        ModelDirectoryError
+            when ``path`` is something else than a model directory, or cannot be written
+        """
+        self._check_fitted()
+        config = {
+            "task": self.task,
+            "preset": self.preset,
+            "encoder": self.encoder_.to_dict(),
+            "inputs": self.inputs_.to_dict(),
+            "decoder": self.decoder_.to_dict(),
+            "training": {**self.training_.to_dict(), "run_dir": None},  # a place on one machine
+            "search": self.search.to_dict(),
+            "parsing": self.parsing.to_dict(),
+            "history": self.history_,
+        }
+        weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
+        files = ModelFiles(config, [], self.subwords_.vocabulary.to_json(), weights, notes or {})
+        return write_model(Path(path), files)
+
+    @classmethod
+    def _from_files(cls, files: ModelFiles) -> Translator:
+        config = files.config
+        groups = {name: kind.from_dict(config[name]) for name, kind in GROUPS.items() if name != "training"}
+        training = TranslationTraining.from_dict(config["training"])
+        estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], training=training, **groups)
+        estimator._fix_options()
+        vocabulary = Vocabulary.from_json(files.tokenizer)
+        rows = len(files.weights["embedding.trained"])
+        if len(vocabulary) != rows:
+            raise ConfigError(f"the vocabulary has {len(vocabulary)} entries, the model {rows}")
+        estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
+        estimator.history_ = config["history"]
+        with torch.random.fork_rng():
+            estimator.model_ = estimator._make_model()
+        estimator.model_.load_state_dict(files.weights)
+        estimator.model_.eval()
+        return estimator
+
+
+GROUPS: dict[str, type[Options]] = {
+    "inputs": SubwordOptions,
+    "decoder": DecoderOptions,
+    "training": TrainingOptions,
+    "search": SearchOptions,
+    "parsing": ParsingOptions,
+}
+"""The estimator's groups of options."""
+
+
+def _texts(model: TranslationModel, corpus: ParallelCorpus, *, subwords: Subwords, search: SearchOptions) -> list[str]:
+    return [subwords.text(found[0].ids) for found in generate(model, corpus, search)]
+
+
+def _sources(X: Iterable[Any]) -> list[Source]:
+    return single_column(listed(X), "Translator")[0]
+
+
+def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], list[Any]]:
+    """Sources, and a target for each, given or carried by examples."""
+    items = listed(X)
+    if not items:
+        raise DataError("there are no sources")
+    if y is None:
+        bare = next((n for n, item in enumerate(items, 1) if getattr(item, "second", None) is None), None)
+        if bare is not None:
+            raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
+        return _sources(items), [item.second for item in items]
+    targets = listed(y)
+    if len(targets) != len(items):
+        raise DataError(f"{len(items)} sources but {len(targets)} targets", hint="Give one for each.")
+    return _sources(items), targets
+
+
+def _refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
+        if not isinstance(target, str):
+            raise DataError(f"target {number} is a {type(target).__name__}", hint="Give a text to learn from.")
+        for name, text in (("source", source), ("target", target)):
+            words = text.words if isinstance(text, Sentence) else text
+            if not (words.strip() if isinstance(words, str) else len(words)):
+                raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
+
+
+def _refuse_long(what: str, lengths: Iterable[int], longest: int) -> None:
+    for number, length in enumerate(lengths, 1):
+        if length > longest:
+            raise DataError(
+                f"{what} {number} has {length:,} sub-words, longest is {longest:,}",
+                hint="Cut it, leave it out, or raise longest.",
+            )

@@ -1,0 +1,125 @@
+"""Metrics of written texts, by sacrebleu and rouge-score; no formula of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphattn.exceptions import ConfigError
+
+References = Sequence[str | Sequence[str]]
+"""For each text what it should be, or several texts that it may be."""
+
+ROUGE = {"rouge1": "rouge_1", "rouge2": "rouge_2", "rougeL": "rouge_l"}
+"""rouge-score's name of a metric -> ours."""
+
+
+def text_metrics(references: References, texts: Sequence[str]) -> dict[str, float]:
+    """BLEU and chrF of a whole corpus, and means of ROUGE-1, ROUGE-2 and ROUGE-L (F1, stemmed), all in percent.
+
+    Of several references ROUGE takes the best, text by text; BLEU and chrF use all.
+
+    Parameters
+    ----------
+    references : what the texts should be
+    texts : what was written, as it is, not cut into tokens
+
+    Raises
+    ------
+    ConfigError
+        when sacrebleu or rouge-score is not installed
+
+    Examples
+    --------
+    >>> figures = text_metrics(["A dog runs over the grass."], ["A dog runs over grass."])
+    >>> {name: round(value, 1) for name, value in figures.items()}
+    {'bleu': 51.2, 'chrf': 71.5, 'rouge_1': 90.9, 'rouge_2': 66.7, 'rouge_l': 90.9}
+    """
+    streams = _streams(references)
+    figures = {name: metric.corpus_score(list(texts), streams).score for name, metric in _sacrebleu().items()}
+    return {**figures, **_rouge(references, texts)}
+
+
+def signatures(references: References, texts: Sequence[str]) -> dict[str, str]:
+    """What BLEU and chrF were computed with, as sacrebleu writes it for papers."""
+    found = {}
+    for name, metric in _sacrebleu().items():
+        metric.corpus_score(list(texts), _streams(references))
+        found[name] = metric.get_signature().format()
+    return found
+
+
+def compared(
+    references: References, systems: Mapping[str, Sequence[str]], *, samples: int = 1000
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Whether other systems differ from the first: paired bootstrap resampling (Koehn 2004), by sacrebleu.
+
+    Parameters
+    ----------
+    references : what the texts should be
+    systems : name -> its texts; the first is the baseline
+    samples : how often the corpus is drawn anew, always by the same seed
+
+    Returns
+    -------
+    Metric -> system -> ``score``, and ``mean`` and ``half_width`` of its 95 % interval; but for the baseline also
+    ``p_value``, how likely a difference this large is by chance.
+
+    Examples
+    --------
+    >>> references = [f"the dog number {n} runs" for n in range(40)]
+    >>> worse = [text if n % 2 else "a cat" for n, text in enumerate(references)]
+    >>> table = compared(references, {"good": references, "worse": worse})
+    >>> round(table["bleu"]["good"]["score"]), table["bleu"]["worse"]["p_value"] < 0.01
+    (100, True)
+    """
+    metrics = _sacrebleu(references=_streams(references))
+    from sacrebleu.significance import PairedTest
+
+    named = [(name, list(texts)) for name, texts in systems.items()]
+    _, results = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)()
+    columns = zip(metrics, list(results.values())[1:], strict=True)  # the first holds the names
+    return {metric: {name: _row(result) for name, result in zip(systems, own, strict=True)} for metric, own in columns}
+
+
+def _row(result: Any) -> dict[str, float]:
+    row = {"score": result.score, "mean": result.mean, "half_width": result.ci, "p_value": result.p_value}
+    return {name: float(value) for name, value in row.items() if value is not None}
+
+
+def _sacrebleu(**options: Any) -> dict[str, Any]:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError:
+        raise _missing("BLEU and chrF need sacrebleu") from None
+    return {"bleu": BLEU(**options), "chrf": CHRF(**options)}
+
+
+def _rouge(references: References, texts: Sequence[str]) -> dict[str, float]:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError:
+        raise _missing("ROUGE needs rouge-score") from None
+    scorer = RougeScorer(list(ROUGE), use_stemmer=True)
+    sums = dict.fromkeys(ROUGE.values(), 0.0)
+    for reference, text in zip(references, texts, strict=True):
+        scores = scorer.score_multi(_several(reference), text)
+        for theirs, name in ROUGE.items():
+            sums[name] += scores[theirs].fmeasure
+    return {name: 100 * total / max(1, len(texts)) for name, total in sums.items()}
+
+
+def _streams(references: References) -> list[list[str | None]]:
+    """References as sacrebleu wants them: all first ones, all second ones; None where a text has no more."""
+    several = [_several(reference) for reference in references]
+    most = max(map(len, several), default=1)
+    return [[own[place] if place < len(own) else None for own in several] for place in range(most)]
+
+
+def _several(reference: str | Sequence[str]) -> list[str]:
+    return [reference] if isinstance(reference, str) else list(reference)
+
+
+def _missing(what: str) -> ConfigError:
+    return ConfigError(f"{what}, which is not installed: pip install 'graphattn[translation]'")

@@ -1,0 +1,71 @@
+"""Sources as an encoder wants them: sub-words in words, with dependency arcs where its relations ask for them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from graphattn.builders import Sentence
+from graphattn.builders.parsers import CachedParser, Parser, StanzaParser
+from graphattn.builders.parsers.base import parse_texts
+from graphattn.builders.sentence_boundaries import sentence_ids
+from graphattn.builders.subwords import Subwords
+from graphattn.builders.word_boundaries import Source
+from graphattn.models.options import Options, option
+
+
+@dataclass
+class ParsingOptions(Options):
+    """Who parses sources that come without heads, for encoders that look along dependency arcs."""
+
+    parser: str = option("none", "who parses sources without heads", choices=("none", "stanza"))
+    parser_language: str = option("en", "language of the parser's models")
+    parser_package: str = option("default", "name of the parser's models")
+    parser_model: str | None = option(None, "folder of the parser's models (default: its own folder)")
+    parse_cache: str | None = option(None, "file of parses made before, which grows")
+
+    def made(self) -> Parser | None:
+        """The parser that is meant, if any."""
+        if self.parser == "none":
+            return None
+        parser = StanzaParser(self.parser_language, self.parser_model, package=self.parser_package)
+        return parser if self.parse_cache is None else CachedParser(parser, self.parse_cache)
+
+
+class NoParseWarning(UserWarning):
+    """A source has no parse and nobody was asked to make one."""
+
+
+def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser | None) -> list[Sentence]:
+    """Sources as sentences of marked words, with heads for each.
+
+    Given heads stay. Where there are none the parser makes them; without a parser every word is a root, so that the
+    only arcs are those of words to themselves, and a :class:`NoParseWarning` says so.
+
+    Parameters
+    ----------
+    texts : raw texts, lists of words, or sentences
+    subwords : marks and cuts words
+    parser : None to do without
+    """
+    sources = subwords.sources(texts)
+    lacking = [number for number, source in enumerate(sources) if source.heads is None]
+    if not lacking:
+        return sources
+    if parser is None:
+        warnings.warn(
+            f"{len(lacking)} of {len(sources)} sources have no parse: they go without dependency arcs. Give sources "
+            "with heads (CoNLL-U, sentences, a store), or a parser",
+            NoParseWarning,
+            stacklevel=2,
+        )
+        for number in lacking:
+            count = sources[number].num_words
+            sources[number] = replace(sources[number], heads=(0,) * count, deprels=("root",) * count)
+        return sources
+    words = subwords.splitter.words_of([texts[number] for number in lacking])
+    parses = parse_texts(parser, words, [sentence_ids(own) for own in words])
+    for number, parse in zip(lacking, parses, strict=True):
+        sources[number] = replace(sources[number], heads=parse.heads, deprels=parse.deprels)
+    return sources

@@ -1,0 +1,79 @@
+"""Sub-words that keep blanks: text to tokens and back."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders import Sentence, Vocabulary
+from graphattn.builders.subwords import BLANK, Subwords, marked_words
+from graphattn.builders.word_boundaries import WordSplitter
+
+TEXTS = ["Zwei Hunde, zwei Katzen.", "Ein Hund (klein) jagt 3,50 Katzen!", "It isn't a dog's ball...", "Ein  Ball ; so"]
+ALPHABET = sorted({character for text in TEXTS for character in text})
+
+
+@pytest.fixture(scope="module")
+def subwords():
+    return Subwords.train(TEXTS * 3, size=90)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_there_and_back(text, subwords):
+    (ids,) = subwords.ids([text])
+    assert subwords.text(ids) == " ".join(text.split())
+
+
+@given(text=st.text(ALPHABET, max_size=30))
+def test_any_text_of_known_characters_comes_back(text, subwords):
+    (ids,) = subwords.ids([text])
+    assert subwords.text(ids) == " ".join(text.split())
+
+
+def test_words_are_those_of_the_splitter(subwords):
+    for text in TEXTS:
+        (source,) = subwords.vocabulary.sentences(subwords.sources([text]))
+        assert [word.strip(BLANK) for word in source.words] == WordSplitter.by_rule("words").split(text)
+
+
+def test_a_sentence_is_a_text_with_blanks_between_words_and_keeps_its_tree(subwords):
+    given_tree = Sentence(["Zwei", "Hunde", "!"], heads=[2, 0, 2], deprels=["nummod", "root", "punct"])
+    (source,) = subwords.sources([given_tree])
+    assert source.tokens == (f"{BLANK}Zwei", f"{BLANK}Hunde", f"{BLANK}!")
+    assert (source.heads, source.deprels) == (given_tree.heads, given_tree.deprels)
+    assert np.array_equal(subwords.ids([given_tree])[0], subwords.ids(["Zwei Hunde !"])[0])
+
+
+def test_what_looks_like_the_mark_or_holds_a_blank_does_no_harm():
+    splitter = WordSplitter.by_rule("whitespace")
+    assert marked_words([f"a{BLANK}b c", ["3 000", "x"]], splitter) == [
+        [f"{BLANK}a_b", f"{BLANK}c"],
+        [f"{BLANK}3{BLANK}000", f"{BLANK}x"],
+    ]
+
+
+def test_half_a_character_is_replaced():
+    assert marked_words(["a \ud800b"], WordSplitter.by_rule("words")) == [[f"{BLANK}a", f"{BLANK}\ufffd", "b"]]
+
+
+def test_unknown_characters_are_left_out(subwords):
+    assert subwords.text([1, *subwords.ids(["Hund"])[0], 1]) == "Hund"
+
+
+def test_lower_case():
+    subwords = Subwords.train(TEXTS, size=60, lowercase=True)
+    assert subwords.text(subwords.ids(["Zwei HUNDE"])[0]) == "zwei hunde"
+
+
+def test_it_can_be_sent_to_another_process(subwords):
+    again = pickle.loads(pickle.dumps(subwords))
+    assert again.vocabulary == subwords.vocabulary
+    assert again.text(again.ids(TEXTS)[0]) == TEXTS[0]
+
+
+def test_the_same_texts_give_the_same_vocabulary(subwords):
+    again = Subwords.train(TEXTS * 3, size=90)
+    assert again.vocabulary == subwords.vocabulary
+    assert Vocabulary.from_json(subwords.vocabulary.to_json()) == subwords.vocabulary
