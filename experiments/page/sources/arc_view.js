@@ -1,9 +1,9 @@
 // The text with its arcs: tokens are elements that can be focused, arcs lie on canvases no larger than the window.
 
-const MOST_ARCS = 12000; // in a text
+const MOST_ARCS = 8000; // in a text
 const MOST_HEATED = 96; // tokens that a focused token lights up
 const LEAST_HEAT = 0.02; // of the strongest source's weight
-const MARGIN = 400; // pixels drawn above and below what is visible
+const MARGIN = 250; // pixels drawn above and below what is visible
 const PAPER = 680; // pixels across a printed page
 
 class ArcView {
@@ -34,16 +34,16 @@ class ArcView {
     addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), { passive: true });
   }
 
-  show(attention, edges) {
+  show(attention, selection, threshold) {
     if (attention !== this.attention) {
       this.attention = attention;
       this.layOut(this.width());
     }
-    this.selection = edges.selection;
-    const found = this.selection.strongest(edges.threshold, MOST_ARCS);
-    this.omitted = found.count - found.edges.length;
-    this.batches = inBatches(found.edges, this.selection.largest);
-    this.threshold = edges.threshold;
+    this.selection = selection;
+    this.threshold = threshold;
+    const { edges, count } = selection.strongest(threshold, MOST_ARCS);
+    this.count = count;
+    this.batches = inBatches(edges, selection.largest);
     this.light(this.active ?? null);
     this.drawn = null;
     this.draw();
@@ -209,15 +209,13 @@ class ArcView {
     canvas.style.width = `${this.layout.width}px`;
     canvas.style.height = `${bottom - top}px`;
     canvas.style.top = `${top - origin}px`;
-    this.paintOnto(canvas, scale, top, batches, { first, last, strong });
-  }
-
-  paintOnto(canvas, scale, top, batches, range) {
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, -top * scale);
-    const dashed = this.selection.groups.length > 1;
+    const seen = inSight(this.layout, batches, { first, last });
+    const count = seen.reduce((total, { edges }) => total + edges.length, 0);
+    const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
     const faint = this.layout.rows.length > 8 ? 0.5 : 1;
-    drawArcs(context, this.layout, batches, { ...range, colours: currentColours(), dashed, faint });
+    drawArcs(context, this.layout, seen, { colours: currentColours(), dashed, strong, faint });
   }
 
   /** On paper every row carries its own picture, so that pages may break between rows. */

@@ -1,6 +1,9 @@
 // Arcs on a canvas: above a row between its tokens, and from row to row; strong weights are thick and opaque.
 
 const SHADES = 6;
+const MOST_DRAWN = 400; // at once: more is neither legible nor quick
+const STROKE = 100; // arcs in one path; a browser's time for a path grows faster than its arcs
+const MOST_DASHED = 150; // dashes take three times as long
 
 /** The rows an arc crosses. */
 function reach(layout, edge) {
@@ -20,8 +23,23 @@ function inBatches(edges, largest) {
   return [...batches.values()].sort((a, b) => a.shade - b.shade);
 }
 
-/** Draw the arcs that touch the rows from `first` to `last`; the canvas' origin is the top of the text. */
-function drawArcs(context, layout, batches, { first, last, colours, dashed, strong = false, faint = 1 }) {
+/** The strongest arcs that touch the rows from `first` to `last`, in batches as before. */
+function inSight(layout, batches, { first, last }) {
+  let room = MOST_DRAWN;
+  const kept = [];
+  for (const batch of [...batches].reverse()) {
+    const edges = batch.edges.filter((edge) => {
+      const [top, bottom] = reach(layout, edge);
+      return top <= last && bottom >= first;
+    });
+    kept.unshift({ ...batch, edges: edges.slice(0, room) });
+    room -= kept[0].edges.length;
+  }
+  return kept;
+}
+
+/** Draw batches of arcs; the canvas' origin is the top of the text. */
+function drawArcs(context, layout, batches, { colours, dashed, strong = false, faint = 1 }) {
   context.lineCap = "round";
   for (const { shade, relation, edges } of batches) {
     const share = (shade + 1) / SHADES;
@@ -29,12 +47,11 @@ function drawArcs(context, layout, batches, { first, last, colours, dashed, stro
     context.lineWidth = (strong ? 1.4 : 0.8) + 2.6 * share ** 2;
     context.strokeStyle = context.fillStyle = colours.relation(relation);
     context.setLineDash(dashed ? DASHES[relationNumber(relation)] : []);
-    context.beginPath();
-    for (const edge of edges) {
-      const [top, bottom] = reach(layout, edge);
-      if (top <= last && bottom >= first) trace(context, layout, edge);
+    for (let begin = 0; begin < edges.length; begin += STROKE) {
+      context.beginPath();
+      for (const edge of edges.slice(begin, begin + STROKE)) trace(context, layout, edge);
+      context.stroke();
     }
-    context.stroke();
   }
   context.globalAlpha = 1;
   context.setLineDash([]);

@@ -78,8 +78,12 @@ class Page {
     document.querySelector(".next").disabled = this.text === this.count() - 1;
   }
 
+  /** Soon, not at once: browsers are slow to change the address, and a slider changes it at every step. */
   write() {
-    writeAddress({ text: this.text, view: this.view, panes: this.panes.map((pane) => pane.choice) });
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => {
+      writeAddress({ text: this.text, view: this.view, panes: this.panes.map((pane) => pane.choice) });
+    }, 120);
   }
 
   follow(index, token) {

@@ -64,18 +64,22 @@ class Pane {
     const threshold = clamp(this.choice.threshold ?? this.selection.thresholdFor(wanted), 0, this.selection.largest);
     this.controls.show(this.attention, this.choice, this.selection, threshold);
     this.overview.mark(layer, head, relation);
-    if (this.view === "arcs") this.arcs.show(this.attention, { selection: this.selection, threshold });
+    if (this.view === "arcs") this.arcs.show(this.attention, this.selection, threshold);
     else this.matrix.show(this.attention, this.selection);
-    this.tellOmitted();
+    this.root.querySelector(".edges").textContent = this.edgesNote();
     this.light();
   }
 
-  tellOmitted() {
+  /** How many edges are to be seen, and why not all. */
+  edgesNote() {
+    const figure = (count) => count.toLocaleString("en");
     const { kept } = this.attention;
-    const notes = [];
-    if (kept) notes.push(`This text has too many edges for a page: of every token's incoming edges in each head, the ${kept} strongest are here.`);
-    if (this.view === "arcs" && this.arcs.omitted > 0) notes.push(`${this.arcs.omitted.toLocaleString("en")} weaker arcs are not drawn.`);
-    this.root.querySelector(".omitted").textContent = notes.join(" ");
+    const { total } = this.selection;
+    const notes = [`${figure(total)} edges.`];
+    if (this.view === "arcs") notes[0] = `${figure(this.arcs.count)} of ${figure(total)} edges weigh that much.`;
+    if (this.view === "arcs" && this.arcs.count > MOST_DRAWN) notes.push(`Where they crowd, only the strongest are drawn.`);
+    if (kept) notes.push(`The text has more edges than a page can hold: for each token and head the ${kept} strongest are here.`);
+    return notes.join(" ");
   }
 
   /** A token under the mouse, or with the focus; the mouse goes before. */

@@ -38,7 +38,7 @@ function tagCounts(tags) {
   for (const tag of tags) counts.set(tag, (counts.get(tag) ?? 0) + 1);
   const list = element("ul", { className: "tags", ariaLabel: "Tags" });
   for (const [tag, count] of [...counts].sort((a, b) => b[1] - a[1]).slice(0, 24)) {
-    list.append(element("li", { textContent: `${tag} × ${count}` }));
+    list.append(element("li", { textContent: `${tag} ${count}` }));
   }
   return list;
 }

@@ -153,6 +153,7 @@ class Selection {
     this.largest = Math.max(0, ...groups.map(({ weights }) => weights.reduce((most, w) => Math.max(most, w), 0)));
     this.targets = [...attention.parts].filter(([name]) => maps.some((map) => map.target_part === name));
     this.sources = [...attention.parts].filter(([name]) => maps.some((map) => map.source_part === name));
+    this.total = groups.reduce((total, { weights }) => total + weights.length, 0);
     this.histogram = new Uint32Array(LEVELS + 1);
     for (const group of groups) this.count(group);
   }

@@ -1,0 +1,168 @@
+"""Made attention results whose dense weights are known, and a real browser that opens pages."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphattn.experiments.page import PageModel, write_page
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+WORDS = "the plot was not silly and nobody in the cinema thought it was long".split()
+
+
+@dataclass(frozen=True)
+class Made:
+    """A result as ``to_page()`` gives it, and each map as a dense array: NaN where there is no edge."""
+
+    page: dict
+    dense: dict[tuple[int, int], np.ndarray]
+
+    @property
+    def tokens(self) -> list[str]:
+        return [token for tokens in self.page["tokens"].values() for token in tokens]
+
+
+def made_weights(targets: int, sources: int, radius: int, random: np.random.Generator) -> np.ndarray:
+    """Random weights within a window; each row sums to one."""
+    near = np.abs(np.arange(targets)[:, None] - np.arange(sources)) <= radius
+    scores = np.where(near, np.exp(2 * random.normal(size=(targets, sources))), np.nan)
+    return scores / np.nansum(scores, axis=1, keepdims=True)
+
+
+def as_map(dense: np.ndarray, layer: int, head: int, relation: str, parts: tuple[str, str]) -> dict:
+    target, source = np.nonzero(~np.isnan(dense))
+    return {
+        **{"layer": layer, "head": head, "relation": relation, "scale": None},
+        **{"source_part": parts[0], "target_part": parts[1]},
+        **{"source": source.tolist(), "target": target.tolist(), "weight": dense[target, source].tolist()},
+    }
+
+
+@pytest.fixture(scope="session")
+def made() -> Callable[..., Made]:
+    """Make a text's result: ``made(tokens, relations=(("window:3", 1),), layers=2)``, a head for each relation."""
+
+    def make(
+        tokens: list[str] = WORDS,
+        *,
+        relations: tuple[tuple[str, int], ...] = (("window:3", 1), ("window:5", 2), ("all", 10**6)),
+        layers: int = 2,
+        title: str | None = None,
+        prediction: dict | None = None,
+        words: list[int] | None = None,
+        seed: int = 1,
+    ) -> Made:
+        random, dense, maps = np.random.default_rng(seed), {}, []
+        for layer in range(layers):
+            for head, (relation, radius) in enumerate(relations):
+                dense[layer, head] = made_weights(len(tokens), len(tokens), radius, random)
+                maps.append(as_map(dense[layer, head], layer, head, relation, ("text", "text")))
+        page = {
+            "version": 1,
+            "title": " ".join(tokens) if title is None else title,
+            "prediction": prediction or {"label": "good", "probabilities": {"bad": 0.25, "good": 0.75}},
+            "tokens": {"text": list(tokens)},
+            "parts": ["text"],
+            "words": {"text": words or list(range(len(tokens)))},
+            "maps": maps,
+        }
+        return Made(page, dense)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def made_pair() -> Made:
+    """A pair whose second text attends to the first."""
+    tokens = {"first": ["[CLS]", "rain", "falls"], "second": ["[CLS]", "it", "is", "wet"]}
+    dense = made_weights(4, 3, 10, np.random.default_rng(2))
+    page = {
+        **{"version": 1, "title": "rain falls / it is wet", "parts": list(tokens), "tokens": tokens},
+        "prediction": {"label": "entailment", "probabilities": {"entailment": 0.9, "neutral": 0.1}},
+        "words": {"first": [0, 1, 2], "second": [0, 1, 2, 3]},
+        "maps": [as_map(dense, 0, 0, "cross", ("first", "second"))],
+    }
+    return Made(page, {(0, 0): dense})
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    """Chromium without a window, driven by Playwright."""
+    program = os.environ.get("GRAPHATTN_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not program:
+        pytest.skip("there is no chromium; install it or name one with GRAPHATTN_CHROMIUM")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield running
+        running.close()
+
+
+@dataclass
+class Heard:
+    """What a page did besides showing: messages on its console, and requests."""
+
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def visit(browser) -> Iterator[Callable]:
+    """Open an address: ``visit(address, scheme="dark", size=(400, 800))``; at the end nothing may have gone wrong."""
+    heard, contexts = Heard(), []
+
+    def open_at(address: str, *, scheme: str = "light", size: tuple[int, int] = (1280, 900)):
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.set_default_timeout(5_000)
+        tab.on("console", lambda message: heard.console.append(f"{message.type}: {message.text}"))
+        tab.on("pageerror", lambda error: heard.console.append(f"uncaught: {error}"))
+        tab.on("request", lambda request: heard.requests.append(request.url))
+        tab.goto(address)
+        return tab
+
+    open_at.heard = heard
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert heard.console == []
+    foreign = [url for url in heard.requests if not url.startswith(("file:", "data:", "http://127.0.0.1"))]
+    assert foreign == [], "the page asked the network"
+
+
+@pytest.fixture
+def show(visit, tmp_path: Path) -> Callable:
+    """Write results as a page and open it from disk: ``show([made], at="view=matrix")``, a list for each model."""
+
+    def write_and_open(*models: list[Made], at: str = "", title: str = "Attention", **how):
+        columns = [PageModel(f"model {n}", [one.page for one in results]) for n, results in enumerate(models)]
+        path = tmp_path / "page.html"
+        write_page(path, columns, title=title)
+        return visit(path.as_uri() + (f"#{at}" if at else ""), **how)
+
+    return write_and_open
+
+
+@pytest.fixture(scope="session")
+def serious() -> Callable[..., list[str]]:
+    """What axe-core finds on an open page that is serious or worse."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+    def run(tab) -> list[str]:
+        found = axe.Axe().run(tab).response["violations"]
+        return [
+            f"{one['id']}: {one['help']}: {[node['html'][:120] for node in one['nodes']][:3]}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    return run

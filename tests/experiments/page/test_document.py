@@ -1,0 +1,86 @@
+"""The HTML file: whole, closed against the network, and no text of a corpus can leave its place."""
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.exceptions import DataError
+from graphattn.experiments.page import PageModel, page_html, write_page
+from graphattn.experiments.page.document import SCRIPTS, content_policy, json_in_html
+
+SOURCES = files("graphattn.experiments.page").joinpath("sources")
+
+
+def data_of(html):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
+
+
+def test_every_script_is_in_the_page():
+    assert sorted(SCRIPTS) == sorted(entry.name for entry in SOURCES.iterdir() if entry.name.endswith(".js"))
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, "page.css"])
+def test_sources_cannot_end_the_element_they_stand_in(name):
+    text = SOURCES.joinpath(name).read_text(encoding="utf-8")
+    assert "</" not in text
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|https?:", text)
+
+
+def test_the_file_needs_no_other(made):
+    html = page_html([PageModel("a", [made().page])])
+    assert "{{" not in html
+    assert re.findall(r"""(?:src|href)=["']?([^"'\s>]{5})""", html) == ["data:"], "the icon"
+
+
+def test_only_our_own_script_and_style_may_run(made):
+    html = page_html([PageModel("a", [made().page])])
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])
+    assert policy == content_policy(live=False)
+    for element, rule in (("script", "script-src"), ("style", "style-src")):
+        body = re.search(rf"<{element}>(.*?)</{element}>", html, re.DOTALL)[1]
+        digest = b64encode(sha256(body.encode()).digest()).decode()
+        assert f"{rule} 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "connect-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_live_page_may_ask_its_own_server_only():
+    assert "connect-src 'self'" in content_policy(live=True)
+
+
+@given(st.text())
+def test_any_text_stays_data(text):
+    html = json_in_html([text])
+    assert json.loads(html) == [text]
+    assert not set("<>&") & set(html)
+    assert html.isascii()
+
+
+def test_names_do_not_become_markup(made):
+    nasty = "</title></script><script>hacked()</script>{{script}}"
+    html = page_html([PageModel(nasty, [made([nasty]).page])], title=nasty)
+    assert html.count("<script") == 2
+    assert html.count("hacked()</script>") == 0
+    (model,) = data_of(html)["models"]
+    assert model["name"] == nasty
+    assert model["results"][0]["tokens"] == {"text": [nasty]}
+
+
+def test_a_file_appears_when_it_is_whole(made, tmp_path):
+    path = tmp_path / "page.html"
+    write_page(path, [PageModel("a", [made().page])], title="Eins & zwei")
+    assert "<title>Eins &amp; zwei</title>" in path.read_text(encoding="utf-8")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_file_that_cannot_be_written(made, tmp_path):
+    with pytest.raises(DataError, match=r"page\.html: cannot be written \(No such file or directory\)"):
+        write_page(tmp_path / "absent" / "page.html", [PageModel("a", [made().page])])

@@ -1,0 +1,91 @@
+"""Packing: what is unpacked again equals what went in, shared edges are written once, long texts keep the strongest."""
+
+import json
+from base64 import b64decode
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.page.packing import packed
+
+
+def unpacked(page, index):
+    """One map of a packed page as (target, source) -> weight, read as the comments of the format say."""
+    found = page["maps"][index]
+    edges = page["edges"][found["edges"]]
+    pointers = np.frombuffer(b64decode(edges["pointers"]), "<u4").tolist()
+    weights = np.frombuffer(b64decode(found["weights"]), "<u2") * found["unit"]
+    sources = np.frombuffer(b64decode(edges["sources"]), "<u2") if "sources" in edges else None
+    first = np.frombuffer(b64decode(edges["first"]), "<u4") if "first" in edges else None
+    rows = {}
+    for target, (begin, end) in enumerate(pairwise(pointers)):
+        for edge in range(begin, end):
+            source = first[target] + edge - begin if sources is None else sources[edge]
+            rows[target, int(source)] = weights[edge]
+    return rows
+
+
+def page_of(size, *edge_lists):
+    maps = [
+        {
+            **{"layer": 0, "head": head, "relation": "links", "scale": None, "source_part": "text"},
+            **{"target_part": "text", "source": [s for s, _, _ in edges], "target": [t for _, t, _ in edges]},
+            "weight": [w for _, _, w in edges],
+        }
+        for head, edges in enumerate(edge_lists)
+    ]
+    tokens = {"text": [f"t{place}" for place in range(size)]}
+    told = {"title": "t", "prediction": {"label": "x", "probabilities": {"x": 1.0}}, "words": {"text": [0] * size}}
+    return {"version": 1, **told, "tokens": tokens, "parts": ["text"], "maps": maps}
+
+
+edge_sets = st.dictionaries(
+    st.tuples(st.integers(0, 6), st.integers(0, 6)), st.floats(0, 1, width=32), max_size=30
+).map(lambda found: [(source, target, weight) for (source, target), weight in found.items()])
+
+
+@given(edge_sets)
+def test_every_edge_comes_back(edges):
+    page = packed(page_of(7, edges))
+    json.dumps(page)
+    assert page["kept"] is None
+    largest = max((weight for _, _, weight in edges), default=0)
+    expected = {(target, source): weight for source, target, weight in edges}
+    found = unpacked(page, 0)
+    assert found.keys() == expected.keys()
+    assert all(abs(found[edge] - expected[edge]) <= largest / 131_070 + 1e-12 for edge in expected)
+
+
+def test_heads_share_their_edges(made):
+    page = packed(made(relations=(("window:3", 1), ("window:3", 1), ("window:5", 2)), layers=3).page)
+    assert [one["edges"] for one in page["maps"]] == [0, 0, 1] * 3
+    assert [set(edges) for edges in page["edges"]] == [{"pointers", "first"}] * 2, "windows need no sources"
+
+
+def test_gaps_need_sources():
+    page = packed(page_of(3, [(0, 1, 0.5), (2, 1, 0.5)]))
+    assert set(page["edges"][0]) == {"pointers", "sources"}
+
+
+@given(edge_sets, st.integers(1, 40))
+def test_too_many_edges_leave_the_strongest_of_each_target(edges, most):
+    page = packed(page_of(7, edges, edges), most_edges=most)
+    by_target = {target: sorted((w for _, t, w in edges if t == target), reverse=True) for _, target, _ in edges}
+    fits = [
+        k for k in range(1, 9) if sum(2 * min(k, len(weights)) for weights in by_target.values()) <= most
+    ]  # each edge is there twice
+    kept = None if 2 * len(edges) <= most else max(fits, default=1)
+    assert page["kept"] == kept
+    found = unpacked(page, 1)
+    for target, weights in by_target.items():
+        own = sorted((weight for (t, _), weight in found.items() if t == target), reverse=True)
+        np.testing.assert_allclose(own, weights[:kept], atol=1e-5)
+
+
+def test_a_text_may_be_too_long():
+    with pytest.raises(ConfigError, match=r"^a page shows texts of up to 65,535 tokens; cut the text$"):
+        packed(page_of(65_536, [(0, 0, 1.0)]))
