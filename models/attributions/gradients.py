@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -55,7 +54,7 @@ def gradient_times_weight(
     layers = [{relation: next(gradients) for relation in layer} for layer in found.layers]
     slopes = attention_of(estimator, Pass(found.scores, layers, []), batch, sentences)
     table = attention.table()
-    table["gradient"] = replace(attention, maps=slopes.maps).table().weight
+    table["gradient"] = slopes.weights()
     table["attribution"] = table.weight * table.gradient
     return table
 

@@ -109,8 +109,11 @@ class Attention:
         target_part, before source. In place of a token, nodes of another type have their type and number:
         ``[relay 0]``.
         """
-        rows = [self._rows(one) for one in self._single()]
-        return pd.concat(rows, ignore_index=True)
+        return self._rows(list(self._single()))
+
+    def weights(self) -> Floats:
+        """The weights alone, in the order of :meth:`table`."""
+        return np.concatenate([one.weights[:, 0] for one in self._single()])
 
     def graph(self, layer: int | None = None, head: int | None = None) -> nx.MultiDiGraph:
         """Nodes and the edges of one head, or of all, as a networkx graph.
@@ -194,18 +197,17 @@ class Attention:
         unknown = next((name for name in columns if name not in GROUPS), None)
         if unknown is not None:
             raise ConfigError(f"by is {unknown!r}; choose among: {', '.join(GROUPS)}")
-        degrees = self._degrees()
-        rows = []
-        for one in self._single():
+        degrees, ones, best = self._degrees(), list(self._single()), []
+        for one in ones:
             free = (degrees[_softmax(one)] > 1)[one.targets].nonzero()[0]
-            best = free[np.argsort(-one.weights[free, 0], kind="stable")[:k]]
-            rows.append(self._rows(one, best, all_columns=True))
-        found = pd.concat(rows, ignore_index=True).sort_values("weight", ascending=False, kind="stable")
+            best.append(free[np.argsort(-one.weights[free, 0], kind="stable")[:k]])
+        found = self._rows(ones, best).sort_values("weight", ascending=False, kind="stable")
+        columns = [name for name in columns if name in found]
         if columns:
             found = found.groupby(columns, sort=True).head(k).sort_values(columns, kind="stable")
         else:
             found = found.head(k)
-        return self._without_parts(found).reset_index(drop=True)
+        return found.reset_index(drop=True)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the weights into a file that appears when it is complete.
@@ -259,31 +261,34 @@ class Attention:
             degrees[_softmax(one)] = degrees.get(_softmax(one), 0) + own
         return degrees
 
-    def _rows(
-        self, one: AttentionMap, chosen: Ints | slice = slice(None), *, all_columns: bool = False
-    ) -> pd.DataFrame:
-        """Some edges of a map of one head."""
-        sources, targets = one.sources[chosen], one.targets[chosen]
-        rows = pd.DataFrame(
+    def _rows(self, ones: Sequence[AttentionMap], chosen: Sequence[Ints] | None = None) -> pd.DataFrame:
+        """Edges of maps of one head each: all, or some of each map."""
+        picked: Sequence[Any] = [slice(None)] * len(ones) if chosen is None else chosen
+        sources = [one.sources[own] for one, own in zip(ones, picked, strict=True)]
+        targets = [one.targets[own] for one, own in zip(ones, picked, strict=True)]
+        counts = [len(own) for own in sources]
+
+        def each(name: str) -> Any:
+            return np.repeat(np.array([getattr(one, name) for one in ones], dtype=object), counts)
+
+        def said(part: str, places: Sequence[Ints]) -> Any:
+            return np.concatenate([self._arrays[getattr(one, part)][o] for one, o in zip(ones, places, strict=True)])
+
+        parts = {"source_part": each("source_part"), "target_part": each("target_part")}
+        return pd.DataFrame(
             {
-                "layer": one.layer,
-                "head": one.first_head,
-                "relation": one.relation,
-                "scale": pd.Series([one.scale] * len(sources), dtype=object),
-                "source_part": one.source_part,
-                "target_part": one.target_part,
-                "source": sources,
-                "target": targets,
-                "source_token": self._arrays[one.source_part][sources],
-                "target_token": self._arrays[one.target_part][targets],
-                "weight": one.weights[chosen, 0],
+                "layer": each("layer").astype(np.int64),
+                "head": each("first_head").astype(np.int64),
+                "relation": each("relation"),
+                "scale": each("scale"),
+                **(parts if len(self.tokens) > 1 else {}),
+                "source": np.concatenate(sources),
+                "target": np.concatenate(targets),
+                "source_token": said("source_part", sources),
+                "target_token": said("target_part", targets),
+                "weight": np.concatenate([one.weights[own, 0] for one, own in zip(ones, picked, strict=True)]),
             }
         )
-        return rows if all_columns else self._without_parts(rows)
-
-    def _without_parts(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Rows without the columns that say nothing where there is only one part."""
-        return rows if len(self.tokens) > 1 else rows.drop(columns=["source_part", "target_part"])
 
 
 def _softmax(one: AttentionMap) -> tuple[int, int, str]:
