@@ -10,7 +10,10 @@ from graphattn.models.encoders import (
     EncoderOptions,
     MSTransOptions,
     MTSAOptions,
+    MultiStageOptions,
+    TNTOptions,
     TransformerOptions,
+    UMSTOptions,
 )
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
 from graphattn.models.loading import load
@@ -27,16 +30,19 @@ __all__ = [
     "InputOptions",
     "MSTransOptions",
     "MTSAOptions",
+    "MultiStageOptions",
     "PairClassifier",
     "ParsingOptions",
     "SearchOptions",
     "SequenceTagger",
     "SubwordOptions",
+    "TNTOptions",
     "TextClassifier",
     "TextEstimator",
     "TrainingOptions",
     "TransformerOptions",
     "TranslationTraining",
     "Translator",
+    "UMSTOptions",
     "load",
 ]

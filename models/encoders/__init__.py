@@ -11,12 +11,18 @@ from graphattn.models.encoders.bilstm import BiLSTMEncoder, BiLSTMOptions
 from graphattn.models.encoders.duo import DuoEncoder, DuoOptions
 from graphattn.models.encoders.ms_trans import MSTransEncoder, MSTransOptions
 from graphattn.models.encoders.mtsa import MTSAEncoder, MTSAOptions
+from graphattn.models.encoders.multi_stage import MultiStageEncoder, MultiStageOptions
+from graphattn.models.encoders.tnt import TNTEncoder, TNTOptions
 from graphattn.models.encoders.transformer import TransformerEncoder, TransformerOptions
+from graphattn.models.encoders.umst import UMSTEncoder, UMSTOptions
 
 ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
     "ms-trans": (MSTransOptions, MSTransEncoder),
     "mtsa": (MTSAOptions, MTSAEncoder),
     "duo": (DuoOptions, DuoEncoder),
+    "umst": (UMSTOptions, UMSTEncoder),
+    "tnt": (TNTOptions, TNTEncoder),
+    "multi-stage": (MultiStageOptions, MultiStageEncoder),
     "transformer": (TransformerOptions, TransformerEncoder),
     "bilstm": (BiLSTMOptions, BiLSTMEncoder),
 }
@@ -59,8 +65,14 @@ __all__ = [
     "MSTransOptions",
     "MTSAEncoder",
     "MTSAOptions",
+    "MultiStageEncoder",
+    "MultiStageOptions",
+    "TNTEncoder",
+    "TNTOptions",
     "TransformerEncoder",
     "TransformerOptions",
+    "UMSTEncoder",
+    "UMSTOptions",
     "encoder_options",
     "make_encoder",
 ]

@@ -208,3 +208,25 @@ def test_impossible_ranges_are_refused(low, high):
     with pytest.raises(GraphError) as caught:
         Edges.of_ranges(torch.tensor(low), torch.tensor(high), 3)
     assert str(caught.value) == "ranges must begin before they end and stay within the 3 sources"
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64])
+def test_edges_led_the_other_way(kind):
+    edges = Edges(torch.tensor([0, 2, 2, 5], dtype=kind), torch.tensor([3, 0, 1, 3, 0], dtype=kind), 4)
+    reverse, slots = edges.reverse
+    assert (reverse.num_sources, reverse.num_destinations, reverse.num_edges) == (3, 4, 5)
+    assert reverse.indptr.dtype == reverse.indices.dtype == kind
+    led = list(zip(reverse.destinations.tolist(), reverse.sources.tolist(), strict=True))
+    assert led == [(0, 0), (0, 2), (1, 2), (3, 0), (3, 2)]
+    there = list(zip(edges.sources[slots].tolist(), edges.destinations[slots].tolist(), strict=True))
+    assert there == led
+    assert (
+        Edges(torch.tensor([0, 0], dtype=kind), torch.tensor([], dtype=kind), 2).reverse[0].indptr.tolist() == [0] * 3
+    )
+
+
+def test_values_in_the_order_of_edge_ids():
+    edges = Edges(torch.tensor([0, 3]), torch.tensor([0, 1, 2]), 3, torch.tensor([2, 0, 1]))
+    assert edges.by_id(torch.tensor([20, 0, 10])).tolist() == [0, 10, 20]
+    slots = torch.tensor([1, 2])
+    assert Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2).by_id(slots) is slots

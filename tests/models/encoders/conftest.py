@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
@@ -51,5 +53,26 @@ def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[
         outputs = encoder(graph, tokens, **keywords)
         sizes = [len(sentence) + 1 for sentence in sentences]
         return graph, list(tokens.split(sizes)), list(outputs.split(sizes))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def dense_block() -> Callable[..., torch.Tensor]:
+    """A pre-norm Transformer block on one sentence (UMST, section 2), on every two nodes or where a mask is true."""
+
+    def run(block: Any, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        width, heads = x.shape[1], block.attention.num_heads
+        projected = linear(block.attention.project, norm(block.attention_norm, x))
+        rows = [part.view(len(x), heads, -1).transpose(0, 1) for part in projected.split(width, 1)]
+        seen = F.scaled_dot_product_attention(*rows, attn_mask=mask).transpose(0, 1).reshape(len(x), width)
+        x = x + linear(block.attention.output, seen)
+        return x + linear(block.narrow, F.relu(linear(block.widen, norm(block.ffn_norm, x))))
+
+    def norm(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, x.shape[1:], layer.weight, layer.bias)
+
+    def linear(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        return x @ layer.weight.T + layer.bias
 
     return run

@@ -1,0 +1,88 @@
+"""Transformer in Transformer on text: one stream inside words, one across the text (UMST, appendix B.1, Figure 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from graphattn.builders.relations import Complete, Relation, WordGroup
+from graphattn.exceptions import ConfigError
+from graphattn.layers import edges_of
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions, sinusoids
+from graphattn.models.options import at_least, option, share
+from graphattn.schema import ALL, GROUP, TOKEN
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+@dataclass
+class TNTOptions(EncoderOptions):
+    """Options of Transformer in Transformer."""
+
+    name = "tnt"
+
+    hidden: int = option(256, "width of the encoder")
+    layers: int = option(3, "depth of the encoder")
+    dropout: float = option(0.1, "dropout on what each layer adds")
+    heads: int = option(4, "heads of each layer")
+    ffn: int = option(1024, "width of the feed-forward part")
+    attn_drop: float = option(0.0, "dropout on attention weights")
+    share_blocks: bool = option(False, "inner and outer blocks are the same")
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "heads", "ffn")
+        share(self, "attn_drop")
+        if self.hidden % self.heads:
+            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+
+    def make_block(self) -> TransformerLayer:
+        """A new pre-norm block."""
+        own = {name: getattr(self, name) for name in ("hidden", "heads", "ffn", "dropout", "attn_drop")}
+        return TransformerLayer(TransformerOptions(**own, norm="pre"))
+
+
+class TNTEncoder(Encoder):
+    r"""Two stacks of pre-norm blocks, the inner one on `group`, the outer one on `all`.
+
+    .. math:: y_l = Inner_l(y_{l-1}), \quad x_l = Outer_l(x_{l-1} + y_l)
+
+    UMST's appendix says that the inner blocks see the smaller units within the larger ones, that what they give is
+    added to the outer stream, that the inner ones have residual connections among themselves, and that all blocks
+    together have the parameters of a Transformer of twice the depth. That the smaller units are the tokens of a word,
+    as in Transformer in Transformer (Han et al. 2021), and that both streams begin with the same vectors, is decided
+    here.
+    """
+
+    def __init__(self, options: TNTOptions):
+        super().__init__()
+        options.check()
+        self.options, self.width = options, options.hidden
+        self.outer = nn.ModuleList(options.make_block() for _ in range(options.layers))
+        self.inner = (
+            None if options.share_blocks else nn.ModuleList(options.make_block() for _ in range(options.layers))
+        )
+        self.norm = nn.LayerNorm(options.hidden)
+
+    def relations(self) -> list[Relation]:
+        """Tokens of a word, and all tokens."""
+        return [WordGroup(), Complete()]
+
+    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        edges = edges_of(graph, [GROUP, ALL], tokens.device)
+        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        parts = tokens
+        for inner, outer in zip(self.inner or self.outer, self.outer, strict=True):
+            inside: LayerWeights | None = None if weights is None else {}
+            across: LayerWeights | None = None if weights is None else {}
+            parts = inner({ALL: edges[GROUP]}, parts, inside)  # blocks know their relation as `all`
+            tokens = outer(edges, tokens + parts, across)
+            if weights is not None and inside is not None and across is not None:
+                weights.append({GROUP: inside[ALL], **across})
+        return self.norm(tokens)

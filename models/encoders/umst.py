@@ -1,0 +1,317 @@
+"""UMST: a Transformer on sub-words, words and phrases (Li et al. 2022)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.aggregation import aggregate, mean_coefficients
+from graphattn.builders.relations import (
+    Complete,
+    Dependency,
+    RandomArcs,
+    RandomPairs,
+    Relation,
+    ShuffledGroup,
+    WordGroup,
+)
+from graphattn.edges import Edges
+from graphattn.exceptions import ConfigError
+from graphattn.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
+from graphattn.graphs import lengths_of
+from graphattn.models.dropout import Dropout
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.options import at_least, option, share
+from graphattn.rectified_attention import RectifiedAttention
+from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
+from graphattn.upsampling import KINDS, Upsampling
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+SIZES: dict[str, dict[str, Any]] = {
+    "small": {"hidden": 256, "layers": 3, "heads": 4, "ffn": 1024, "dropout": 0.1},
+    "base": {"hidden": 512, "layers": 6, "heads": 8, "ffn": 2048, "dropout": 0.1},
+    "deep": {"hidden": 512, "layers": 12, "heads": 8, "ffn": 2048, "dropout": 0.1},
+    "big": {"hidden": 1024, "layers": 6, "heads": 16, "ffn": 4096, "dropout": 0.3},
+}
+"""The paper's configurations (section 4.2, appendix A.2), and one for a CPU, which is the default."""
+
+
+@dataclass
+class UMSTOptions(EncoderOptions):
+    """Options of UMST; every row of the paper's Tables 5, 6 and 8 is one of them."""
+
+    name = "umst"
+
+    hidden: int = option(256, "width of the encoder")
+    layers: int = option(3, "depth of the encoder")
+    dropout: float = option(0.1, "dropout on what each layer adds")
+    heads: int = option(4, "heads of each layer")
+    ffn: int = option(1024, "width of the feed-forward part")
+    attn_drop: float = option(0.0, "dropout on attention weights")
+    class_embedding: bool = option(True, "tell tokens that are whole words from parts of split ones")
+    intra_group: bool = option(True, "mix the tokens of each word")
+    inter_group: bool = option(True, "mix words along dependency arcs, and let them attend beside the tokens")
+    graph_layer: str = option(
+        "gcn", "what mixes: graph convolution, the mean, or graph attention", choices=("gcn", "mean", "gat")
+    )
+    share_projections: str = option(
+        "none",
+        "one projection for words and phrases in each block, or one for words and one for phrases in all blocks",
+        choices=("none", "block", "blocks"),
+    )
+    share_scores: bool = option(False, "one projection gives the queries and keys of tokens and of words")
+    upsampling: str = option(
+        "membership", "how the words' attention is carried to tokens, to its own or as pictures are", choices=KINDS
+    )
+    normalize: bool = option(False, "divide the words' attention by the size of the word that is seen")
+    relative_positions: int | None = option(
+        None, "learn vectors for distances up to this many tokens (default: sinusoids alone)"
+    )
+    groups: str = option(
+        "words", "groups of tokens: words, or for comparison none that are", choices=("words", "shuffled", "random")
+    )
+    arcs: str = option(
+        "parse", "arcs between words: of a parse, or for comparison of none", choices=("parse", "random")
+    )
+    graph_seed: int = option(0, "seed of shuffled and random groups and arcs")
+
+    @classmethod
+    def of_size(cls, size: str, **options: Any) -> UMSTOptions:
+        """The options of a size, with others of one's own.
+
+        Raises
+        ------
+        ConfigError
+            for an unknown size
+
+        Examples
+        --------
+        >>> UMSTOptions.of_size("base", share_scores=True).hidden
+        512
+        """
+        if size not in SIZES:
+            raise ConfigError(f"size is {size!r}; choose one of: {', '.join(SIZES)}")
+        return cls(**{**SIZES[size], **options})
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        super().check()
+        at_least(self, 1, "heads", "ffn", "relative_positions")
+        at_least(self, 0, "graph_seed")
+        share(self, "attn_drop")
+        if self.hidden % self.heads:
+            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+        if self.share_projections != "none" and self.graph_layer == "mean":
+            raise ConfigError("graph_layer mean has no projections, so share_projections has no say; leave it out")
+        if self.share_projections == "block" and not (self.intra_group and self.inter_group):
+            raise ConfigError(
+                "share_projections is 'block', but one of intra_group and inter_group is off; there is nothing to share"
+            )
+        if not self.intra_group and self.groups != "words":
+            raise ConfigError(f"intra_group=False leaves groups {self.groups!r} without use; leave one out")
+        for name, default in (("share_scores", False), ("normalize", False), ("upsampling", "membership"),
+                              ("arcs", "parse")):  # fmt: skip
+            if not self.inter_group and getattr(self, name) != default:
+                raise ConfigError(f"inter_group=False leaves no words, so {name} has no say; leave one out")
+
+    def group_relation(self) -> Relation:
+        """What is mixed inside words."""
+        kinds = {"words": WordGroup, "shuffled": ShuffledGroup, "random": RandomPairs}
+        return WordGroup() if self.groups == "words" else kinds[self.groups](self.graph_seed)
+
+    def arc_relation(self) -> Relation:
+        """What is mixed between words; it brings membership along."""
+        return Dependency(required=False) if self.arcs == "parse" else RandomArcs(self.graph_seed)
+
+    def mixed_along(self) -> list[str]:
+        """Names of the relations along which each layer mixes: inside words, between words."""
+        inside = [self.group_relation().name] if self.intra_group else []
+        return [*inside, self.arc_relation().name] if self.inter_group else inside
+
+    def make_mixer(self) -> nn.Module:
+        """A new layer that mixes."""
+        if self.graph_layer == "mean":
+            return NeighbourMean()
+        return GraphConvolution(self.hidden) if self.graph_layer == "gcn" else GraphAttention(self.hidden, self.heads)
+
+    def mixers(self) -> list[dict[str, int]]:
+        """For each layer, relation -> number of the layer that mixes along it; shared ones have one number."""
+        names = self.mixed_along()
+        if self.share_projections == "block":
+            return [dict.fromkeys(names, layer) for layer in range(self.layers)]
+        step = 0 if self.share_projections == "blocks" else len(names)
+        return [{name: layer * step + number for number, name in enumerate(names)} for layer in range(self.layers)]
+
+
+@dataclass(frozen=True, eq=False)
+class TextEdges:
+    """What the layers need of a batch's graph, taken out of it once.
+
+    Parameters
+    ----------
+    tokens : which tokens see which
+    groups : which tokens are mixed; None for none
+    members : from tokens to their words; None when there are no words, as for the next three
+    arcs : which words are mixed
+    words : which words see which
+    upsampling : how the words' attention is carried to tokens
+    """
+
+    tokens: Edges
+    groups: Edges | None = None
+    members: Edges | None = None
+    arcs: Edges | None = None
+    words: Edges | None = None
+    upsampling: Upsampling | None = None
+
+    @classmethod
+    def of(cls, graph: DGLGraph, options: UMSTOptions, device: torch.device) -> TextEdges:
+        """Take them out of a graph that has the encoder's relations."""
+
+        def taken(name: str) -> Edges:
+            return Edges.of(graph, name).to(device)
+
+        tokens = taken(ALL)
+        groups = taken(options.group_relation().name) if options.intra_group else None
+        if not options.inter_group:
+            return cls(tokens, groups)
+        members = taken(MEMBERSHIP)
+        counts = (lengths_of(graph, kind).to(device) for kind in (TOKEN, WORD))
+        upsampling = Upsampling.of(options.upsampling, members, *counts, normalize=options.normalize)
+        return cls(tokens, groups, members, taken(options.arc_relation().name), taken(ALL_WORDS), upsampling)
+
+
+class UMSTLayer(nn.Module):
+    """One block (Figure 2): tokens of a word are mixed, words along arcs; then rectified attention, feed-forward part.
+
+    Parameters
+    ----------
+    options : of the encoder
+    """
+
+    def __init__(self, options: UMSTOptions):
+        super().__init__()
+        names = options.mixed_along()
+        self.group = names[0] if options.intra_group else None
+        self.arc = names[-1] if options.inter_group else None
+        self.mix_norms = nn.ModuleList(nn.LayerNorm(options.hidden) for _ in names)
+        self.word_norm = nn.LayerNorm(options.hidden) if options.inter_group else None
+        self.attention_norm, self.ffn_norm = nn.LayerNorm(options.hidden), nn.LayerNorm(options.hidden)
+        self.widen, self.narrow = nn.Linear(options.hidden, options.ffn), nn.Linear(options.ffn, options.hidden)
+        self.attention = RectifiedAttention(
+            options.hidden,
+            options.heads,
+            words=options.inter_group,
+            shared_scores=options.share_scores,
+            relative_positions=options.relative_positions,
+            attn_drop=options.attn_drop,
+        )
+        self.dropout = Dropout(options.dropout)
+
+    def forward(
+        self, text: TextEdges, tokens: Tensor, mixers: Mapping[str, nn.Module], weights: LayerWeights | None = None
+    ) -> Tensor:
+        """Encode.
+
+        Parameters
+        ----------
+        text : the batch
+        tokens : (N, hidden)
+        mixers : relation -> the layer that mixes along it
+        weights : when given, filled with relation -> (E, heads)
+
+        Returns
+        -------
+        (N, hidden)
+        """
+
+        def mixed(relation: str, edges: Edges, nodes: Tensor, norm: nn.Module) -> Tensor:
+            seen = None if weights is None else []
+            added = mixers[relation](edges, norm(nodes), seen)
+            _keep(weights, [relation], seen)
+            return nodes + self.dropout(added)
+
+        if self.group is not None:
+            assert text.groups is not None
+            tokens = mixed(self.group, text.groups, tokens, self.mix_norms[0])
+        words = None
+        if self.arc is not None and self.word_norm is not None:
+            assert text.members is not None and text.arcs is not None
+            words = aggregate(text.members, tokens, mean_coefficients(text.members))
+            words = self.word_norm(mixed(self.arc, text.arcs, words, self.mix_norms[-1]))
+        seen = None if weights is None else []
+        found = self.attention(
+            text.tokens, self.attention_norm(tokens), text.words, words, text.upsampling, weights=seen
+        )
+        _keep(weights, [ALL, ALL_WORDS], seen)
+        tokens = tokens + self.dropout(found)
+        return tokens + self.dropout(self.narrow(self.dropout(F.relu(self.widen(self.ffn_norm(tokens))))))
+
+
+def _keep(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:
+    """Put the weights that a part appended, if any, under their names."""
+    if weights is not None and seen is not None:
+        weights.update(zip(names, seen, strict=False))
+
+
+class UMSTEncoder(Encoder):
+    """A stack of blocks on tokens and words, pre-norm, with sinusoidal positions and a norm at the end.
+
+    What the paper leaves open, and how it is here: each of the two branches of attention has a norm of its own. Without
+    inter-group interaction there are no words at all, so that attention is that of tokens alone; without either it is
+    the pre-norm Transformer that the paper compares with. There are two classes of tokens, whole words (``[CLS]`` among
+    them) and parts of split ones; padding, a third one in the authors' tables, does not exist here. A text without
+    a parse has no arcs but self-loops, and its words attend all the same.
+    """
+
+    def __init__(self, options: UMSTOptions):
+        super().__init__()
+        options.check()
+        self.options, self.width = options, options.hidden
+        self.classes: nn.Embedding | None = None
+        if options.class_embedding:
+            self.classes = nn.Embedding(2, options.hidden)
+            nn.init.normal_(self.classes.weight, std=1 / math.sqrt(options.hidden))  # section 3.1
+        self._mixers = options.mixers()
+        numbers = {number for own in self._mixers for number in own.values()}
+        self.mixers = nn.ModuleList(options.make_mixer() for _ in numbers)
+        self.layers = nn.ModuleList(UMSTLayer(options) for _ in range(options.layers))
+        self.norm = nn.LayerNorm(options.hidden)
+
+    def relations(self) -> list[Relation]:
+        """Tokens among each other, those of a word, arcs with membership, words among each other."""
+        inside = [self.options.group_relation()] if self.options.intra_group else []
+        between = [self.options.arc_relation(), Complete(WORD)] if self.options.inter_group else []
+        return [Complete(), *inside, *between]
+
+    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(N, hidden) -> (N, hidden)."""
+        text = TextEdges.of(graph, self.options, tokens.device)
+        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        if self.classes is not None:
+            tokens = tokens + self.classes(word_classes(graph).to(tokens.device))
+        for layer, numbers in zip(self.layers, self._mixers, strict=True):
+            seen: LayerWeights | None = None if weights is None else {}
+            tokens = layer(text, tokens, {name: self.mixers[number] for name, number in numbers.items()}, seen)
+            if weights is not None and seen is not None:
+                weights.append(seen)
+        return self.norm(tokens)
+
+
+def word_classes(graph: DGLGraph) -> Tensor:
+    """(N,) 0 for a token that is a whole word, 1 for a part of a split one (section 3.1)."""
+    data = graph.nodes[TOKEN].data
+    goes_on = (data["word"][1:] == data["word"][:-1]) & (data["position"][1:] > 0)
+    classes = torch.zeros(len(data["word"]), dtype=torch.long)
+    classes[1:] |= goes_on
+    classes[:-1] |= goes_on
+    return classes

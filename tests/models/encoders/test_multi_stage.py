@@ -1,0 +1,58 @@
+"""The multi-stage Transformer against dense blocks in double precision, written from UMST's appendix B.1."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from graphattn.exceptions import ConfigError
+from graphattn.models import MultiStageOptions
+from graphattn.models.encoders.transformer import sinusoids
+
+SMALL = MultiStageOptions(hidden=12, layers=2, heads=3, ffn=16)
+
+
+def test_three_stages(double_encoder, encode, sentences, dense_block):
+    encoder = double_encoder(SMALL)
+    _, inputs, outputs = encode(encoder, 12)
+    for sentence, tokens, found in zip(sentences, inputs, outputs, strict=True):
+        x = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        for block in encoder.token_blocks:
+            x = dense_block(block, x)
+        word_of = [0, *(word + 1 for word in sentence.word_ids)]
+        rows = [[token for token, own in enumerate(word_of) if own == word] for word in range(sentence.num_words + 1)]
+        x = torch.stack([x[row].mean(0) for row in rows])
+        for block in encoder.word_blocks:
+            x = dense_block(block, x)
+        arcs = torch.eye(len(rows), dtype=torch.float64)
+        for dependent, head in enumerate(sentence.heads, start=1):
+            if head:
+                arcs[dependent, head] = arcs[head, dependent] = 1
+        roots = torch.diag(arcs.sum(1) ** -0.5)
+        normalized = roots @ arcs @ roots
+        before = F.layer_norm(x, (12,), encoder.arc_norm.weight, encoder.arc_norm.bias)
+        x = x + normalized @ F.relu(normalized @ before @ encoder.convolution.linear.weight.T)
+        for block in encoder.phrase_blocks:
+            x = dense_block(block, x)
+        expected = F.layer_norm(x, (12,), encoder.norm.weight, encoder.norm.bias)[word_of]
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+
+
+def test_weights_come_back_for_each_block(double_encoder, encode):
+    layers = []
+    graph, _, _ = encode(double_encoder(SMALL), 12, weights=layers)
+    names = ["all"] * 2 + ["all:word"] * 4
+    assert [{name: tuple(own.shape) for name, own in layer.items()} for layer in layers] == [
+        {name: (graph.num_edges(name), 3)} for name in names
+    ]
+
+
+def test_impossible_options():
+    with pytest.raises(ConfigError) as caught:
+        MultiStageOptions(heads=7).check()
+    assert str(caught.value) == "hidden 256 is no multiple of heads 7"
+
+
+def test_in_a_translator_the_stages_share_the_depth():
+    assert MultiStageOptions.for_translation({"layers": 6, "hidden": 512, "norm": "pre"}).layers == 2
+    assert MultiStageOptions.for_translation({"layers": 2}).layers == 1
+    assert MultiStageOptions.for_translation({}) == MultiStageOptions()

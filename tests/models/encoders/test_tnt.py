@@ -1,0 +1,47 @@
+"""Transformer in Transformer against dense blocks in double precision, written from UMST's appendix B.1."""
+
+import pytest
+import torch
+from torch import nn
+
+from graphattn.exceptions import ConfigError
+from graphattn.models import TNTOptions
+from graphattn.models.encoders import make_encoder
+from graphattn.models.encoders.transformer import sinusoids
+
+SMALL = TNTOptions(hidden=12, layers=2, heads=3, ffn=16)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_two_streams(double_encoder, encode, sentences, dense_block, shared):
+    encoder = double_encoder(TNTOptions(hidden=12, layers=2, heads=3, ffn=16, share_blocks=shared))
+    _, inputs, outputs = encode(encoder, 12)
+    for sentence, tokens, found in zip(sentences, inputs, outputs, strict=True):
+        word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
+        same_word = word_of.unsqueeze(1) == word_of
+        y = x = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        for number in range(2):
+            inner = encoder.outer if shared else encoder.inner
+            y = dense_block(inner[number], y, same_word)
+            x = dense_block(encoder.outer[number], x + y)
+        expected = nn.functional.layer_norm(x, (12,), encoder.norm.weight, encoder.norm.bias)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+
+
+def test_weights_come_back_for_each_layer(double_encoder, encode):
+    layers = []
+    graph, _, _ = encode(double_encoder(SMALL), 12, weights=layers)
+    shapes = {name: (graph.num_edges(name), 3) for name in ("group", "all")}
+    assert [{name: tuple(own.shape) for name, own in layer.items()} for layer in layers] == [shapes] * 2
+
+
+def test_inner_blocks_have_as_many_parameters_as_outer_ones():
+    both, shared = (make_encoder(TNTOptions(share_blocks=own)) for own in (False, True))
+    counts = [sum(p.numel() for p in encoder.parameters()) for encoder in (both, shared)]
+    assert counts[0] - counts[1] == sum(p.numel() for p in shared.outer.parameters())
+
+
+def test_impossible_options():
+    with pytest.raises(ConfigError) as caught:
+        TNTOptions(heads=7).check()
+    assert str(caught.value) == "hidden 256 is no multiple of heads 7"

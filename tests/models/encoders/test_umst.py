@@ -1,0 +1,320 @@
+"""UMST against the paper's equations, sentence after sentence with dense matrices in double precision."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from graphattn.builders import Sentence, TextGraphBuilder
+from graphattn.exceptions import ConfigError
+from graphattn.models import TransformerOptions, UMSTOptions
+from graphattn.models.encoders import make_encoder
+from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.encoders.umst import SIZES, word_classes
+
+SMALL = UMSTOptions(hidden=12, layers=2, heads=3, ffn=16)
+ABLATIONS = {
+    "umst": {},
+    "without class embedding": {"class_embedding": False},
+    "without intra-group": {"intra_group": False},
+    "without inter-group": {"inter_group": False},
+    "mean": {"graph_layer": "mean"},
+    "gat": {"graph_layer": "gat"},
+    "shared in a block": {"share_projections": "block"},
+    "shared across blocks": {"share_projections": "blocks"},
+    "shared queries and keys": {"share_scores": True},
+    "nearest": {"upsampling": "nearest"},
+    "linear": {"upsampling": "linear"},
+    "normalised": {"normalize": True},
+    "relative positions": {"relative_positions": 3},
+    "random groups": {"groups": "random", "inter_group": False},
+    "shuffled groups": {"groups": "shuffled", "inter_group": False},
+    "random arcs": {"arcs": "random"},
+    "transformer": {"class_embedding": False, "intra_group": False, "inter_group": False},
+}
+
+
+class Dense:
+    """The encoder on one sentence: every relation a matrix, every sum written out."""
+
+    def __init__(self, encoder, sentence, groups, arcs):
+        self.encoder, self.options = encoder, encoder.options
+        self.word_of = [0, *(word + 1 for word in sentence.word_ids)]
+        self.words = sentence.num_words + 1
+        self.groups, self.arcs = groups, arcs
+        self.membership = torch.zeros(len(self.word_of), self.words, dtype=torch.float64)
+        self.membership[range(len(self.word_of)), self.word_of] = 1
+
+    def __call__(self, tokens):
+        x = tokens + sinusoids(torch.arange(len(tokens)), tokens.shape[1])
+        if self.options.class_embedding:
+            split = [int(self.word_of.count(word) > 1) for word in self.word_of]
+            x = x + self.encoder.classes.weight[split]
+        for number, layer in enumerate(self.encoder.layers):
+            x = self.block(number, layer, x)
+        return norm(self.encoder.norm, x)
+
+    def block(self, number, layer, x):
+        norms, words = iter(layer.mix_norms), None
+        if self.options.intra_group:
+            x = x + self.mixed(number, "group", self.groups, norm(next(norms), x))
+        if self.options.inter_group:
+            words = self.membership.T @ x / self.membership.sum(0).unsqueeze(1)
+            words = words + self.mixed(number, "arc", self.arcs, norm(next(norms), words))
+            words = norm(layer.word_norm, words)
+        x = x + self.attended(layer.attention, norm(layer.attention_norm, x), words)
+        return x + linear(layer.narrow, F.relu(linear(layer.widen, norm(layer.ffn_norm, x))))
+
+    def mixed(self, number, part, adjacency, x):
+        """Eq. 2 and 3; what stands in for them in Table 5."""
+        parts = [
+            name for name, there in (("group", self.options.intra_group), ("arc", self.options.inter_group)) if there
+        ]
+        which = {
+            "none": number * len(parts) + parts.index(part),
+            "block": number,
+            "blocks": parts.index(part),
+        }[self.options.share_projections]
+        if self.options.graph_layer == "mean":
+            return adjacency @ x / adjacency.sum(1, keepdim=True)
+        mixer = self.encoder.mixers[which]
+        if self.options.graph_layer == "gat":
+            return graph_attention(mixer, adjacency, x)
+        roots = torch.diag(adjacency.sum(1) ** -0.5)
+        normalized = roots @ adjacency @ roots
+        return normalized @ F.relu(normalized @ x @ mixer.linear.weight.T)
+
+    def attended(self, layer, x, words):
+        """Section 3.4 and Eq. 4, with the map of every two tokens."""
+        width, outputs = self.options.hidden // self.options.heads, []
+        query, key, value = linear(layer.project, x).split(self.options.hidden, 1)
+        if words is not None:
+            of_words = linear(layer.project_words or layer.project, words).split(self.options.hidden, 1)
+        for head in range(self.options.heads):
+            own = slice(head * width, (head + 1) * width)
+            scores = query[:, own] @ key[:, own].T
+            if self.options.relative_positions:
+                clip = self.options.relative_positions
+                distance = torch.arange(len(x)) - torch.arange(len(x)).unsqueeze(1)  # j - i
+                vectors = layer.distance_vectors[distance.clamp(-clip, clip) + clip]
+                scores = scores + torch.einsum("id,ijd->ij", query[:, own], vectors)
+            attention = (scores / math.sqrt(width)).softmax(1)
+            if words is not None:
+                between = (of_words[0][:, own] @ of_words[1][:, own].T / math.sqrt(width)).softmax(1)
+                attention = 0.5 * attention + 0.5 * self.enlarged(between)
+            outputs.append(attention @ value[:, own])
+        return linear(layer.output, torch.cat(outputs, 1))
+
+    def enlarged(self, attention):
+        size = len(self.word_of)
+        if self.options.upsampling != "membership":
+            mode = {"nearest": {"mode": "nearest"}, "linear": {"mode": "bilinear", "align_corners": False}}
+            return F.interpolate(attention[None, None], (size, size), **mode[self.options.upsampling])[0, 0]
+        right = self.membership.T
+        if self.options.normalize:
+            right = right / right.sum(1, keepdim=True)
+        return self.membership @ attention @ right
+
+
+def norm(layer, x):
+    mean, deviation = x.mean(1, keepdim=True), x.std(1, correction=0, keepdim=True)
+    return (x - mean) / (deviation**2 + layer.eps).sqrt() * layer.weight + layer.bias
+
+
+def linear(layer, x):
+    return x @ layer.weight.T + layer.bias
+
+
+def graph_attention(layer, adjacency, x):
+    """Velickovic et al. 2018, Eq. 1-5."""
+    heads = []
+    for target, source, weight in zip(layer.target, layer.source, layer.linear.weight.chunk(layer.heads), strict=True):
+        values = x @ weight.T
+        scores = F.leaky_relu((values @ target).unsqueeze(1) + (values @ source).unsqueeze(0), 0.2)
+        heads.append(F.elu(scores.masked_fill(adjacency == 0, float("-inf")).softmax(1) @ values))
+    return torch.cat(heads, 1)
+
+
+def adjacency_of(graph, name, nodes):
+    """The matrix of a relation of one sentence's graph."""
+    matrix = torch.zeros(graph.num_nodes(nodes), graph.num_nodes(nodes), dtype=torch.float64)
+    sources, targets = (ends.long() for ends in graph.edges(etype=name))
+    matrix[targets, sources] = 1
+    return matrix
+
+
+def matrices(encoder, sentence):
+    """A_w and A_p by the paper's definitions; random ones out of the graph, whose relations have tests of their own."""
+    options = encoder.options
+    graph = TextGraphBuilder(encoder.relations()).build(sentence)
+    word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
+    groups = (word_of.unsqueeze(1) == word_of).double()
+    if options.intra_group and options.groups != "words":
+        groups = adjacency_of(graph, options.group_relation().name, "token")
+    arcs = torch.eye(sentence.num_words + 1, dtype=torch.float64)
+    for dependent, head in enumerate(sentence.heads, start=1):
+        if head:
+            arcs[dependent, head] = arcs[head, dependent] = 1
+    if options.inter_group and options.arcs == "random":
+        arcs = adjacency_of(graph, options.arc_relation().name, "word")
+    return groups, arcs
+
+
+@pytest.mark.parametrize("options", ABLATIONS.values(), ids=ABLATIONS)
+def test_every_row_of_the_papers_tables(double_encoder, encode, sentences, options):
+    encoder = double_encoder(replace(SMALL, **options))
+    _, inputs, outputs = encode(encoder, 12)
+    for sentence, tokens, found in zip(sentences, inputs, outputs, strict=True):
+        expected = Dense(encoder, sentence, *matrices(encoder, sentence))(tokens)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9 if options.get("upsampling") is None else 1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"graph_layer": "gat"}, {"upsampling": "linear", "normalize": True}])
+def test_gradients_are_those_of_differences(double_encoder, options):
+    encoder = double_encoder(UMSTOptions(hidden=4, layers=1, heads=2, ffn=4, **options))
+    sentence = Sentence(["x"] * 4, word_ids=[0, 0, 1, 2], heads=[2, 0, 2])
+    graph = TextGraphBuilder(encoder.relations()).build(sentence)
+    names = [name for name, _ in encoder.named_parameters()]
+    torch.manual_seed(2)
+    tokens = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+
+    def run(tokens, *parameters):
+        return torch.func.functional_call(encoder, dict(zip(names, parameters, strict=True)), (graph, tokens))
+
+    assert torch.autograd.gradcheck(run, (tokens, *encoder.parameters()))
+
+
+def test_without_all_its_parts_it_is_the_pre_norm_transformer(double_encoder, encode):
+    bare = {"class_embedding": False, "intra_group": False, "inter_group": False}
+    umst = double_encoder(replace(SMALL, **bare))
+    plain = double_encoder(TransformerOptions(hidden=12, layers=2, heads=3, ffn=16, norm="pre"))
+    plain.load_state_dict(umst.state_dict())
+    for one, other in zip(encode(umst, 12)[2], encode(plain, 12)[2], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_weights_come_back_for_each_layer(double_encoder, encode):
+    for options, names in (({}, ["all", "all:word"]), ({"inter_group": False}, ["all"]),
+                           ({"graph_layer": "gat"}, ["group", "dependency", "all", "all:word"])):  # fmt: skip
+        layers = []
+        encoder = double_encoder(replace(SMALL, **options))
+        graph, _, outputs = encode(encoder, 12, weights=layers)
+        assert [list(layer) for layer in layers] == [names] * 2
+        for name, own in layers[0].items():
+            assert own.shape == (graph.num_edges(name), 3)
+            _, targets = graph.edges(etype=name, order="eid")
+            sums = torch.zeros(int(targets.max()) + 1, 3, dtype=torch.float64).index_add(0, targets.long(), own)
+            torch.testing.assert_close(sums, torch.ones_like(sums))
+        torch.testing.assert_close(torch.cat(outputs), torch.cat(encode(encoder, 12)[2]), rtol=0, atol=1e-12)
+
+
+def test_classes_of_tokens():
+    sentences = [
+        Sentence(["un", "known", "word"], word_ids=[0, 0, 1]),
+        Sentence([]),
+        Sentence(["a", "b", "c"], word_ids=[0, 1, 1]),
+    ]
+    relations = make_encoder(SMALL).relations()
+    graph = TextGraphBuilder(relations).batch([replace(s, heads=[0] * s.num_words) for s in sentences])
+    assert word_classes(graph).tolist() == [0, 1, 1, 0, 0, 0, 0, 1, 1]
+    bare = TextGraphBuilder(relations, cls=False).batch([Sentence([word], heads=[0]) for word in "ab"])
+    assert word_classes(bare).tolist() == [0, 0]
+
+
+def test_class_vectors_begin_as_the_paper_says():
+    torch.manual_seed(0)
+    drawn = torch.cat([make_encoder(SMALL).classes.weight.detach().flatten() for _ in range(60)])
+    assert abs(float(drawn.mean())) < 0.02
+    assert abs(float(drawn.std()) * math.sqrt(12) - 1) < 0.06
+
+
+@pytest.mark.filterwarnings("ignore::graphattn.exceptions.GraphAttnWarning")
+def test_a_text_without_a_parse_has_words_without_arcs(double_encoder):
+    encoder = double_encoder(SMALL)
+    builder = TextGraphBuilder(encoder.relations())
+    word_ids, tokens = [0, 0, 1, 2], torch.randn(5, 12, dtype=torch.float64)
+    unparsed = Sentence(["x"] * 4, word_ids=word_ids)
+    rootless = replace(unparsed, heads=[0, 0, 0])
+    found = encoder(builder.build(unparsed), tokens)
+    groups, arcs = matrices(encoder, rootless)
+    assert torch.equal(arcs, torch.eye(4, dtype=torch.float64))
+    torch.testing.assert_close(found, Dense(encoder, rootless, groups, arcs)(tokens), rtol=0, atol=1e-9)
+    parsed = replace(unparsed, heads=[0, 1, 1])
+    together = encoder(builder.batch([unparsed, parsed]), torch.cat([tokens, tokens]))
+    torch.testing.assert_close(together[:5], found, rtol=0, atol=1e-12)
+    assert not torch.allclose(together[5:], found)
+
+
+def count(**options):
+    return sum(p.numel() for p in make_encoder(UMSTOptions.of_size("base", **options)).parameters())
+
+
+def test_parameters_of_the_base_model():
+    """What each row of Tables 5 and 6 adds to a Transformer or takes away, from the shapes of the paper's matrices."""
+    square, width, layers = 512**2, 512, 6
+    plain = count(class_embedding=False, intra_group=False, inter_group=False)
+    block = 4 * (square + width) + 2 * 2048 * 512 + 2048 + 512 + 2 * 2 * width
+    assert plain == layers * block + 2 * width
+    scores = 2 * (square + width)
+    assert count() == plain + layers * (2 * square + scores + 3 * 2 * width) + 2 * width
+    assert count() - count(share_projections="block") == layers * square
+    assert count() - count(share_projections="blocks") == (layers - 1) * 2 * square
+    assert count() - count(share_scores=True) == layers * scores
+    assert count() - count(graph_layer="mean") == layers * 2 * square
+    assert count(upsampling="linear") == count(arcs="random") == count()
+
+
+def test_sizes():
+    assert UMSTOptions() == UMSTOptions.of_size("small")
+    assert {name: (own["hidden"], own["layers"], own["ffn"]) for name, own in SIZES.items() if name != "small"} == {
+        "base": (512, 6, 2048),
+        "deep": (512, 12, 2048),
+        "big": (1024, 6, 4096),
+    }
+    for size in SIZES:
+        UMSTOptions.of_size(size).check()
+    assert UMSTOptions.of_size("big", layers=2).layers == 2
+    with pytest.raises(ConfigError) as caught:
+        UMSTOptions.of_size("huge")
+    assert str(caught.value) == "size is 'huge'; choose one of: small, base, deep, big"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"heads": 5}, "hidden 256 is no multiple of heads 5"),
+        ({"relative_positions": 0}, "relative_positions is 0; it must be at least 1"),
+        ({"graph_layer": "cnn"}, "graph_layer is 'cnn'; choose one of: gcn, mean, gat"),
+        ({"upsampling": "cubic"}, "upsampling is 'cubic'; choose one of: membership, nearest, linear"),
+        (
+            {"graph_layer": "mean", "share_projections": "blocks"},
+            "graph_layer mean has no projections, so share_projections has no say; leave it out",
+        ),
+        (
+            {"share_projections": "block", "intra_group": False},
+            "share_projections is 'block', but one of intra_group and inter_group is off; there is nothing to share",
+        ),
+        (
+            {"intra_group": False, "groups": "shuffled"},
+            "intra_group=False leaves groups 'shuffled' without use; leave one out",
+        ),
+        *(
+            (
+                {"inter_group": False, name: value},
+                f"inter_group=False leaves no words, so {name} has no say; leave one out",
+            )
+            for name, value in (
+                ("share_scores", True),
+                ("normalize", True),
+                ("upsampling", "linear"),
+                ("arcs", "random"),
+            )
+        ),
+    ],
+)
+def test_impossible_options(options, message):
+    with pytest.raises(ConfigError) as caught:
+        UMSTOptions(**options).check()
+    assert str(caught.value) == message
