@@ -1,6 +1,6 @@
 """Kernels of backend ``fused`` for any edges: one destination after the other, its sources looked up in ``indices``.
 
-Arrays as in :mod:`graphattn.backends.fused_ranges`. A task is one head and one run of destinations; in the backward
+Arrays as in :mod:`graphattn.backends.wide_forward`. A task is one head and one run of destinations; in the backward
 pass the sources of different runs differ, so that runs do not write to the same place.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from graphattn.backends.fused_ranges import COMPILE, draw_lots
+from graphattn.backends.lane_code import COMPILE
 from graphattn.backends.lanes import (
     add,
+    draw_lots,
     exponential,
     fill,
     keep_part,

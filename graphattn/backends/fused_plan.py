@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -14,31 +13,32 @@ from graphattn.edges import Edges
 
 RUN = 1 << 15
 """Edges of one task, about: small, so that no thread waits long for another."""
-
-SHARED = "fused, shared"
-
+NARROW = 256
+"""Keys up to which a destination's range counts as narrow."""
+ROWS = 96
+"""Destinations of one task along narrow ranges, at least; four times as many where no sentence ends before."""
 CHUNK = 256
-"""Destinations of one task where keys lie side by side, at least; as many as a row has keys where that is more."""
+"""Destinations of one task along wide ranges, at least; as many as a row has keys where that is more."""
 
 
 @dataclass(frozen=True)
 class RangePlan:
-    """Destinations whose keys lie side by side, along one relation or several between the same nodes.
+    """Destinations whose keys lie side by side.
 
     Parameters
     ----------
-    lows, highs : (R, N_dst) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
-    slots : (R, N_dst + 1) int64, first slot of each destination
-    blocks : (R,) destinations that meet the keys at once, multiples of 8
-    chunks : (C, 5) int64: first destination, the one after the last, first key, the one after the last, and the place
-        of the chunk's keys among those that several chunks see, or -1 when no other chunk sees them
-    shared : number of keys of all chunks that share some
+    low, high : (N_dst,) int64, the keys of destination i are low[i] to before high[i]
+    starts : (N_dst + 1,) int64, first slot of each destination
+    block : destinations that meet the keys at once, a multiple of 8
+    chunks : (C, 7) int64: first destination, the one after the last, first key, the one after the last, the same of the
+        keys that no other chunk sees, and the number of keys that earlier chunks share with others
+    shared : number of keys that chunks share with others, once for each chunk
     """
 
-    lows: np.ndarray
-    highs: np.ndarray
-    slots: np.ndarray
-    blocks: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    starts: np.ndarray
+    block: int
     chunks: np.ndarray
     shared: int
 
@@ -51,6 +51,36 @@ class RangePlan:
     def lines(self) -> int:
         """Largest number of destinations of a chunk."""
         return int((self.chunks[:, 1] - self.chunks[:, 0]).max(initial=0))
+
+
+@dataclass(frozen=True)
+class NarrowPlan:
+    """Destinations whose keys lie side by side in narrow ranges, along several relations between the same nodes.
+
+    Parameters
+    ----------
+    relations : those that are not the identity; they live as long as the plan, so nobody takes their ids
+    lows, highs : (R, N) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
+    chunks, shared : as in :class:`RangePlan`; every destination is also a key of its chunk
+    """
+
+    relations: list[Edges]
+    lows: np.ndarray
+    highs: np.ndarray
+    chunks: np.ndarray
+    shared: int
+
+    @cached_property
+    def strip(self) -> int:
+        """Largest number of keys of a chunk."""
+        return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
+
+    @cached_property
+    def slots(self) -> np.ndarray:
+        """(R, N + 1) int64, first slot of each destination along each relation."""
+        if not self.relations:
+            return np.zeros((0, 0), np.int64)
+        return np.stack([edges.indptr.numpy().astype(np.int64) for edges in self.relations])
 
 
 @dataclass(frozen=True)
@@ -94,19 +124,101 @@ def plan_of(edges: Edges) -> RangePlan | EdgePlan:
     return plan
 
 
+def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
+    """One plan for relations that are narrow; the first of them keeps it."""
+    first, *others = relations
+    key = ("fused, narrow", *map(id, others))
+    plan = first.plans.get(key)
+    if plan is None:
+        plan = first.plans[key] = _make_narrow(list(relations))
+    assert isinstance(plan, NarrowPlan)
+    return plan
+
+
+def is_narrow(edges: Edges) -> bool:
+    """Whether the edges lead from nodes to themselves or to near ones, side by side."""
+    known = edges.plans.get("fused, is narrow")
+    if known is None:
+        known = edges.plans["fused, is narrow"] = _near_each_other(edges)
+    assert isinstance(known, bool)
+    return known
+
+
+def _near_each_other(edges: Edges) -> bool:
+    if edges.num_sources != edges.num_destinations or edges.num_destinations == 0:
+        return False
+    if edges.num_edges > NARROW * edges.num_destinations:
+        return False
+    bounds = _ranges(edges)
+    return bounds is not None and bool(_spread(*bounds) <= NARROW)
+
+
+def _ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ranges of the destinations' keys; None when they do not lie side by side."""
+    if edges.ranges is not None:
+        low, high = (bound.numpy().astype(np.int64, copy=False) for bound in edges.ranges)
+        return low, high
+    starts, indices = edges.indptr.numpy().astype(np.int64), edges.indices.numpy()
+    if not _side_by_side(starts, indices):
+        return None
+    degrees = np.diff(starts)
+    low = np.zeros_like(degrees)
+    low[degrees > 0] = indices[starts[:-1][degrees > 0]]
+    return low, low + degrees
+
+
 def _make(edges: Edges) -> RangePlan | EdgePlan:
     starts = edges.indptr.numpy().astype(np.int64)
-    if edges.ranges is not None:
-        low, high = (bound.numpy().astype(np.int64) for bound in edges.ranges)
-    elif _side_by_side(starts, edges.indices.numpy()):
-        degrees = np.diff(starts)
-        low = np.zeros_like(degrees)
-        low[degrees > 0] = edges.indices.numpy()[starts[:-1][degrees > 0]]
-        high = low + degrees
-    else:
-        return EdgePlan(starts, edges.indices.numpy())
-    plan = _in_chunks(low, high, starts)
+    bounds = _ranges(edges)
+    plan = None if bounds is None else _in_chunks(*bounds, starts)
     return plan if plan is not None else EdgePlan(starts, edges.indices.numpy())
+
+
+def _make_narrow(relations: list[Edges]) -> NarrowPlan:
+    taken = [edges for edges in relations if not edges.is_identity]
+    count = relations[0].num_destinations
+    lows, highs = np.zeros((2, len(taken), count), np.int64)
+    for number, edges in enumerate(taken):
+        bounds = _ranges(edges)
+        assert bounds is not None
+        lows[number], highs[number] = bounds
+    return NarrowPlan(taken, lows, highs, *_with_shared(_narrow_chunks(lows, highs, ROWS)))
+
+
+@numba.njit(nogil=True, cache=True)
+def _spread(low, high):  # type: ignore[no-untyped-def]
+    """Largest distance between a node and what lies at the ends of its range, twice, plus one."""
+    widest = 1
+    for i in range(len(low)):
+        if high[i] > low[i]:
+            widest = max(widest, 2 * max(abs(i - low[i]), abs(high[i] - 1 - i)) + 1)
+    return widest
+
+
+@numba.njit(nogil=True, cache=True)
+def _narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
+    """(C, 4) first and last destinations and keys of a :class:`NarrowPlan`'s chunks."""
+    relations, count = lows.shape
+    begins, ends = np.arange(count), np.arange(1, count + 1)
+    for relation in range(relations):
+        low, high = lows[relation], highs[relation]
+        for i in range(count):
+            if low[i] < high[i]:
+                begins[i] = min(begins[i], low[i])
+                ends[i] = max(ends[i], high[i])
+    behind = np.full(count + 1, count)  # the first key that destinations from here on see
+    for i in range(count - 1, -1, -1):
+        behind[i] = min(behind[i + 1], begins[i])
+    chunks = np.empty((count // size + 1, 4), np.int64)
+    made = first = seen = 0
+    for i in range(1, count + 1):
+        seen = max(seen, ends[i - 1])
+        closed = i == count or seen <= behind[i]
+        if i < count and (i - first < size or not closed) and i - first < 4 * size:
+            continue
+        chunks[made] = first, i, begins[first:i].min(), ends[first:i].max()
+        made, first = made + 1, i
+    return chunks[:made]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -153,7 +265,7 @@ def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePl
     if count == 0:
         return None
     widest = int((high - low).max(initial=0))
-    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK), inside=True)
+    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK))
     edges = int(starts[-1])
     if (chunks[:, 3] - chunks[:, 2]).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
         return None  # keys far apart from one destination to the next
@@ -162,67 +274,35 @@ def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePl
     block_low, block_high = _joined(low, high, np.unique(np.append(np.arange(0, count, block), count)))
     if block * (block_high - block_low).sum() > 8 * edges + 32 * block * len(block_low):
         return None
-    return RangePlan(low[None], high[None], starts[None], np.array([block]), chunks, shared)
+    return RangePlan(low, high, starts, block, chunks, shared)
 
 
-def _chunks(low: np.ndarray, high: np.ndarray, size: int, *, inside: bool) -> tuple[np.ndarray, int]:
+def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share.
 
-    Cuts go between sentences that end near, or, where none does, inside them if they may.
+    Cuts go between sentences that end near, or, where none does, inside them.
     """
     count = len(low)
     marks = np.arange(size, count, size)
     closed = _closed_places(low, high)
     near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
-    marks = np.where(near - marks < size // 2, near, marks) if inside else near
+    marks = np.where(near - marks < size // 2, near, marks)
     places = np.unique(np.concatenate([[0], marks, [count]]))
-    begin, end = _joined(low, high, places)
-    ends, begins = _outer(low, high)
-    alone = (ends[places[:-1]] <= begin) & (end <= begins[places[1:]]) | (begin == end)
-    lengths = np.where(alone, 0, end - begin)
-    shared = np.where(alone, -1, np.cumsum(lengths) - lengths)
-    chunks = np.stack([places[:-1], places[1:], begin, end, shared], axis=1)
-    return np.ascontiguousarray(chunks), int(lengths.sum())
+    return _with_shared(np.stack([places[:-1], places[1:], *_joined(low, high, places)], axis=1))
 
 
-def shared_plan(relations: Sequence[Edges]) -> RangePlan | None:
-    """One plan for relations between the same nodes that look at short ranges; None when there is none.
-
-    Those that are the identity take part without ranges: the plan is about the others, in their order.
-    """
-    first, *others = relations
-    key = (SHARED, *map(id, others))
-    if key not in first.plans:
-        first.plans[key] = _Shared(others, _share(relations))
-    known = first.plans[key]
-    assert isinstance(known, _Shared)
-    return known.plan
-
-
-class _Shared(NamedTuple):
-    """A plan and the relations it is for beside the one that keeps it; they live as long, so nobody takes their ids."""
-
-    others: list[Edges]
-    plan: RangePlan | None
-
-
-def _share(relations: Sequence[Edges]) -> RangePlan | None:
-    plans = [plan_of(edges) for edges in relations if not edges.is_identity]
-    ranges = [plan for plan in plans if isinstance(plan, RangePlan)]
-    if not ranges or len(ranges) < len(plans):
-        return None
-    lows, highs = (np.concatenate(bounds) for bounds in zip(*((plan.lows, plan.highs) for plan in ranges), strict=True))
-    seen = highs > lows
-    own = np.arange(lows.shape[1])
-    low = np.minimum(np.where(seen, lows, own).min(axis=0), own)
-    high = np.maximum(np.where(seen, highs, 0).max(axis=0), own + 1)
-    if int((high - low).max()) > CHUNK:
-        return None
-    chunks, _ = _chunks(low, high, CHUNK // 2, inside=False)
-    if (chunks[:, 1] - chunks[:, 0]).max() > 2 * CHUNK:
-        return None
-    slots, blocks = (np.concatenate(own) for own in zip(*((plan.slots, plan.blocks) for plan in ranges), strict=True))
-    return RangePlan(lows, highs, slots, blocks, chunks, 0)
+def _with_shared(chunks: np.ndarray) -> tuple[np.ndarray, int]:
+    """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
+    begin, end = chunks[:, 2], chunks[:, 3]
+    empty = begin == end
+    before = np.maximum.accumulate(np.append(0, np.where(empty, 0, end)))[:-1]
+    far = np.iinfo(np.int64).max
+    behind = np.minimum.accumulate(np.append(far, np.where(empty, far, begin)[::-1]))[-2::-1]
+    own_begin = np.clip(before, begin, end)
+    own_end = np.clip(behind, own_begin, end)
+    lengths = end - begin - (own_end - own_begin)
+    whole = np.stack([*chunks.T, own_begin, own_end, np.cumsum(lengths) - lengths], axis=1)
+    return np.ascontiguousarray(whole), int(lengths.sum())
 
 
 def _joined(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,99 +9,32 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import extending, types
-from numba.core import cgutils
-from numba.extending import models, overload, register_model
+from numba import types
+from numba.extending import overload
 
-BYTES = 64
-ROWS = 8
-"""Rows that :func:`multiply` makes at once."""
-
-intrinsic: Any = extending.intrinsic  # its own type tells the compiler's view, not the callers'
-
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
-
-
-def lanes_of(dtype: Any) -> int:
-    """Numbers of a type that fit in one register."""
-    return BYTES // (dtype.bitwidth // 8)
-
-
-class Lanes(types.Type):
-    """One register full of float32 or float64."""
-
-    def __init__(self, dtype: types.Float):
-        self.dtype = dtype
-        self.count = lanes_of(dtype)
-        super().__init__(name=f"Lanes({dtype})")
-
-
-@register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Lanes):
-        super().__init__(manager, kind, _vector(kind.dtype))
-
-
-def _scalar(dtype: types.Float) -> ir.Type:
-    return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
-
-
-def _vector(dtype: types.Float) -> ir.VectorType:
-    return ir.VectorType(_scalar(dtype), lanes_of(dtype))
-
-
-def _whole(dtype: types.Float) -> ir.VectorType:
-    """The vector of integers as wide as the floats of ``dtype``."""
-    return ir.VectorType(ir.IntType(dtype.bitwidth), lanes_of(dtype))
-
-
-def _fill(builder: Any, value: Any, kind: ir.VectorType) -> Any:
-    """A vector whose elements all equal ``value``."""
-    single = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
-    picks = ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count)
-    return builder.shuffle_vector(single, ir.Constant(kind, ir.Undefined), picks)
-
-
-def _constant(kind: ir.VectorType, value: Any) -> Any:
-    return ir.Constant(kind, [value] * kind.count)
-
-
-def _call(builder: Any, name: str, result: ir.Type, arguments: list[Any]) -> Any:
-    """Call an LLVM intrinsic."""
-    signature = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), arguments)
-
-
-def _suffix(dtype: types.Float) -> str:
-    return f"v{lanes_of(dtype)}f{dtype.bitwidth}"
-
-
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, value=array).data
-    return builder.gep(data, [place])
-
-
-def _vector_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-    data = _pointer(context, builder, array_type, array, place)
-    return builder.bitcast(data, _vector(array_type.dtype).as_pointer())
-
-
-def _aligned(instruction: Any, dtype: types.Float) -> Any:
-    instruction.align = dtype.bitwidth // 8
-    return instruction
-
-
-def _between(builder: Any, dtype: types.Float, start: Any, stop: Any) -> Any:
-    """(L,) bits, set for lanes from start to before stop."""
-    kind = ir.VectorType(_I32, lanes_of(dtype))
-    numbers = ir.Constant(kind, list(range(kind.count)))
-    low = _fill(builder, builder.trunc(start, _I32), kind)
-    high = _fill(builder, builder.trunc(stop, _I32), kind)
-    return builder.and_(
-        builder.icmp_signed(">=", numbers, low),
-        builder.icmp_signed("<", numbers, high),
-    )
+from graphattn.backends.lane_code import (
+    BYTES,
+    COMPILE,
+    I32,
+    I64,
+    Lanes,
+    aligned,
+    call,
+    constant_of,
+    intrinsic,
+    is_array,
+    lanes_of,
+    mask_between,
+    pointer_to,
+    spread,
+    suffix_of,
+    vector_of,
+    vector_pointer,
+    whole_of,
+)
 
 
 def lanes(array: Any) -> int:
@@ -115,19 +48,15 @@ def _compile_lanes(array):  # type: ignore[no-untyped-def]
     return lambda array: count
 
 
-def _is_array(array: Any) -> bool:
-    return isinstance(array, types.Array) and array.ndim == 1 and isinstance(array.dtype, types.Float)
-
-
 @intrinsic
 def load(typing: Any, array: Any, place: Any) -> Any:
     """Numbers from ``place`` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _vector_pointer(context, builder, signature.args[0], *arguments)
-        return _aligned(builder.load(pointer), signature.args[0].dtype)
+        pointer = vector_pointer(context, builder, signature.args[0], *arguments)
+        return aligned(builder.load(pointer), signature.args[0].dtype)
 
-    return (Lanes(array.dtype)(array, types.int64), codegen) if _is_array(array) else None
+    return (Lanes(array.dtype)(array, types.int64), codegen) if is_array(array) else None
 
 
 @intrinsic
@@ -137,15 +66,15 @@ def load_part(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> Any
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, start, stop = arguments
         dtype = signature.args[0].dtype
-        pointer = _vector_pointer(context, builder, signature.args[0], data, place)
-        kind = _vector(dtype)
-        mask = _between(builder, dtype, start, stop)
-        align = ir.Constant(_I32, dtype.bitwidth // 8)
-        name = f"llvm.masked.load.{_suffix(dtype)}.p0"
-        return _call(builder, name, kind, [pointer, align, mask, _constant(kind, 0.0)])
+        pointer = vector_pointer(context, builder, signature.args[0], data, place)
+        kind = vector_of(dtype)
+        mask = mask_between(builder, dtype, start, stop)
+        align = ir.Constant(I32, dtype.bitwidth // 8)
+        name = f"llvm.masked.load.{suffix_of(dtype)}.p0"
+        return call(builder, name, kind, [pointer, align, mask, constant_of(kind, 0.0)])
 
     integers = (types.int64,) * 3
-    return (Lanes(array.dtype)(array, *integers), codegen) if _is_array(array) else None
+    return (Lanes(array.dtype)(array, *integers), codegen) if is_array(array) else None
 
 
 @intrinsic
@@ -154,11 +83,11 @@ def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, value = arguments
-        pointer = _vector_pointer(context, builder, signature.args[0], data, place)
-        _aligned(builder.store(value, pointer), signature.args[0].dtype)
+        pointer = vector_pointer(context, builder, signature.args[0], data, place)
+        aligned(builder.store(value, pointer), signature.args[0].dtype)
         return context.get_dummy_value()
 
-    return (types.void(array, types.int64, lanes), codegen) if _is_array(array) else None
+    return (types.void(array, types.int64, lanes), codegen) if is_array(array) else None
 
 
 @intrinsic
@@ -168,14 +97,14 @@ def store_part(typing: Any, array: Any, place: Any, lanes: Any, start: Any, stop
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, value, start, stop = arguments
         dtype = signature.args[0].dtype
-        pointer = _vector_pointer(context, builder, signature.args[0], data, place)
-        mask = _between(builder, dtype, start, stop)
-        align = ir.Constant(_I32, dtype.bitwidth // 8)
-        _call(builder, f"llvm.masked.store.{_suffix(dtype)}.p0", ir.VoidType(), [value, pointer, align, mask])
+        pointer = vector_pointer(context, builder, signature.args[0], data, place)
+        mask = mask_between(builder, dtype, start, stop)
+        align = ir.Constant(I32, dtype.bitwidth // 8)
+        call(builder, f"llvm.masked.store.{suffix_of(dtype)}.p0", ir.VoidType(), [value, pointer, align, mask])
         return context.get_dummy_value()
 
     integers = (types.int64,) * 2
-    return (types.void(array, types.int64, lanes, *integers), codegen) if _is_array(array) else None
+    return (types.void(array, types.int64, lanes, *integers), codegen) if is_array(array) else None
 
 
 @intrinsic
@@ -183,7 +112,7 @@ def fill(typing: Any, value: Any) -> Any:
     """A register full of one number."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _fill(builder, arguments[0], _vector(signature.args[0]))
+        return spread(builder, arguments[0], vector_of(signature.args[0]))
 
     return (Lanes(value)(value), codegen) if isinstance(value, types.Float) else None
 
@@ -212,7 +141,7 @@ def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.return_type.dtype
-        return _call(builder, f"llvm.fma.{_suffix(dtype)}", _vector(dtype), list(arguments))
+        return call(builder, f"llvm.fma.{suffix_of(dtype)}", vector_of(dtype), list(arguments))
 
     return left(left, left, left), codegen
 
@@ -224,8 +153,8 @@ def keep_part(typing: Any, lanes: Any, start: Any, stop: Any, other: Any) -> Any
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, start, stop, other = arguments
         dtype = signature.return_type.dtype
-        mask = _between(builder, dtype, start, stop)
-        return builder.select(mask, value, _fill(builder, other, _vector(dtype)))
+        mask = mask_between(builder, dtype, start, stop)
+        return builder.select(mask, value, spread(builder, other, vector_of(dtype)))
 
     return lanes(lanes, types.int64, types.int64, lanes.dtype), codegen
 
@@ -239,10 +168,10 @@ def _reduction(combine: Any) -> Any:
             count = signature.args[0].count
             while count > 1:
                 count //= 2
-                picks = [ir.Constant(ir.VectorType(_I32, count), list(range(at, at + count))) for at in (0, count)]
+                picks = [ir.Constant(ir.VectorType(I32, count), list(range(at, at + count))) for at in (0, count)]
                 halves = [builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), pick) for pick in picks]
                 value = combine(builder, *halves)
-            return builder.extract_element(value, ir.Constant(_I32, 0))
+            return builder.extract_element(value, ir.Constant(I32, 0))
 
         return lanes.dtype(lanes), codegen
 
@@ -274,33 +203,46 @@ def exponential(typing: Any, lanes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.return_type.dtype
-        kind, whole, suffix = _vector(dtype), _whole(dtype), _suffix(dtype)
+        kind, whole, suffix = vector_of(dtype), whole_of(dtype), suffix_of(dtype)
         single = dtype.bitwidth == 32
         lowest, mantissa, bias = (-87.0, 23, 127) if single else (-708.0, 52, 1023)
         ln2 = (0.693359375, -2.12194440e-4) if single else (0.6931471803691238, 1.9082149292705877e-10)
         coefficients = _SINGLE if single else _DOUBLE
 
         def fma(x: Any, y: Any, z: Any) -> Any:
-            return _call(builder, f"llvm.fma.{suffix}", kind, [x, y, z])
+            return call(builder, f"llvm.fma.{suffix}", kind, [x, y, z])
 
         given = arguments[0]
-        low = _constant(kind, lowest)
+        low = constant_of(kind, lowest)
         inside = builder.fcmp_ordered(">=", given, low)
         x = builder.select(inside, given, low)
-        rounded = fma(x, _constant(kind, 1.4426950408889634), _constant(kind, 0.5))
-        n = _call(builder, f"llvm.floor.{suffix}", kind, [rounded])
-        r = fma(n, _constant(kind, -ln2[1]), fma(n, _constant(kind, -ln2[0]), x))
-        p = _constant(kind, coefficients[0])
+        rounded = fma(x, constant_of(kind, 1.4426950408889634), constant_of(kind, 0.5))
+        n = call(builder, f"llvm.floor.{suffix}", kind, [rounded])
+        r = fma(n, constant_of(kind, -ln2[1]), fma(n, constant_of(kind, -ln2[0]), x))
+        p = constant_of(kind, coefficients[0])
         for coefficient in coefficients[1:]:
-            p = fma(p, r, _constant(kind, coefficient))
-        p = builder.fadd(fma(builder.fmul(p, r), r, r), _constant(kind, 1.0))
-        exponents = builder.add(builder.fptosi(n, whole), _constant(whole, bias))
-        powers = builder.bitcast(builder.shl(exponents, _constant(whole, mantissa)), kind)
+            p = fma(p, r, constant_of(kind, coefficient))
+        p = builder.fadd(fma(builder.fmul(p, r), r, r), constant_of(kind, 1.0))
+        exponents = builder.add(builder.fptosi(n, whole), constant_of(whole, bias))
+        powers = builder.bitcast(builder.shl(exponents, constant_of(whole, mantissa)), kind)
         result = builder.fmul(p, powers)
-        outside = builder.select(builder.fcmp_unordered("uno", given, given), given, _constant(kind, 0.0))
+        outside = builder.select(builder.fcmp_unordered("uno", given, given), given, constant_of(kind, 0.0))
         return builder.select(inside, result, outside)
 
     return lanes(lanes), codegen
+
+
+def _draw(builder: Any, dtype: types.Float, numbers: Any, start: Any, limit: Any, factor: Any) -> Any:
+    """0 for the dropped ones of (L,) edge numbers and ``factor`` for the others."""
+    kind = numbers.type
+    bits = builder.xor(builder.mul(numbers, constant_of(kind, 0x9E3779B9)), spread(builder, start, kind))
+    for _ in range(2):
+        for shift, multiplier in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+            bits = builder.xor(bits, builder.lshr(bits, constant_of(kind, shift)))
+            bits = builder.mul(bits, constant_of(kind, multiplier))
+        bits = builder.xor(bits, builder.lshr(bits, constant_of(kind, 16)))
+    keep = builder.icmp_unsigned(">=", bits, spread(builder, limit, kind))
+    return builder.select(keep, spread(builder, factor, vector_of(dtype)), constant_of(vector_of(dtype), 0.0))
 
 
 @intrinsic
@@ -314,74 +256,97 @@ def kept(typing: Any, like: Any, counter: Any, start: Any, limit: Any, factor: A
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, counter, start, limit, factor = arguments
         dtype = signature.return_type.dtype
-        kind = ir.VectorType(_I32, lanes_of(dtype))
+        kind = ir.VectorType(I32, lanes_of(dtype))
         numbers = builder.add(
-            _fill(builder, builder.trunc(counter, _I32), kind), ir.Constant(kind, list(range(kind.count)))
+            spread(builder, builder.trunc(counter, I32), kind), ir.Constant(kind, list(range(kind.count)))
         )
-        bits = builder.xor(builder.mul(numbers, _constant(kind, 0x9E3779B9)), _fill(builder, start, kind))
-        for _ in range(2):
-            for shift, multiplier in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-                bits = builder.xor(bits, builder.lshr(bits, _constant(kind, shift)))
-                bits = builder.mul(bits, _constant(kind, multiplier))
-            bits = builder.xor(bits, builder.lshr(bits, _constant(kind, 16)))
-        keep = builder.icmp_unsigned(">=", bits, _fill(builder, limit, kind))
-        return builder.select(keep, _fill(builder, factor, _vector(dtype)), _constant(_vector(dtype), 0.0))
+        return _draw(builder, dtype, numbers, start, limit, factor)
 
     return like(like, types.int64, start, types.uint32, like.dtype), codegen
 
 
+def _whole_numbers(context: Any, builder: Any, array_type: Any, array: Any, place: int, count: int) -> Any:
+    """(count,) 32-bit integers of an array, from a constant place on."""
+    data = context.make_array(array_type)(context, builder, value=array).data
+    kind = ir.VectorType(I32, count)
+    pointer = builder.bitcast(builder.gep(data, [ir.Constant(I64, place)]), kind.as_pointer())
+    loaded = builder.load(pointer)
+    loaded.align = 4
+    return loaded
+
+
 @intrinsic
-def transpose(typing: Any, target: Any, place: Any, row: Any, source: Any, source_place: Any, source_row: Any) -> Any:
-    """Write the square of one register's width at ``source_place`` transposed to ``place``; rows lie ``row`` apart."""
+def keep_between(typing: Any, lanes: Any, rows: Any, number: Any, other: Any) -> Any:
+    """The lanes whose rows see key ``number``, and ``other`` in the rest.
+
+    ``rows`` is an int32 array: the first key of each lane, then the one after the last of each.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, place, row, source, source_place, source_row = arguments
-        array = signature.args[0]
-        dtype = array.dtype
+        value, rows, number, other = arguments
+        dtype = signature.return_type.dtype
         count = lanes_of(dtype)
+        here = spread(builder, builder.trunc(number, I32), ir.VectorType(I32, count))
+        low, high = (_whole_numbers(context, builder, signature.args[1], rows, place, count) for place in (0, count))
+        mask = builder.and_(builder.icmp_signed("<=", low, here), builder.icmp_signed(">", high, here))
+        return builder.select(mask, value, spread(builder, other, vector_of(dtype)))
 
-        def step(first: Any, apart: Any, number: int) -> Any:
-            return builder.add(first, builder.mul(apart, ir.Constant(_I64, number)))
+    return lanes(lanes, rows, types.int64, lanes.dtype), codegen
 
-        rows = []
-        for k in range(count):
-            pointer = _vector_pointer(context, builder, array, source, step(source_place, source_row, k))
-            rows.append(_aligned(builder.load(pointer), dtype))
-        half = 1
-        while half < count:  # swap the off-diagonal blocks of 2 x 2, then 4 x 4, ...
-            swapped = list(rows)
-            for k in range(count):
-                if not k & half:
-                    upper = [at if not at & half else count + at - half for at in range(count)]
-                    lower = [at + half if not at & half else count + at for at in range(count)]
-                    for index, picks in ((k, upper), (k + half, lower)):
-                        constant = ir.Constant(ir.VectorType(_I32, count), picks)
-                        swapped[index] = builder.shuffle_vector(rows[k], rows[k + half], constant)
-            rows = swapped
-            half *= 2
-        for k in range(count):
-            pointer = _vector_pointer(context, builder, array, target, step(place, row, k))
-            _aligned(builder.store(rows[k], pointer), dtype)
-        return context.get_dummy_value()
 
-    if not _is_array(target):
-        return None
-    integers = (types.int64, types.int64)
-    return types.void(target, *integers, source, *integers), codegen
+@intrinsic
+def kept_between(typing: Any, like: Any, rows: Any, number: Any, start: Any, limit: Any, factor: Any) -> Any:
+    """Like :func:`kept`, for the edges from key ``number`` to each lane's row.
+
+    The third part of ``rows`` (see :func:`keep_between`) is what to add to a key's number to get its edge's.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, rows, number, start, limit, factor = arguments
+        dtype = signature.return_type.dtype
+        count = lanes_of(dtype)
+        shifts = _whole_numbers(context, builder, signature.args[1], rows, 2 * count, count)
+        numbers = builder.add(shifts, spread(builder, builder.trunc(number, I32), shifts.type))
+        return _draw(builder, dtype, numbers, start, limit, factor)
+
+    return like(like, rows, types.int64, start, types.uint32, like.dtype), codegen
+
+
+@numba.njit(**COMPILE)
+def draw_lots(dropout, work):  # type: ignore[no-untyped-def]
+    """What :func:`kept` needs: the bits below which an edge is dropped, and the gain of the others."""
+    limit = np.uint32(min(dropout * 4294967296.0, 4294967295.0))
+    return limit, work.dtype.type(1.0 / (1.0 - dropout))
+
+
+@intrinsic
+def inverted(typing: Any, lanes: Any) -> Any:
+    """One divided by each lane; zeros stay zero."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = vector_of(signature.return_type.dtype)
+        given = arguments[0]
+        empty = builder.fcmp_ordered("==", given, constant_of(kind, 0.0))
+        return builder.select(empty, given, builder.fdiv(constant_of(kind, 1.0), given))
+
+    return lanes(lanes), codegen
 
 
 @intrinsic
 def fetch_early(typing: Any, array: Any, place: Any) -> Any:
-    """Ask for the cache line of a place that will be read soon; it need not lie inside the array."""
+    """Ask the second-level cache for the line of a place that will be read soon; it need not lie inside the array.
+
+    Ask in the order of memory: what is asked for one place after the other arrives several times as fast.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], *arguments)
+        pointer = pointer_to(context, builder, signature.args[0], *arguments)
         pointer = builder.bitcast(pointer, ir.IntType(8).as_pointer())
-        flags = [ir.Constant(_I32, flag) for flag in (0, 3, 1)]  # for reading, into all caches, data
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
+        flags = [ir.Constant(I32, flag) for flag in (0, 2, 1)]  # for reading, not into the first level, data
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
         return context.get_dummy_value()
 
-    return (types.void(array, types.int64), codegen) if _is_array(array) else None
+    return (types.void(array, types.int64), codegen) if is_array(array) else None
 
 
 @intrinsic
@@ -390,87 +355,6 @@ def next_number(typing: Any, counter: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-        return builder.atomic_rmw("add", data, ir.Constant(_I64, 1), "seq_cst")
+        return builder.atomic_rmw("add", data, ir.Constant(I64, 1), "seq_cst")
 
     return types.int64(counter), codegen
-
-
-def _multiply(rows: int, vectors: int) -> Any:
-    """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), the result held in registers."""
-
-    def typed(
-        typing: Any,
-        c: Any,
-        c_place: Any,
-        c_row: Any,
-        a: Any,
-        a_place: Any,
-        a_row: Any,
-        a_column: Any,
-        b: Any,
-        b_place: Any,
-        b_row: Any,
-        b_vector: Any,
-        length: Any,
-        fresh: Any,
-    ) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            (c, c_place, c_row, a, a_place, a_row, a_column, b, b_place, b_row, b_vector, length, fresh) = arguments
-            dtype = signature.args[0].dtype
-            kind = _vector(dtype)
-            count = lanes_of(dtype)
-
-            def at(index: int, array: Any, place: Any) -> Any:
-                return _vector_pointer(context, builder, signature.args[index], array, place)
-
-            def scaled(number: int, apart: Any) -> Any:
-                return builder.mul(ir.Constant(_I64, number), apart)
-
-            places = [
-                [builder.add(start, ir.Constant(_I64, v * count)) for v in range(vectors)]
-                for start in (builder.add(c_place, scaled(r, c_row)) for r in range(rows))
-            ]
-            sums = [[cgutils.alloca_once(builder, kind) for _ in range(vectors)] for _ in range(rows)]
-            with builder.if_else(fresh) as (new, old):
-                with new:
-                    for row in sums:
-                        for cell in row:
-                            builder.store(_constant(kind, 0.0), cell)
-                with old:
-                    for row, row_places in zip(sums, places, strict=True):
-                        for cell, place in zip(row, row_places, strict=True):
-                            builder.store(_aligned(builder.load(at(0, c, place)), dtype), cell)
-            a_start = _pointer(context, builder, signature.args[3], a, a_place)
-            a_rows = [builder.gep(a_start, [scaled(r, a_row)]) for r in range(rows)]
-            b_start = _pointer(context, builder, signature.args[7], b, b_place)
-            with cgutils.for_range(builder, length, intp=_I64) as loop:
-                b_at = builder.gep(b_start, [builder.mul(loop.index, b_row)])
-                loaded = []
-                for v in range(vectors):
-                    pointer = builder.bitcast(builder.gep(b_at, [scaled(v, b_vector)]), kind.as_pointer())
-                    loaded.append(_aligned(builder.load(pointer), dtype))
-                a_offset = builder.mul(loop.index, a_column)
-                for r in range(rows):
-                    factor = _fill(builder, builder.load(builder.gep(a_rows[r], [a_offset])), kind)
-                    for v in range(vectors):
-                        value = _call(
-                            builder,
-                            f"llvm.fma.{_suffix(dtype)}",
-                            kind,
-                            [factor, loaded[v], builder.load(sums[r][v])],
-                        )
-                        builder.store(value, sums[r][v])
-            for row, row_places in zip(sums, places, strict=True):
-                for cell, place in zip(row, row_places, strict=True):
-                    _aligned(builder.store(builder.load(cell), at(0, c, place)), dtype)
-            return context.get_dummy_value()
-
-        whole = types.int64
-        signature = types.void(c, whole, whole, a, whole, whole, whole, b, whole, whole, whole, whole, types.boolean)
-        return signature, codegen
-
-    return intrinsic(typed)
-
-
-multiply_pair = _multiply(ROWS, 2)
-multiply_single = _multiply(ROWS, 1)

@@ -9,9 +9,6 @@ Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +20,7 @@ from graphattn.backends.tensorized_blocks import SMALLEST
 from graphattn.backends.tensorized_kernels import tensorized_backward, tensorized_forward
 from graphattn.backends.tensorized_plan import sentence_starts
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
+from graphattn.backends.threads import together
 from graphattn.edges import Edges
 
 CHUNK = 1 << 14
@@ -148,19 +146,12 @@ def _runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-@lru_cache(maxsize=4)
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Worker threads of one process; a forked one makes its own."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="graphattn-tensorized")
-
-
 def _in_threads(tasks: list[tuple[Any, ...]]) -> None:
     """Run kernels, each with its arguments; tasks write to places of their own."""
-    threads = torch.get_num_threads()
-    if threads == 1 or len(tasks) < 2:
-        for kernel, *arguments in tasks:
+    left = iter(tasks)
+
+    def work() -> None:
+        for kernel, *arguments in left:
             kernel(*arguments)
-        return
-    pool = _pool(os.getpid(), threads)
-    for future in [pool.submit(kernel, *arguments) for kernel, *arguments in tasks]:
-        future.result()
+
+    together(work, alone=len(tasks) < 2)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphattn import Edges
 from graphattn.backends import fused_plan
-from graphattn.backends.fused_plan import EdgePlan, RangePlan, plan_of, shared_plan
+from graphattn.backends.fused_plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of
 
 
 def windows(lengths, reach):
@@ -23,30 +23,50 @@ def windows(lengths, reach):
 lengths_of_sentences = st.lists(st.integers(1, 90), min_size=1, max_size=12).map(np.array)
 
 
+def check_chunks(chunks, shared, count, keys_of):
+    """Chunks follow each other, cover the keys of their destinations, and know which of them others see too."""
+    assert chunks[0, 0] == 0
+    assert chunks[-1, 1] == count
+    assert (chunks[1:, 0] == chunks[:-1, 1]).all()
+    seen = [set().union(*map(keys_of, range(first, stop))) for first, stop, *_ in chunks]
+    places = 0
+    for number, (_, _, begin, end, own_begin, own_end, place) in enumerate(chunks):
+        assert seen[number] <= set(range(begin, end))
+        others = set().union(*seen[:number], *seen[number + 1 :])
+        assert not others & set(range(own_begin, own_end))
+        assert begin <= own_begin <= own_end <= end
+        assert place == places
+        places += end - begin - (own_end - own_begin)
+    assert shared == places
+
+
 @given(lengths_of_sentences, st.integers(0, 60))
 def test_chunks_cover_destinations_and_know_who_shares_keys(lengths, reach):
     edges = windows(lengths, reach)
     plan = plan_of(edges)
     assert isinstance(plan, RangePlan)
-    assert plan.chunks[0, 0] == 0
-    assert plan.chunks[-1, 1] == edges.num_destinations
-    assert (plan.chunks[1:, 0] == plan.chunks[:-1, 1]).all()
-    seen = [set() for _ in plan.chunks]
-    for keys, (first, stop, begin, end, _) in zip(seen, plan.chunks, strict=True):
-        for i in range(first, stop):
-            keys.update(range(plan.lows[0, i], plan.highs[0, i]))
-        assert (min(keys), max(keys) + 1) == (begin, end)
-    for number, keys in enumerate(seen):
-        others = set().union(*seen[:number], *seen[number + 1 :])
-        assert (plan.chunks[number, 4] < 0) or plan.shared > 0
-        if keys & others:
-            assert plan.chunks[number, 4] >= 0
+    check_chunks(plan.chunks, plan.shared, edges.num_destinations, lambda i: range(plan.low[i], plan.high[i]))
+
+
+@given(lengths_of_sentences, st.lists(st.integers(0, 60), min_size=1, max_size=3))
+def test_narrow_relations_share_chunks(lengths, reaches):
+    relations = [windows(lengths, reach) for reach in reaches]
+    plan = narrow_plan(relations)
+    assert narrow_plan(relations) is plan
+
+    def keys_of(i):
+        found = {i}.union(*(range(low[i], high[i]) for low, high in zip(plan.lows, plan.highs, strict=True)))
+        return found
+
+    check_chunks(plan.chunks, plan.shared, int(lengths.sum()), keys_of)
+    assert len(plan.lows) == sum(not edges.is_identity for edges in relations)
+    assert plan.slots.shape[0] == len(plan.lows)
 
 
 def test_written_out_edges_are_recognised():
     edges = windows(np.array([5, 9]), 2)
     written = Edges(edges.indptr, edges.indices, edges.num_sources)
-    assert np.array_equal(plan_of(written).lows, plan_of(edges).lows)
+    assert np.array_equal(plan_of(written).low, plan_of(edges).low)
     shuffled = Edges(edges.indptr, edges.indices.flip(0), edges.num_sources)
     assert isinstance(plan_of(shuffled), EdgePlan)
 
@@ -57,29 +77,27 @@ def test_ranges_far_apart_are_taken_edge_by_edge():
     assert isinstance(plan_of(Edges.of_ranges(low, low + 3, 100_000)), EdgePlan)
 
 
-def test_long_texts_are_cut_inside_and_share_keys():
+def test_long_texts_are_cut_inside_and_share_keys_at_the_cuts_only():
     plan = plan_of(windows(np.array([3000]), 40))
     assert len(plan.chunks) > 5
-    assert (plan.chunks[:, 4] >= 0).all()
-    assert plan.shared == (plan.chunks[:, 3] - plan.chunks[:, 2]).sum()
+    assert plan.shared == 2 * 80 * (len(plan.chunks) - 1)
+    narrow = narrow_plan([windows(np.array([3000]), 40)])
+    assert narrow.shared == 2 * 80 * (len(narrow.chunks) - 1)
 
 
-def test_narrow_relations_share_a_plan_with_the_identity():
-    lengths = np.array([30, 7, 200, 1, 55])
-    relations = [windows(lengths, reach) for reach in (0, 1, 9)]
-    plan = shared_plan(relations)
-    assert plan.lows.shape == (2, lengths.sum())
-    assert plan.shared == 0
-    for first, stop, begin, end, _ in plan.chunks:
-        assert begin <= first
-        assert stop <= end
-        assert begin == plan.lows[:, first:stop].min()
-    assert shared_plan(relations) is plan
+def test_short_sentences_share_nothing():
+    assert narrow_plan([windows(np.full(40, 22), reach) for reach in (0, 1, 9)]).shared == 0
 
 
-@pytest.mark.parametrize("reaches", [(0, 0), (1, 400)], ids=["identities", "a wide one"])
-def test_no_plan_is_shared(reaches):
-    assert shared_plan([windows(np.array([900]), reach) for reach in reaches]) is None
+@pytest.mark.parametrize(("reach", "narrow"), [(0, True), (3, True), (127, True), (128, False), (900, False)])
+def test_narrow(reach, narrow):
+    assert is_narrow(windows(np.array([2000]), reach)) is narrow
+
+
+def test_ranges_far_from_their_nodes_and_between_different_nodes_are_not_narrow():
+    low = torch.arange(1000).flip(0)
+    assert not is_narrow(Edges.of_ranges(low, low + 1, 1000))
+    assert not is_narrow(Edges.of_ranges(low, low + 1, 1001))
 
 
 def test_runs_that_share_sources_are_joined(monkeypatch):

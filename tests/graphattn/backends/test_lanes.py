@@ -6,22 +6,21 @@ import pytest
 
 from graphattn.backends import lanes as simd
 from graphattn.backends.lanes import (
-    ROWS,
     exponential,
     fill,
+    inverted,
+    keep_between,
     keep_part,
     kept,
+    kept_between,
     larger,
     largest,
     load,
     load_part,
-    multiply_pair,
-    multiply_single,
     next_number,
     store,
     store_part,
     total,
-    transpose,
 )
 
 KINDS = [np.float32, np.float64]
@@ -92,41 +91,6 @@ def test_folds(kind, count):
 
 
 @numba.njit
-def _transposed(source, target, count):
-    transpose(target, 3, count, source, 1, count + 2)
-
-
-def test_transpose(kind, count):
-    source = np.arange(1 + count * (count + 2), dtype=kind)
-    target = np.zeros(3 + count * count, kind)
-    _transposed(source, target, count)
-    square = source[1:].reshape(count, count + 2)[:, :count]
-    np.testing.assert_array_equal(target[3:].reshape(count, count), square.T)
-
-
-@numba.njit
-def _product(c, a, b, length, count, fresh, pair):
-    if pair:
-        multiply_pair(c, 0, 2 * count, a, 0, length, 1, b, 0, 2 * count, count, length, fresh)
-    else:
-        multiply_single(c, 0, 2 * count, a, 0, length, 1, b, 0, 2 * count, count, length, fresh)
-
-
-@pytest.mark.parametrize("fresh", [True, False])
-@pytest.mark.parametrize("pair", [True, False])
-@pytest.mark.parametrize("length", [0, 1, 7])
-def test_products(kind, count, length, fresh, pair):
-    random = np.random.default_rng(1)
-    a, b = random.normal(size=(ROWS, length)).astype(kind), random.normal(size=(length, 2 * count)).astype(kind)
-    c = random.normal(size=(ROWS, 2 * count)).astype(kind)
-    expected = c.copy()
-    written = slice(None) if pair else slice(count)
-    expected[:, written] = (0 if fresh else c[:, written]) + (a @ b)[:, written]
-    _product(c.ravel(), a.ravel(), b.ravel(), length, count, fresh, pair)
-    np.testing.assert_allclose(c, expected, rtol=1e-4 if kind is np.float32 else 1e-12)
-
-
-@numba.njit
 def _lots(made, counter, seed, limit, factor):
     store(made, 0, kept(load(made, 0), counter, seed, limit, factor))
 
@@ -150,6 +114,35 @@ def test_lots_are_drawn_from_the_number_and_the_seed(kind, count, counter):
     _lots(made, counter, np.uint32(0xDEADBEEF), np.uint32(1 << 31), kind(2))
     expected = [2 * (murmur_twice(number % 2**32, 0xDEADBEEF) >= 1 << 31) for number in range(counter, counter + count)]
     assert made.tolist() == expected
+
+
+@numba.njit
+def _in_range(made, rows, number, seed, limit, factor):
+    store(made, 0, keep_between(load(made, 0), rows, number, factor))
+    store(made, len(made) // 2, kept_between(load(made, 0), rows, number, seed, limit, factor))
+
+
+def test_each_lane_has_a_range_and_edge_numbers_of_its_own(kind, count):
+    low, high = np.arange(count) - 2, np.arange(count) + 3
+    shifts = 100 * np.arange(count)
+    made = np.full(2 * count, -1, kind)
+    _in_range(made, np.concatenate([low, high, shifts]).astype(np.int32), 4, np.uint32(7), np.uint32(1 << 31), kind(2))
+    assert made[:count].tolist() == [-1 if first <= 4 < last else 2 for first, last in zip(low, high, strict=True)]
+    assert made[count:].tolist() == [2 * (murmur_twice(int(shift) + 4, 7) >= 1 << 31) for shift in shifts]
+
+
+@numba.njit
+def _inverse(made):
+    store(made, 0, inverted(load(made, 0)))
+
+
+def test_inverse_of_zero_is_zero(kind, count):
+    made = np.zeros(count, kind)
+    made[:2] = 4, np.nan
+    _inverse(made)
+    assert made[0] == 0.25
+    assert np.isnan(made[1])
+    assert (made[2:] == 0).all()
 
 
 @numba.njit

@@ -1,0 +1,205 @@
+"""The kernels of backend ``fused`` with their arguments, and the threads that work through them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from graphattn.backends import fused_edges, narrow_backward, narrow_forward, wide_backward, wide_forward, wide_tiles
+from graphattn.backends.fused_call import Call, Part
+from graphattn.backends.fused_plan import NARROW, NarrowPlan, RangePlan
+from graphattn.backends.lane_code import BYTES
+from graphattn.backends.lanes import lanes
+from graphattn.backends.shared_keys import merge
+from graphattn.backends.threads import together
+
+CACHE = 1 << 19
+"""Bytes that one task should work on."""
+SMALL = 1 << 16
+"""Products of features below which a second thread costs more than it helps."""
+
+
+class Saved(NamedTuple):
+    """What the backward pass needs: inputs (bias is (H, E) or (H, 0)), output, largest scores and inverse sums."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    bias: Tensor
+    out: Tensor
+    tops: Tensor
+    sums: Tensor
+
+
+class _Task(NamedTuple):
+    """A kernel with its arguments, called with a counter before them and scratch memory of ``size`` numbers behind."""
+
+    kernel: Callable[..., None]
+    arguments: tuple[Any, ...]
+    size: int
+
+
+def forward(
+    call: Call, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Fill ``out`` and ``weights``; largest scores and inverse sums, (H, N_dst) each."""
+    tops = query.new_zeros(query.shape[1], query.shape[0])
+    saved = Saved(query, key, value, bias, out, tops, tops.new_zeros(tops.shape))
+    steps = (query.shape[2], value.shape[2], *_steps(query, key, value, out))
+    tasks = [_forward_task(call, part, saved, weights, steps) for part in call.parts]
+    _run(tasks, tops, call, sum(steps[:2]))
+    return tops, saved.sums
+
+
+def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: tuple[int, ...]) -> _Task:
+    plan, width, value_width, count = part.plan, steps[0], steps[1], lanes(saved.tops.numpy())
+    scale = saved.tops.numpy().dtype.type(call.scale)
+    if isinstance(plan, NarrowPlan):
+        arrays = [_flat(tensor) for tensor in (*saved[:3], saved.out)]
+        given = (*arrays, saved.tops.numpy(), saved.sums.numpy(), steps, scale, call.dropout, call.seeds)
+        size = narrow_backward.work_size(0, count + NARROW, 0, width, value_width, count)
+        return _Task(narrow_forward.forward, (*_bounds(call, part, plan), *given), size)
+    own = part.run
+    arrays = _arrays(saved, own)
+    last = (weights[own].flatten().numpy(), steps, scale, call.dropout, call.seeds[own])
+    if isinstance(plan, RangePlan):
+        group, size = _group(plan, len(part.heads), width, value_width, count)
+        return _Task(wide_forward.forward, (*_ends(plan), *arrays, *last, group), size)
+    size = fused_edges.work_size(plan.longest, count)
+    return _Task(fused_edges.forward, (plan.runs, plan.starts, plan.indices, *arrays, *last), size)
+
+
+def backward(
+    call: Call, saved: Saved, grad_out: Tensor, grad_weights: Tensor, grads: Sequence[Tensor], grad_bias: Tensor
+) -> None:
+    """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the bias."""
+    width, value_width = saved.query.shape[2], saved.value.shape[2]
+    tasks, merges = [], []
+    for part in call.parts:
+        task, merging = _backward_task(call, part, saved, grad_out, grad_weights, grads, grad_bias)
+        tasks.append(task)
+        merges += merging
+    for phase in (tasks, merges):
+        _run(phase, saved.tops, call, 3 * (width + value_width))
+
+
+def _backward_task(
+    call: Call,
+    part: Part,
+    saved: Saved,
+    grad_out: Tensor,
+    grad_weights: Tensor,
+    grads: Sequence[Tensor],
+    grad_bias: Tensor,
+) -> tuple[_Task, list[_Task]]:
+    plan, heads, count = part.plan, len(part.heads), lanes(saved.tops.numpy())
+    widths = width, value_width = saved.query.shape[2], saved.value.shape[2]
+    kind = saved.tops.numpy().dtype
+    options = (kind.type(call.scale), call.dropout)
+    if isinstance(plan, NarrowPlan):
+        steps = (*widths, *_steps(*saved[:3], grad_out, *grads))
+        group, size = _narrow_group(plan, heads, width, value_width, count)
+        arrays = [_flat(tensor) for tensor in saved[:3]]
+        made = [_flat(tensor) for tensor in grads]
+        partial = np.empty(plan.shared * heads * (width + value_width), kind)
+        given = (*arrays, saved.tops.numpy(), saved.sums.numpy(), _flat(grad_out), *made, partial, steps, *options)
+        task = _Task(narrow_backward.backward, (*_bounds(call, part, plan), *given, call.seeds, group), size)
+        return task, _merging(plan, part.heads, partial, made, steps)
+    own = part.run
+    steps = (*widths, *_steps(*saved[:3], saved.out, grad_out, *grads))
+    made = [_flat(tensor[:, own]) for tensor in grads]
+    given = (_flat(grad_out[:, own]), grad_weights[own].flatten().numpy(), *made, grad_bias[own].view(-1).numpy())
+    arrays, last = _arrays(saved, own), (steps, *options, call.seeds[own])
+    if isinstance(plan, RangePlan):
+        group, size = _group(plan, heads, width, value_width, count)
+        partial = np.empty(plan.shared * heads * (width + value_width), kind)
+        task = _Task(wide_backward.backward, (*_ends(plan), *arrays, *given, partial, *last, group), size)
+        return task, _merging(plan, np.arange(heads), partial, made, steps)
+    size = fused_edges.work_size(plan.longest, count)
+    arguments = (plan.separate_runs, plan.starts, plan.indices, *arrays, *given, *last)
+    return _Task(fused_edges.backward, arguments, size), []
+
+
+def _bounds(call: Call, part: Part, plan: NarrowPlan) -> tuple[Any, ...]:
+    slots = plan.slots if call.dropout else np.zeros((len(plan.lows), 0), np.int64)
+    return plan.chunks, part.heads, part.which, plan.lows, plan.highs, slots
+
+
+def _ends(plan: RangePlan) -> tuple[Any, ...]:
+    return plan.chunks, plan.block, plan.low, plan.high, plan.starts
+
+
+def _arrays(saved: Saved, own: slice) -> tuple[np.ndarray, ...]:
+    """What is saved, of some heads, as the kernels take it."""
+    query, key, value, out = (_flat(tensor[:, own]) for tensor in (*saved[:3], saved.out))
+    return query, key, value, saved.bias[own].flatten().numpy(), out, saved.tops[own].numpy(), saved.sums[own].numpy()
+
+
+def _merging(
+    plan: NarrowPlan | RangePlan, heads: np.ndarray, partial: np.ndarray, made: list[np.ndarray], steps: tuple[int, ...]
+) -> list[_Task]:
+    return [_Task(merge, (plan.chunks, heads, partial, made[1], made[2], steps), 0)] if plan.shared else []
+
+
+def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+    """Heads that a task takes together, as many as the cache holds, and the scratch memory that it needs."""
+
+    def size(group: int) -> int:
+        return wide_tiles.work_size(plan.strip, plan.lines, plan.block, group, width, value_width, count)
+
+    return _most(size, heads, count)
+
+
+def _narrow_group(plan: NarrowPlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+    def size(group: int) -> int:
+        return narrow_backward.work_size(plan.strip, count + NARROW, group, width, value_width, count)
+
+    return _most(size, heads, count)
+
+
+def _most(size: Callable[[int], int], heads: int, count: int) -> tuple[int, int]:
+    group = max(1, min(heads, CACHE // ((size(2) - size(1)) * BYTES // count)))
+    return group, size(group)
+
+
+def _flat(tensor: Tensor) -> np.ndarray:
+    """The memory from the first to the last number of a tensor."""
+    span = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+    flat: np.ndarray = tensor.as_strided((span if tensor.numel() else 0,), (1,)).numpy()
+    return flat
+
+
+def _steps(*tensors: Tensor) -> tuple[int, ...]:
+    """Distances between nodes and between heads of each tensor."""
+    return tuple(step for tensor in tensors for step in tensor.stride()[:2])
+
+
+def _run(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> None:
+    """Let as many threads as PyTorch uses work through the kernels' tasks together."""
+    if not tasks:
+        return
+    shared = [(task, np.zeros(1, np.int64)) for task in tasks]
+    size, dtype = max(task.size for task in tasks), like.numpy().dtype
+
+    def work() -> None:
+        scratch = _scratch(size, dtype)
+        for task, counter in shared:
+            task.kernel(counter, *task.arguments, *([scratch] if task.size else []))
+
+    products = features * sum(edges.num_edges * heads for edges, heads in zip(call.edges, call.heads, strict=True))
+    together(work, alone=products <= SMALL)
+
+
+_LOCAL = threading.local()
+
+
+def _scratch(size: int, dtype: Any) -> np.ndarray:
+    """Memory that a thread keeps from call to call."""
+    memory: np.ndarray | None = getattr(_LOCAL, "memory", None)
+    if memory is None or memory.nbytes < size * dtype.itemsize:
+        memory = _LOCAL.memory = np.zeros(size * dtype.itemsize, np.uint8)
+    return memory[: memory.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)

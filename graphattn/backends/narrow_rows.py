@@ -1,0 +1,116 @@
+"""Pieces of the kernels for narrow ranges: which keys a register of rows sees, their scores, what is read next."""
+
+from __future__ import annotations
+
+import numba
+
+from graphattn.backends.lane_blocks import products
+from graphattn.backends.lane_code import COMPILE
+from graphattn.backends.lanes import (
+    draw_lots,
+    fetch_early,
+    fill,
+    keep_between,
+    keep_part,
+    kept,
+    lanes,
+    largest,
+    load,
+    load_part,
+    multiply_add,
+    store,
+    store_part,
+    times,
+)
+
+
+@numba.njit(**COMPILE)
+def look(rows, low, high, starts, row, here):  # type: ignore[no-untyped-def]
+    """Fill ``rows`` (see :func:`~graphattn.backends.lanes.keep_between`) with what the rows from ``row`` on see.
+
+    Returns the first key that one of them sees and the one after the last; lanes without a row see none. ``starts`` are
+    their first slots, which only dropout needs.
+    """
+    count = len(rows) // 3
+    begin, end = high[row], low[row]
+    empty = True
+    for r in range(count):
+        first = stop = 0
+        if r < here:
+            first, stop = low[row + r], high[row + r]
+            if first < stop:
+                begin = first if empty else min(begin, first)
+                end = stop if empty else max(end, stop)
+                empty = False
+            if len(starts) > 0:
+                rows[2 * count + r] = starts[row + r] - first
+        rows[r], rows[count + r] = first, stop
+    return (0, 0) if empty else (begin, end)
+
+
+@numba.njit(**COMPILE)
+def scores_of(  # type: ignore[no-untyped-def]
+    work, target, rows, turned, width, array, place, node, keys, first, factor, other
+):
+    """Products of ``keys`` rows of an array with the turned rows, times a factor, ``other`` where a row does not see.
+
+    Returns a register of zeros, or with something else in it when a product is not finite.
+    """
+    count = lanes(work)
+    products(work, target, keys, array, place, node, 1, work, turned, width)
+    zero, factors = fill(work.dtype.type(0)), fill(factor)
+    odd = zero
+    for j in range(keys):
+        score = times(load(work, target + j * count), factors)
+        odd = multiply_add(score, zero, odd)
+        store(work, target + j * count, keep_between(score, rows, first + j, other))
+    return odd
+
+
+@numba.njit(**COMPILE)
+def fetch_rows(array, first, stop, node, head, features):  # type: ignore[no-untyped-def]
+    """Ask for the rows from first to before stop, ``features`` numbers each from a head's first on."""
+    for row in range(first, stop):
+        for c in range(0, features, lanes(array)):
+            fetch_early(array, row * node + head + c)
+
+
+@numba.njit(**COMPILE)
+def pass_on(  # type: ignore[no-untyped-def]
+    source, place, node, target, target_place, target_node, rows, width, first, dropout, seed
+):
+    """Give each row of values to its own node: a softmax over one edge is one, whatever the score.
+
+    ``first`` is the number of the first row's edge. The same passes gradients back.
+    """
+    count = lanes(source)
+    one, nothing = source.dtype.type(1), source.dtype.type(0)
+    limit, gain = draw_lots(dropout, source)
+    for r in range(rows):
+        factor = fill(one)
+        if dropout > 0:
+            factor = fill(largest(keep_part(kept(factor, first + r, seed, limit, gain), 0, 1, nothing)))
+        for c in range(0, width, count):
+            part = times(load_part(source, place + r * node + c, 0, width - c), factor)
+            store_part(target, target_place + r * target_node + c, part, 0, width - c)
+
+
+@numba.njit(**COMPILE)
+def lowest(work):  # type: ignore[no-untyped-def]
+    """The smallest finite number."""
+    return work.dtype.type(-3.4028234663852886e38 if lanes(work) == 16 else -1.7976931348623157e308)
+
+
+@numba.njit(**COMPILE)
+def copy_rows(source, place, node, target, target_place, target_node, rows, width):  # type: ignore[no-untyped-def]
+    """Copy rows of ``width`` numbers into rows of whole registers, filled up with zeros."""
+    for r in range(rows):
+        for c in range(0, width, lanes(source)):
+            store(target, target_place + r * target_node + c, load_part(source, place + r * node + c, 0, width - c))
+
+
+@numba.njit(**COMPILE)
+def erase(target, place, width):  # type: ignore[no-untyped-def]
+    """Zeros from ``place`` on."""
+    for c in range(0, width, lanes(target)):
+        store_part(target, place + c, fill(target.dtype.type(0)), 0, width - c)
