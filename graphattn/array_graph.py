@@ -98,7 +98,8 @@ class ArrayGraph:
         arrays = self._relations[relation]
         num_sources = int(self._nodes_per_sentence[relation[0]].sum())
         if isinstance(arrays, RangeArrays):
-            return Edges.of_ranges(as_int32(arrays.first), as_int32(arrays.stop), num_sources)
+            low, high, indptr = (torch.as_tensor(own) for own in (arrays.first, arrays.stop, arrays.indptr))
+            return Edges.of_ranges(low.int(), high.int(), num_sources, indptr=indptr)
         return Edges(as_int32(arrays.indptr), as_int32(arrays.indices), num_sources)
 
     def without_edges(self, relation: CanonicalRelation, ids: npt.NDArray) -> ArrayGraph:

@@ -53,13 +53,14 @@ class Edges:
         self._indices: Tensor | None = indices
 
     @classmethod
-    def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int) -> Edges:
+    def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int, *, indptr: Tensor | None = None) -> Edges:
         """Edges from all sources from ``low[i]`` to before ``high[i]`` to destination ``i``.
 
         Parameters
         ----------
         low, high : (N_dst,) int32 or int64, low[i] <= high[i]
         num_sources : N_src
+        indptr : (N_dst + 1,) the sums of the ranges' lengths, from callers who have them and have checked the ranges
 
         Raises
         ------
@@ -72,10 +73,11 @@ class Edges:
         [0, 1, 0, 1, 2, 1, 2]
         """
         _check_types("low", low, "high", high)
-        if low.shape != high.shape or bool((low > high).any() or (low < 0).any() or (high > num_sources).any()):
-            raise GraphError(f"ranges must begin before they end and stay within the {num_sources} sources")
-        indptr = torch.zeros(len(low) + 1, dtype=torch.int64, device=low.device)
-        torch.cumsum(high - low, 0, dtype=torch.int64, out=indptr[1:])
+        if indptr is None:
+            if low.shape != high.shape or bool((low > high).any() or (low < 0).any() or (high > num_sources).any()):
+                raise GraphError(f"ranges must begin before they end and stay within the {num_sources} sources")
+            indptr = torch.zeros(len(low) + 1, dtype=torch.int64, device=low.device)
+            torch.cumsum(high - low, 0, dtype=torch.int64, out=indptr[1:])
         count = int(indptr[-1])
         if count <= torch.iinfo(low.dtype).max:
             indptr = indptr.to(low.dtype)

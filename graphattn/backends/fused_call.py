@@ -26,10 +26,11 @@ class Call:
     plain: bool = False
 
     def __post_init__(self) -> None:
-        seeds = [int(torch.randint(1 << 31, ()).item()) if self.dropout else 0 for _ in self.edges]
-        numbers = [(seed ^ (head + 1) * 0x85EBCA6B) & 0xFFFFFFFF for seed, count in zip(seeds, self.heads, strict=True)
-                   for head in range(count)]  # fmt: skip
-        self.seeds = np.array(numbers, np.uint32)
+        self.seeds = np.zeros(sum(self.heads), np.uint32)
+        if self.dropout:
+            seeds = np.repeat(torch.randint(1 << 31, (len(self.edges),)).numpy(), self.heads)
+            heads = np.concatenate([np.arange(1, count + 1) for count in self.heads])
+            self.seeds[:] = (seeds ^ heads * 0x85EBCA6B) & 0xFFFFFFFF
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -54,7 +55,7 @@ class Call:
 
     @cached_property
     def covers_everything(self) -> bool:
-        """Whether the backward kernels write every gradient once, so that none needs to be zero before."""
+        """Whether the kernels write every number that will be read, so that none needs to be zero before."""
         return all(isinstance(part.plan, NarrowPlan) for part in self.parts)
 
 

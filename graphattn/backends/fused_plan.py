@@ -291,18 +291,28 @@ def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, i
     return _with_shared(np.stack([places[:-1], places[1:], *_joined(low, high, places)], axis=1))
 
 
-def _with_shared(chunks: np.ndarray) -> tuple[np.ndarray, int]:
+@numba.njit(nogil=True, cache=True)
+def _with_shared(chunks):  # type: ignore[no-untyped-def]
     """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
-    begin, end = chunks[:, 2], chunks[:, 3]
-    empty = begin == end
-    before = np.maximum.accumulate(np.append(0, np.where(empty, 0, end)))[:-1]
-    far = np.iinfo(np.int64).max
-    behind = np.minimum.accumulate(np.append(far, np.where(empty, far, begin)[::-1]))[-2::-1]
-    own_begin = np.clip(before, begin, end)
-    own_end = np.clip(behind, own_begin, end)
-    lengths = end - begin - (own_end - own_begin)
-    whole = np.stack([*chunks.T, own_begin, own_end, np.cumsum(lengths) - lengths], axis=1)
-    return np.ascontiguousarray(whole), int(lengths.sum())
+    count = len(chunks)
+    whole = np.empty((count, 7), np.int64)
+    behind, ahead = np.iinfo(np.int64).max, 0
+    for number in range(count - 1, -1, -1):
+        begin, end = chunks[number, 2], chunks[number, 3]
+        whole[number, :4] = chunks[number]
+        whole[number, 5] = max(begin, min(end, behind))
+        if begin < end:
+            behind = min(behind, begin)
+    shared = 0
+    for number in range(count):
+        begin, end = chunks[number, 2], chunks[number, 3]
+        whole[number, 4] = max(begin, min(end, ahead))
+        whole[number, 5] = max(whole[number, 4], whole[number, 5])
+        whole[number, 6] = shared
+        shared += end - begin - (whole[number, 5] - whole[number, 4])
+        if begin < end:
+            ahead = max(ahead, end)
+    return whole, shared
 
 
 def _joined(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -47,12 +47,13 @@ def forward(
     call: Call, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Fill ``out`` and ``weights``; largest scores and inverse sums, (H, N_dst) each."""
-    tops = query.new_zeros(query.shape[1], query.shape[0])
-    saved = Saved(query, key, value, bias, out, tops, tops.new_zeros(tops.shape))
+    make = query.new_empty if call.covers_everything else query.new_zeros
+    tops, sums = make(2, query.shape[1], query.shape[0])
+    saved = Saved(query, key, value, bias, out, tops, sums)
     steps = (query.shape[2], value.shape[2], *_steps(query, key, value, out))
     tasks = [_forward_task(call, part, saved, weights, steps) for part in call.parts]
     _run(tasks, tops, call, sum(steps[:2]))
-    return tops, saved.sums
+    return tops, sums
 
 
 def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: tuple[int, ...]) -> _Task:
