@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
     from graphattn.builders.store import Store
 
-CLASSIFY, PAIR, TAG = "classify", "pair", "tag"
+CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
 TASKS = (CLASSIFY, PAIR, TAG)
 
 
@@ -98,15 +98,17 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
     """
     from graphattn.builders.readers import read_corpus
 
-    if _is_store(path):
-        yield from _stored(path, CLASSIFY)
+    if is_store(path):
+        yield from _opened(path)
         return
     with naming_corpus_flags():
         yield from read_corpus(path, format=options.format, **options.reader_options())
 
 
-def read_items(path: Path, task: str, options: CorpusOptions, *, multilabel: bool = False) -> list[Example | Sentence]:
-    """A corpus in memory.
+def read_items(
+    path: Path, task: str, options: CorpusOptions, *, multilabel: bool = False
+) -> list[Example | Sentence] | Store:
+    """A corpus for an estimator: in memory, or as the store that it is.
 
     Raises
     ------
@@ -115,34 +117,42 @@ def read_items(path: Path, task: str, options: CorpusOptions, *, multilabel: boo
     ConfigError
         when options do not fit each other
     """
+    if is_store(path):
+        store = _opened(path)
+        _refuse_lists(store.texts().carried("label") if task == CLASSIFY else [], path, multilabel=multilabel)
+        return store
     from graphattn.builders.readers import read_corpus
 
     with naming_corpus_flags():
         format, arguments = options.format, options.reader_options()
-        if multilabel and not arguments and not _is_store(path) and _format_of(path, options) == "fasttext":
+        if multilabel and not arguments and _format_of(path, options) == "fasttext":
             format, arguments = "fasttext", {"multilabel": True}
-        if _is_store(path):
-            items: list[Example | Sentence] = list(_stored(path, task))
-        else:
-            items = list(read_corpus(path, format=format, task=task, **arguments))
-    several = next((i for i, item in enumerate(items) if isinstance(item.label, tuple)), None)
+        items = list(read_corpus(path, format=format, task=task, **arguments))
+    _refuse_lists([item.label for item in items], path, multilabel=multilabel)
+    return items
+
+
+def count_texts(items: list[Example | Sentence] | Store) -> int:
+    """How many texts or pairs an estimator sees."""
+    return len(items) if isinstance(items, list) else len(items.texts())
+
+
+def _refuse_lists(labels: Iterable[Any], path: Path, *, multilabel: bool) -> None:
+    several = next((i for i, label in enumerate(labels) if isinstance(label, tuple)), None)
     if several is not None and not multilabel:
         raise DataError(
             f"text {several + 1} has a list of labels", path=path, hint="Give --multilabel if a text may have several."
         )
-    return items
 
 
-def _is_store(path: Path) -> bool:
+def is_store(path: Path) -> bool:
+    """Whether this is a folder that ``graphattn build`` wrote."""
     return (path / "store.json").is_file()
 
 
-def _stored(path: Path, task: str) -> Store:
-    """The sentences of a folder that ``graphattn build`` wrote."""
+def _opened(path: Path) -> Store:
     from graphattn.builders.store import Store
 
-    if task == PAIR:
-        raise DataError("a store holds sentences, not pairs of texts", path=path, hint="Give the corpus itself.")
     return Store(path)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from graphattn.builders.compression import numbered_lines, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
 from graphattn.builders.readers.detection import guess_columns
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.corpus_options import PAIR, CorpusOptions, flag_of, naming_corpus_flags
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, flag_of, is_store, naming_corpus_flags
 
 _BY_SUFFIX = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
@@ -28,7 +29,7 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
 
     Parameters
     ----------
-    path : a file, or ``-`` for standard input
+    path : a file, a store, or ``-`` for standard input
     task : of the model; a pair's texts stand on one line with a tab between them
     options : format and columns; ``auto`` goes by the file's extension, and an unknown one means plain text
 
@@ -43,6 +44,8 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     DataError
         when a line cannot be read
     """
+    if path != "-" and is_store(Path(path)):
+        return _stored(Path(path), task)
     format = options.format if options.format != "auto" else _BY_SUFFIX.get(split_suffix(path)[0], "text")
     wanted = options.reader_options()
     if format in ("text", "words"):
@@ -52,6 +55,13 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}; choose one of: auto, text, words, {', '.join(FORMATS)}")
     return _columns(path, task, format, wanted)
+
+
+def _stored(path: Path, task: str) -> Iterator[Any]:
+    from graphattn.builders.store import Store
+
+    store = Store(path)
+    yield from zip(*store.pairs(), strict=True) if task == PAIR else store.texts()
 
 
 def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:

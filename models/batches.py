@@ -16,8 +16,12 @@ from torch.utils.data import Dataset
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout, joined
+from graphattn.builders.lazy_texts import LazyTexts
+from graphattn.builders.mapped_layout import mapped
 from graphattn.builders.word_boundaries import Source
-from graphattn.models.characters import CharacterVocabulary, FormBatch, Forms
+from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, Forms
+
+_AT_ONCE = 1 << 14  # sentences whose edges are counted together
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,8 @@ class Corpus(Dataset[Batch]):
     builder : makes the graphs
     layouts : one, or two for pairs
     forms : characters of distinct tokens, or None
-    targets : one array with a row per sentence, or (flat tags or tokens, how many per sentence)
+    targets : one array with a row per sentence, or (flat tags or tokens, how many per sentence), where the first may
+        be of any type of whole numbers
     """
 
     def __init__(
@@ -93,20 +98,15 @@ class Corpus(Dataset[Batch]):
         Parameters
         ----------
         builder : with a vocabulary
-        texts : one list of sources, or two of the same length for pairs
+        texts : one list of sources, or two of the same length for pairs; columns of lazy texts are laid out in
+            files, from which each batch is taken
         characters : when given, tokens get character features
         targets : as for :class:`Corpus`
         """
         assert builder.vocabulary is not None
-        if characters is None:
-            return cls(builder, [builder.layout(column) for column in texts], targets=targets)
-        columns = [builder.vocabulary.sentences(column) for column in texts]
-        forms, numbers = characters.forms([sentence.tokens for column in columns for sentence in column])
-        layouts, first = [], 0
-        for column in columns:
-            own = numbers[first : first + len(column)]
-            first += len(column)
-            layouts.append(builder.layout(column, features={"form": (own, 0)}))
+        numbers = None if characters is None else FormNumbers()
+        layouts = [_laid_out(builder, column, numbers) for column in texts]
+        forms = None if characters is None or numbers is None else characters.forms(numbers)
         return cls(builder, layouts, forms=forms, targets=targets)
 
     def __len__(self) -> int:
@@ -119,7 +119,7 @@ class Corpus(Dataset[Batch]):
 
     def num_edges(self) -> Ints:
         """(S,) edges of each sentence or pair."""
-        return np.sum([self.builder.num_edges(layout) for layout in self.layouts], axis=0)
+        return np.sum([self._num_edges(layout) for layout in self.layouts], axis=0)
 
     def __getitem__(self, choice: Sequence[int] | Share) -> Batch:
         share = choice if isinstance(choice, Share) else Share(list(choice), list(choice), 1)
@@ -142,10 +142,14 @@ class Corpus(Dataset[Batch]):
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
         digest = hashlib.sha256()
         for array in arrays:
-            digest.update(b"-" if array is None else array.tobytes())
+            digest.update(b"-" if array is None else np.ascontiguousarray(array))
         if self.builder.vocabulary is not None:
             digest.update(self.builder.vocabulary.to_json().encode("utf-8"))
         return f"{len(self)} examples, {digest.hexdigest()[:16]}"
+
+    def _num_edges(self, layout: Layout) -> Ints:
+        slices = [np.arange(start, min(start + _AT_ONCE, len(layout))) for start in range(0, len(layout), _AT_ONCE)]
+        return np.concatenate([np.empty(0, np.int64), *(self.builder.num_edges(layout.take(own)) for own in slices)])
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:
@@ -156,9 +160,27 @@ class Corpus(Dataset[Batch]):
         starts = (np.cumsum(counts) - counts)[sentences]
         taken = counts[sentences]
         shift = np.repeat(starts - (np.cumsum(taken) - taken), taken)
-        return torch.from_numpy(flat[np.arange(int(taken.sum())) + shift])
+        return torch.from_numpy(flat[np.arange(int(taken.sum())) + shift].astype(np.int64))
 
     def _count_targets(self, sentences: list[int]) -> float:
         if isinstance(self.targets, tuple):
             return float(self.targets[1][sentences].sum())
         return float(len(sentences))
+
+
+def _laid_out(builder: TextGraphBuilder, column: Sequence[Source], numbers: FormNumbers | None) -> Layout:
+    """The layout of a column of texts; lazy ones are never held as a whole."""
+    if not isinstance(column, LazyTexts):
+        return _with_forms(builder, column, numbers)
+    if numbers is None:
+        return mapped(column.layouts(builder))
+    return mapped(_with_forms(builder, part, numbers) for part in column.parts())
+
+
+def _with_forms(builder: TextGraphBuilder, texts: Sequence[Source], numbers: FormNumbers | None) -> Layout:
+    if numbers is None:
+        return builder.layout(texts)
+    assert builder.vocabulary is not None
+    sentences = builder.vocabulary.sentences(texts)
+    forms = numbers.of(sentence.tokens for sentence in sentences)
+    return builder.layout(sentences, features={"form": (forms, 0)})

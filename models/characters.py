@@ -81,6 +81,27 @@ class FormBatch:
         return FormBatch(self.characters.to(device), self.capitals.to(device), self.index.to(device))
 
 
+class FormNumbers:
+    """Numbers of distinct tokens in the order of their first appearance, from 1.
+
+    Examples
+    --------
+    >>> FormNumbers().of([["a", "b", "a"], ["c"]])
+    [array([1, 2, 1], dtype=int32), array([3], dtype=int32)]
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def of(self, sentences: Iterable[Sequence[str]]) -> list[npt.NDArray[np.int32]]:
+        """For each sentence the number of each token; new tokens get a number."""
+        numbers = self.numbers
+        return [
+            np.array([numbers.setdefault(token, len(numbers) + 1) for token in tokens], dtype=np.int32)
+            for tokens in sentences
+        ]
+
+
 class CharacterVocabulary:
     """The characters a model knows.
 
@@ -102,20 +123,15 @@ class CharacterVocabulary:
     def __len__(self) -> int:
         return len(self.characters) + 2
 
-    def forms(self, sentences: Sequence[Sequence[str]]) -> tuple[Forms, list[npt.NDArray[np.int32]]]:
-        """The distinct tokens of some sentences, and for each sentence the form of each token."""
-        numbers: dict[str, int] = {}
-        arrays = [
-            np.array([numbers.setdefault(token, len(numbers) + 1) for token in tokens], dtype=np.int32)
-            for tokens in sentences
-        ]
-        characters = np.zeros((len(numbers) + 1, LONGEST), dtype=np.int32)
-        capitals = np.zeros(len(numbers) + 1, dtype=np.int32)
-        for token, number in numbers.items():
+    def forms(self, tokens: FormNumbers) -> Forms:
+        """The characters of distinct tokens."""
+        characters = np.zeros((len(tokens.numbers) + 1, LONGEST), dtype=np.int32)
+        capitals = np.zeros(len(tokens.numbers) + 1, dtype=np.int32)
+        for token, number in tokens.numbers.items():
             shown = token if len(token) <= LONGEST else token[: LONGEST // 2] + token[-LONGEST // 2 :]
             characters[number, : len(shown)] = [self._ids.get(character, UNKNOWN) for character in shown]
             capitals[number] = capitals_of(token)
-        return Forms(characters, capitals), arrays
+        return Forms(characters, capitals)
 
 
 CAPITALS_WIDTH = 10

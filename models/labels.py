@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,20 @@ class LabelSet:
         self._ids = {label: index for index, label in enumerate(self.classes)}
 
     @classmethod
-    def of(cls, labels: Sequence[Any], *, what: str = "label") -> LabelSet:
-        """All labels that occur.
+    def of(cls, labels: Iterable[Any], *, what: str = "label") -> LabelSet:
+        """All labels that occur; they may be counted already.
 
         Raises
         ------
         DataError
             when there are fewer than two, or one is missing
         """
-        plain = {_plain(label) for label in labels}
+        counts = Counter(labels)
+        plain = set(map(_plain, counts))
         if any(label != label for label in plain):
             raise DataError(f"a {what} is nan", hint=f"Drop examples without a {what}.")
         if len(plain) < 2:
-            found = f"all {len(labels)} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
+            found = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{found}; a model needs at least two different ones to learn from")
         try:
             return cls(sorted(plain))
@@ -51,22 +53,39 @@ class LabelSet:
     def __len__(self) -> int:
         return len(self.classes)
 
-    def ids(self, labels: Sequence[Any], *, where: str = "data", what: str = "label") -> npt.NDArray[np.int64]:
+    def ids(
+        self, labels: Iterable[Any], *, where: str = "data", what: str = "label", kind: npt.DTypeLike = np.int64
+    ) -> npt.NDArray[np.integer]:
         """(n,) the id of each label.
+
+        Parameters
+        ----------
+        labels : read once
+        where, what : for errors
+        kind : type of the ids
 
         Raises
         ------
         DataError
             naming the labels that the model does not know
         """
-        unknown = sorted({repr(_plain(label)) for label in labels if label not in self._ids})
+        unknown: set[str] = set()
+
+        def id_of(label: Any) -> int:
+            found = self._ids.get(label)
+            if found is None:
+                unknown.add(repr(_plain(label)))
+            return found or 0
+
+        ids = np.fromiter(map(id_of, labels), kind)
         if unknown:
-            shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+            names = sorted(unknown)
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             raise DataError(
                 f"the {where} has {what} {shown}, which the training set lacks",
                 hint=f"Known are: {', '.join(map(str, self.classes[:20]))}{' ...' if len(self) > 20 else ''}.",
             )
-        return np.fromiter((self._ids[label] for label in labels), np.int64, len(labels))
+        return ids
 
 
 def _plain(label: Any) -> Any:

@@ -17,15 +17,18 @@ import pyarrow as pa
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
+from graphattn.builders.lazy_texts import LazyCorpus
 from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
 from graphattn.builders.store.shard import Shard
+from graphattn.builders.store.stored_texts import StoredTexts
 from graphattn.builders.store.table import sentences_of
 from graphattn.builders.vocabulary import Vocabulary
+from graphattn.exceptions import DataError
 
 
-class Store(Sequence[Sentence]):
+class Store(Sequence[Sentence], LazyCorpus):
     """Sentences that ``graphattn build`` wrote. Nothing is read before it is asked for.
 
     Parameters
@@ -131,6 +134,36 @@ class Store(Sequence[Sentence]):
         """(S,) tokens of each sentence as they stand in the corpus, before a vocabulary cuts words into pieces."""
         columns = [self.chunk(number, ["length"])["length"].to_numpy() for number in range(self.num_chunks)]
         return np.concatenate([np.empty(0, np.int32), *columns])
+
+    def texts(self) -> StoredTexts:
+        """Its texts for an estimator that takes one at a time; of a pair the first."""
+        return StoredTexts(self, np.flatnonzero(self._places_in_pairs != 1))
+
+    def pairs(self) -> tuple[StoredTexts, StoredTexts]:
+        """The first texts of its pairs and the second ones.
+
+        Raises
+        ------
+        DataError
+            when there is a text that is not part of a pair
+        """
+        places = self._places_in_pairs
+        alone = np.flatnonzero(places < 0)
+        if len(alone):
+            raise DataError(
+                f"sentence {alone[0]} is not part of a pair",
+                path=self.folder,
+                hint="Build a store of pairs alone: graphattn build with --second-column, or with --columns.",
+            )
+        return StoredTexts(self, np.flatnonzero(places == 0)), StoredTexts(self, np.flatnonzero(places == 1))
+
+    @cached_property
+    def _places_in_pairs(self) -> npt.NDArray[np.int8]:
+        """(S,) 0 for the first and 1 for the second text of a pair, -1 for a text of its own."""
+        if not self.manifest.pairs:
+            return np.full(len(self), -1, np.int8)
+        tables = [self.chunk(number, ["second"]) for number in range(self.num_chunks)]
+        return np.concatenate([table["second"].cast("int8").fill_null(-1).to_numpy() for table in tables])
 
     def chunk(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """The sentences of a chunk as a table, whose columns :mod:`graphattn.builders.store.schema` describes.

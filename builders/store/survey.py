@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
-from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shard import Shard, checksum, shard_name
-from graphattn.builders.store.table import coded
+from graphattn.builders.store.table import words_of
 
 _COUNTED = ("lengths", "edges", "labels", "tags", "deprels", "counts")
 
@@ -33,7 +32,7 @@ class WordCount:
         """The shard's number and word -> how often."""
         counts: Counter[str] = Counter()
         for table in _chunks(Shard(self.folder / shard_name(number)), ["tokens", "word_ids"]):
-            counts.update(_words(table))
+            counts.update(words_of(table))
         return number, dict(counts)
 
 
@@ -151,19 +150,6 @@ def _lengths(tokens: Ints) -> Counter[str]:
 
 def _chunks(shard: Shard, columns: list[str] | None = None) -> Iterator[pa.Table]:
     return (shard.chunk(number, columns) for number in range(len(shard.chunk_sizes)))
-
-
-def _words(table: pa.Table) -> dict[str, int]:
-    """How often each word stands in a table, in the order of first appearance."""
-    if table["word_ids"].null_count == table.num_rows:
-        codes, words = coded(table["tokens"])
-        counts = np.bincount(codes, minlength=len(words))
-        return {word: int(count) for word, count in zip(words, counts, strict=True) if count}
-    rows = zip(table["tokens"].to_pylist(), table["word_ids"].to_pylist(), strict=True)
-    found: Counter[str] = Counter()
-    for tokens, word_ids in rows:
-        found.update(Sentence(tokens, word_ids).words)
-    return found
 
 
 def _names(column: pa.ChunkedArray) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,3 +70,14 @@ def coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     return values.indices.to_numpy(), values.dictionary.to_pylist()
+
+
+def words_of(table: pa.Table) -> dict[str, int]:
+    """How often each word stands in a table, in the order of first appearance."""
+    if table["word_ids"].null_count == table.num_rows:
+        codes, words = coded(table["tokens"])
+        found, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        return {words[code]: int(count) for code, count in zip(found[order], counts[order], strict=True)}
+    rows = zip(table["tokens"].to_pylist(), table["word_ids"].to_pylist(), strict=True)
+    return dict(Counter(word for tokens, word_ids in rows for word in Sentence(tokens, word_ids).words))

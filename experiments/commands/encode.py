@@ -82,7 +82,7 @@ def _texts(item: Any) -> list[str]:
     if hasattr(item, "text"):
         return [item.text] if item.second is None else [item.text, item.second]
     if isinstance(item, tuple):
-        return list(item)
+        return [text for own in item for text in _texts(own)]
     return [" ".join(getattr(item, "words", item))]
 
 

@@ -95,6 +95,8 @@ def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[
 def _shown(item: Any) -> dict[str, Any]:
     if isinstance(item, str):
         return {"text": item}
+    if isinstance(item, tuple) and len(item) == 2 and hasattr(item[1], "words"):  # a pair out of a store
+        return {"words": list(item[0].words), "second": list(item[1].words)}
     if hasattr(item, "text"):
         return {"text": item.text} if item.second is None else {"text": item.text, "second": item.second}
     return {"words": list(getattr(item, "words", item))}

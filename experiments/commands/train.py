@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError
-from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, read_items
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, count_texts, read_items
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values, naming_flags, with_flags
 
@@ -141,10 +142,7 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
 
     plan.check()
     files = {"training": list(train), **{part: [Path(plan.values[part])] for part in _MEASURED if plan.values[part]}}
-    items = {
-        part: [item for path in paths for item in read_items(path, plan.task, plan.corpus, multilabel=plan.multilabel)]
-        for part, paths in files.items()
-    }
+    items = {part: _items(paths, plan) for part, paths in files.items()}
     run_dir = plan.values["run_dir"]
     if run_dir == RUN_DIR:
         run_dir = f"{out if out.name else out.absolute()}.run"  # "." has no name
@@ -157,7 +155,22 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
     return figures
 
 
-def _figures(estimator: TextEstimator, items: dict[str, list[Any]]) -> dict[str, Any]:
+def _items(paths: list[Path], plan: TrainingPlan) -> Any:
+    """Corpora as one; a store on its own is not read into memory."""
+    read = [read_items(path, plan.task, plan.corpus, multilabel=plan.multilabel) for path in paths]
+    if len(read) == 1:
+        return read[0]
+    stored = next((path for path, items in zip(paths, read, strict=True) if not isinstance(items, list)), None)
+    if stored is not None:
+        raise DataError(
+            "a store is trained on alone",
+            path=stored,
+            hint="Put other corpora behind those it holds: graphattn build --append.",
+        )
+    return list(chain.from_iterable(read))
+
+
+def _figures(estimator: TextEstimator, items: dict[str, Any]) -> dict[str, Any]:
     """Metrics of the best epoch, and what they belong to."""
     from graphattn.models.training import count_parameters
 
@@ -167,7 +180,7 @@ def _figures(estimator: TextEstimator, items: dict[str, list[Any]]) -> dict[str,
         "task": estimator.task,
         "encoder": estimator.encoder_.name,
         "parameters": count_parameters(estimator.model_),
-        "examples": {part: len(own) for part, own in items.items()},
+        "examples": {part: count_texts(own) for part, own in items.items()},
         "epochs": len(estimator.history_),
         "best_epoch": int(best["epoch"]) + 1,
     }

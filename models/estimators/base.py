@@ -14,13 +14,19 @@ import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
-from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, held_out_split, listed
+from graphattn.models.estimators.inputs import (
+    Columns,
+    chosen,
+    held_out_split,
+    listed,
+    portions,
+    vocabulary_source,
+)
 from graphattn.models.heads import Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
@@ -71,22 +77,22 @@ class TextEstimator(Parameters):
         """Inputs as one column of sources, or two for pairs."""
 
     @abstractmethod
-    def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
+    def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         """One label (or list of tags) for each input; taken from the inputs when ``y`` is None."""
 
     @abstractmethod
-    def _fit_labels(self, labels: list[Any]) -> LabelSet:
+    def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
         """The classes of the training set."""
 
     @abstractmethod
-    def _targets(self, labels: list[Any], columns: Columns, where: str) -> Any:
+    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
         """Labels as :class:`~graphattn.models.batches.Corpus` wants them."""
 
-    def _as_trained(self, labels: list[Any]) -> list[Any]:
+    def _as_trained(self, labels: Sequence[Any]) -> Sequence[Any]:
         """Labels of another corpus, written as the training set writes them."""
         return labels
 
-    def _check_sizes(self, labels: list[Any], columns: Columns, where: str) -> None:
+    def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
         """Refuse labels that do not fit the size of their inputs."""
 
     @abstractmethod
@@ -94,7 +100,7 @@ class TextEstimator(Parameters):
         """The head with fresh weights."""
 
     @abstractmethod
-    def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         """Metrics in percent of decided ids against labels."""
 
     @abstractmethod
@@ -118,7 +124,7 @@ class TextEstimator(Parameters):
 
         Parameters
         ----------
-        X : the inputs
+        X : the inputs, or a :class:`~graphattn.builders.store.Store` of them, which memory need not hold
         y : their labels; may be left out when the inputs carry them (``Example``, ``Sentence``)
         dev : (inputs, labels), or inputs that carry labels, by which the best epoch is chosen; when None, a share
             of the training set (``training.dev_fraction``) is held out
@@ -141,8 +147,8 @@ class TextEstimator(Parameters):
             torch.manual_seed(self.training_.seed)
             self.labels_ = self._fit_labels(labels)
             self.classes_ = np.asarray(self.labels_.classes)
-            held_out = self._dev_set(columns, labels, dev)
-            self._fit_inputs([source for column in columns for source in column])
+            columns, labels, held_out = self._with_dev_set(columns, labels, dev)
+            self._fit_inputs(columns)
             self.model_ = self._make_model(class_weights(self.class_weight, self.labels_, self._flat_labels(labels)))
         self._train(columns, labels, held_out)
         return self
@@ -163,7 +169,7 @@ class TextEstimator(Parameters):
         if self.head_.head_hidden is None and encoder.linear_head:
             self.head_.head_hidden = 0
 
-    def _fit_inputs(self, texts: list[Source]) -> None:
+    def _fit_inputs(self, columns: Columns) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
         read = [WordVectors.read(path) for path in options.vector_files()]
@@ -171,7 +177,7 @@ class TextEstimator(Parameters):
         self.widths_ = [own.dim for own in read]
         extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
         self.vocabulary_ = Vocabulary.train(
-            texts,
+            vocabulary_source(columns),
             level=options.level,  # type: ignore[arg-type]
             split=options.split,  # type: ignore[arg-type]
             lowercase=options.lowercase,
@@ -182,11 +188,11 @@ class TextEstimator(Parameters):
         self._vectors = None if vectors is None else vectors.table(self.vocabulary_, seed=self.training_.seed)
         self._num_trained = 0
         if options.tune_vectors:  # the corpus' own words come before those that only have a vector
-            ids = self.vocabulary_.encode_batch(texts)[1]
-            self._num_trained = 1 + max((int(own.max(initial=0)) for own in ids), default=0)
+            texts = (ids for part in portions(columns) for ids in self.vocabulary_.encode_batch(part)[1])
+            self._num_trained = 1 + max((int(ids.max(initial=0)) for ids in texts), default=0)
         self.characters_ = None
         if options.characters:
-            sentences = self.vocabulary_.sentences(texts)
+            sentences = (sentence for part in portions(columns) for sentence in self.vocabulary_.sentences(part))
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
     def _make_model(self, weights: torch.Tensor | None = None) -> TextModel:
@@ -214,11 +220,13 @@ class TextEstimator(Parameters):
             vectors = np.pad(frozen, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # what is trained all the same is like nothing
         return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, vectors=vectors)
 
-    def _flat_labels(self, labels: list[Any]) -> list[Any]:
+    def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return labels
 
-    def _dev_set(self, columns: Columns, labels: list[Any], dev: Any) -> tuple[Columns, list[Any]] | None:
-        """The given dev set, or one taken out of the training set (whose columns and labels then shrink)."""
+    def _with_dev_set(
+        self, columns: Columns, labels: Sequence[Any], dev: Any
+    ) -> tuple[Columns, Sequence[Any], tuple[Columns, Sequence[Any]] | None]:
+        """Training set and dev set; a share of the first when none is given."""
         if dev is not None:
             X, y = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
             X = listed(X)
@@ -227,20 +235,18 @@ class TextEstimator(Parameters):
                     "there are no examples in the dev set",
                     hint="Leave it out, and a share of the training set is held out.",
                 )
-            return self._columns(X), self._as_trained(self._labels(X, y))
+            return columns, labels, (self._columns(X), self._as_trained(self._labels(X, y)))
         count = round(self.training_.dev_fraction * len(labels))
         if count < 1 or len(labels) - count < 2:
-            return None
+            return columns, labels, None
         rest, held = held_out_split(len(labels), count, self._strata(labels), self.training_.seed)
-        taken = [[column[i] for i in held] for column in columns], [labels[i] for i in held]
-        columns[:] = [[column[i] for i in rest] for column in columns]
-        labels[:] = [labels[i] for i in rest]
-        return taken
+        taken = [chosen(column, held) for column in columns], chosen(labels, held)
+        return [chosen(column, rest) for column in columns], chosen(labels, rest), taken
 
-    def _strata(self, labels: list[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
         return self.labels_.ids(labels)
 
-    def _train(self, columns: Columns, labels: list[Any], held_out: tuple[Columns, list[Any]] | None) -> None:
+    def _train(self, columns: Columns, labels: Sequence[Any], held_out: tuple[Columns, Sequence[Any]] | None) -> None:
         from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(columns, self._targets(labels, columns, "training set"))

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders import Example, Sentence
+from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import DataError
 
-Columns = list[list[Source]]
+Columns = Sequence[Sequence[Source]]
+"""One column of texts, or two for pairs."""
+AT_ONCE = 1 << 14
+"""Texts of a list that are gone through together."""
 
 
-def listed(X: Iterable[Any]) -> list[Any]:
-    """Inputs as a list.
+def listed(X: Iterable[Any]) -> Any:
+    """Inputs as a list; a corpus that memory need not hold stays as it is.
 
     Raises
     ------
     DataError
         for a single text, or a table
     """
+    if isinstance(X, LazyCorpus):
+        return X
     if isinstance(X, (str, bytes, Sentence, Example)) or not isinstance(X, Iterable):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
     if hasattr(X, "columns"):
@@ -41,6 +49,8 @@ def single_column(X: Iterable[Any], estimator: str) -> Columns:
     DataError
         for an input that is no text, list of words, ``Sentence`` or ``Example``
     """
+    if isinstance(X, LazyCorpus):
+        return [X.texts()]
     return [[_source(item, index, estimator) for index, item in enumerate(X)]]
 
 
@@ -65,6 +75,8 @@ def pair_columns(X: Iterable[Any]) -> Columns:
     DataError
         for an input that is no pair
     """
+    if isinstance(X, LazyCorpus):
+        return X.pairs()
     first, second = [], []
     for index, item in enumerate(X):
         if isinstance(item, Example):
@@ -76,7 +88,7 @@ def pair_columns(X: Iterable[Any]) -> Columns:
     return [first, second]
 
 
-def carried_labels(X: Sequence[Any], y: Iterable[Any] | None, field: str) -> list[Any]:
+def carried_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
     """Labels as given, or as the inputs carry them.
 
     Raises
@@ -84,16 +96,42 @@ def carried_labels(X: Sequence[Any], y: Iterable[Any] | None, field: str) -> lis
     DataError
         when there are none, or not one for each input
     """
+    items = X.texts() if isinstance(X, LazyCorpus) else X
     if y is not None:
         given = list(y)
-        if len(given) != len(X):
-            raise DataError(f"{len(X)} inputs but {len(given)} labels", hint="Give one for each.")
+        if len(given) != len(items):
+            raise DataError(f"{len(items)} inputs but {len(given)} labels", hint="Give one for each.")
         return given
-    labels = [getattr(item, field, None) for item in X]
+    lazy = isinstance(items, LazyTexts)
+    labels: Sequence[Any] = items.carried(field) if lazy else [getattr(item, field, None) for item in items]
     missing = next((index for index, label in enumerate(labels) if label is None), None)
     if missing is not None:
         raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs that carry their {field}.")
     return labels
+
+
+def chosen(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
+    """A choice of texts or labels; lazy ones stay lazy."""
+    return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
+
+
+def vocabulary_source(columns: Columns) -> Iterable[Source] | Counter[str]:
+    """What a vocabulary learns from: all texts, or the words of lazy ones, counted."""
+    counts: Counter[str] = Counter()
+    for column in columns:
+        if not isinstance(column, LazyTexts):
+            return chain.from_iterable(columns)
+        counts.update(column.words())
+    return counts
+
+
+def portions(columns: Columns) -> Iterator[Sequence[Source]]:
+    """All texts, so many at a time as memory holds with ease."""
+    for column in columns:
+        if isinstance(column, LazyTexts):
+            yield from column.parts()
+        else:
+            yield from (column[start : start + AT_ONCE] for start in range(0, len(column), AT_ONCE))
 
 
 def held_out_split(count: int, held: int, strata: npt.NDArray | None, seed: int) -> tuple[list[int], list[int]]:

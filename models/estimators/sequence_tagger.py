@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import convert, detect_scheme, spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
@@ -74,20 +76,23 @@ class SequenceTagger(TextEstimator):
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
 
-    def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
-        return [_tags(index, tags) for index, tags in enumerate(carried_labels(X, y, "tags"))]
+    def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        labels = carried_labels(X, y, "tags")
+        if y is None and isinstance(X, LazyCorpus):
+            return labels
+        return [_tags(index, tags) for index, tags in enumerate(labels)]
 
-    def _flat_labels(self, labels: list[Any]) -> list[Any]:
-        return list(chain.from_iterable(self._inner(tags) for tags in labels))
+    def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return chain.from_iterable(map(self._inner, labels))
 
-    def _strata(self, labels: list[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
         return None
 
-    def _fit_labels(self, labels: list[Any]) -> LabelSet:
+    def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
         if self.head_.crf and (self.class_weight is not None or self.training_.label_smoothing):
             raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
         self.scheme_ = detect_scheme(labels) if self.scheme == "auto" else self.scheme
-        return LabelSet.of(_with_kin(self._flat_labels(labels), self.scheme_), what="tag")
+        return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
 
     def _inner(self, tags: Sequence[str]) -> list[str]:
         """Tags as they are learnt."""
@@ -97,19 +102,24 @@ class SequenceTagger(TextEstimator):
         """Tags as the user knows them."""
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
-    def _targets(self, labels: list[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
+    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
         self._check_sizes(labels, columns, where)
-        counts = np.array([len(tags) for tags in labels], dtype=np.int64)
-        return self.labels_.ids(self._flat_labels(labels), where=where, what="tag"), counts
+        counts = np.fromiter(map(len, labels), np.int64, len(labels))
+        kind = np.min_scalar_type(len(self.labels_))  # one byte a word, as a rule
+        return self.labels_.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
 
-    def _as_trained(self, labels: list[Any]) -> list[Any]:
+    def _as_trained(self, labels: Sequence[Any]) -> Sequence[Any]:
         if self.scheme_ == "none" or all(_follows(tags, self.scheme_) for tags in labels):
             return labels
         theirs = detect_scheme(labels)
         return labels if theirs == "none" else [convert(tags, theirs, self.scheme_) for tags in labels]
 
-    def _check_sizes(self, labels: list[Any], columns: Columns, where: str) -> None:
-        words = [sentence.num_words for sentence in self.vocabulary_.sentences(columns[0])]
+    def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
+        column = columns[0]
+        if isinstance(column, LazyTexts):
+            words = column.num_words().tolist()
+        else:
+            words = [sentence.num_words for sentence in self.vocabulary_.sentences(column)]
         for index, (word_count, tags) in enumerate(zip(words, labels, strict=True)):
             if word_count != len(tags):
                 raise DataError(
@@ -127,7 +137,7 @@ class SequenceTagger(TextEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
-    def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.metrics import tagging_metrics
 
         return tagging_metrics(labels, self._decided(decisions), self.scheme_)
@@ -157,12 +167,12 @@ def _tags(index: int, tags: Any) -> list[str]:
     return [str(tag) for tag in tags]
 
 
-def _with_kin(tags: Sequence[str], scheme: str) -> list[str]:
+def _with_kin(tags: Counter[str], scheme: str) -> Counter[str]:
     """Learnt tags and all others of the same types: S-PER may be missing where a user sees B-PER."""
     if scheme == "none":
-        return list(tags)
+        return tags
     types = dict.fromkeys(tag[1:] for tag in tags if tag != "O")
-    return [*tags, *(f"{prefix}{name}" for name in types for prefix in "BIES")]
+    return tags + Counter(f"{prefix}{name}" for name in types for prefix in "BIES")
 
 
 def _follows(tags: Sequence[str], scheme: str) -> bool:

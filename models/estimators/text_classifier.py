@@ -82,20 +82,20 @@ class TextClassifier(TextEstimator):
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
 
-    def _labels(self, X: Sequence[Any], y: Iterable[Any] | None) -> list[Any]:
+    def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = carried_labels(X, y, "label")
         return [_several(label) for label in labels] if self.multilabel else [_single(label) for label in labels]
 
-    def _flat_labels(self, labels: list[Any]) -> list[Any]:
+    def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return [label for several in labels for label in several] if self.multilabel else labels
 
-    def _fit_labels(self, labels: list[Any]) -> LabelSet:
+    def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
         return LabelSet.of(self._flat_labels(labels))
 
-    def _strata(self, labels: list[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
         return None if self.multilabel else self.labels_.ids(labels)
 
-    def _targets(self, labels: list[Any], columns: Columns, where: str) -> npt.NDArray:
+    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray:
         if not self.multilabel:
             return self.labels_.ids(labels, where=where)
         targets = np.zeros((len(labels), len(self.labels_)), dtype=np.float32)
@@ -113,7 +113,7 @@ class TextClassifier(TextEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
-    def _metrics(self, labels: list[Any], decisions: list[Any]) -> dict[str, float]:
+    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.metrics import classification_metrics, multilabel_metrics
 
         if self.multilabel:

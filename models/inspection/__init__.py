@@ -6,5 +6,7 @@ commands one floor above.
 
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import AttentionMap
+from graphattn.models.inspection.comparison import compare_summaries
+from graphattn.models.inspection.summary import AttentionSummary, summarise
 
-__all__ = ["Attention", "AttentionMap"]
+__all__ = ["Attention", "AttentionMap", "AttentionSummary", "compare_summaries", "summarise"]

@@ -280,7 +280,7 @@ class Attention:
                 "layer": each("layer").astype(np.int64),
                 "head": each("first_head").astype(np.int64),
                 "relation": each("relation"),
-                "scale": each("scale"),
+                "scale": pd.Series(each("scale"), dtype=object),
                 **(parts if len(self.tokens) > 1 else {}),
                 "source": np.concatenate(sources),
                 "target": np.concatenate(targets),

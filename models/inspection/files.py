@@ -50,8 +50,8 @@ def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Pa
     """
     writer = writers.get(path.suffix.lower())
     if writer is None:
-        *others, last = writers
-        raise ConfigError(f"cannot save to {path.name!r}; the name must end in {', '.join(others)} or {last}")
+        endings = " or ".join(part for part in (", ".join([*writers][:-1]), [*writers][-1]) if part)
+        raise ConfigError(f"cannot save to {path.name!r}; the name must end in {endings}")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         writer(beside)

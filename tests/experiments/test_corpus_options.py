@@ -105,10 +105,17 @@ def test_a_store_is_read_as_a_corpus(tmp_path):
     path.write_text("good\ta film\nbad\ta plot\n")
     build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
     expected = [Sentence(["a", "film"], label="good"), Sentence(["a", "plot"], label="bad")]
-    assert read_items(tmp_path / "s", "classify", CorpusOptions()) == expected
+    assert list(read_items(tmp_path / "s", "classify", CorpusOptions())) == expected
     assert list(stream_items(tmp_path / "s", CorpusOptions())) == expected
+
+
+def test_texts_with_several_labels_in_a_store(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    path.write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
+    build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    assert len(read_items(tmp_path / "s", "classify", CorpusOptions(), multilabel=True)) == 2
     with pytest.raises(DataError) as caught:
-        read_items(tmp_path / "s", "pair", CorpusOptions())
+        read_items(tmp_path / "s", "classify", CorpusOptions())
     assert str(caught.value) == (
-        f"{tmp_path / 's'}: a store holds sentences, not pairs of texts. Give the corpus itself."
+        f"{tmp_path / 's'}: text 2 has a list of labels. Give --multilabel if a text may have several."
     )

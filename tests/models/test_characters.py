@@ -6,7 +6,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.characters import CAPITALS, LONGEST, CharacterFeatures, CharacterVocabulary, capitals_of
+from graphattn.models.characters import (
+    CAPITALS,
+    LONGEST,
+    CharacterFeatures,
+    CharacterVocabulary,
+    FormNumbers,
+    capitals_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +25,12 @@ def vocabulary():
 def features(vocabulary):
     torch.manual_seed(0)
     return CharacterFeatures(len(vocabulary), embedding=6, filters=5).eval()
+
+
+def forms_of(vocabulary, sentences):
+    numbers = FormNumbers()
+    arrays = numbers.of(sentences)
+    return vocabulary.forms(numbers), arrays
 
 
 def by_hand(features, vocabulary, token):
@@ -36,7 +49,7 @@ def known_id(vocabulary, character):
 
 def test_features_are_the_cnn_of_each_token(vocabulary, features):
     tokens = ["Apple", "a", "B52", "ban" * 20, "日本", "\U0001f600", "ba"]
-    forms, (numbers,) = vocabulary.forms([tokens])
+    forms, (numbers,) = forms_of(vocabulary, [tokens])
     out = features(forms.take(numbers))
     assert out.shape == (7, features.width) == (7, 5 + 10)
     expected = torch.stack([by_hand(features, vocabulary, token) for token in tokens])
@@ -46,14 +59,14 @@ def test_features_are_the_cnn_of_each_token(vocabulary, features):
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=6), st.integers(0, 5))
 def test_features_do_not_depend_on_the_batch(vocabulary, features, tokens, which):
     token = tokens[which % len(tokens)]
-    forms, numbers = vocabulary.forms([tokens, [token]])
+    forms, numbers = forms_of(vocabulary, [tokens, [token]])
     together = features(forms.take(numbers[0]))[which % len(tokens)]
     alone = features(forms.take(numbers[1]))[0]
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
 def test_each_distinct_token_once(vocabulary):
-    forms, numbers = vocabulary.forms([["a", "b", "a"], ["b"]])
+    forms, numbers = forms_of(vocabulary, [["a", "b", "a"], ["b"]])
     assert [array.tolist() for array in numbers] == [[1, 2, 1], [2]]
     batch = forms.take(np.array([0, 1, 2, 1, 2], dtype=np.int32))  # 0 is [CLS]
     assert batch.characters.shape == (3, 1)
@@ -63,7 +76,7 @@ def test_each_distinct_token_once(vocabulary):
 
 def test_long_tokens_show_both_ends(vocabulary):
     long = "a" * 20 + "n" * 20
-    forms, _ = vocabulary.forms([[long, "a" * 15 + "n" * 15]])
+    forms, _ = forms_of(vocabulary, [[long, "a" * 15 + "n" * 15]])
     assert forms.characters[1].tolist() == forms.characters[2].tolist()
     assert forms.characters.shape == (3, LONGEST)
 
@@ -72,7 +85,7 @@ def test_most_frequent_characters_first_and_unknown_ones():
     vocabulary = CharacterVocabulary.of(["ba", "ab", "ca"])
     assert vocabulary.characters == ("a", "b", "c")
     assert len(vocabulary) == 5  # padding and unknown
-    forms, _ = vocabulary.forms([["az"]])
+    forms, _ = forms_of(vocabulary, [["az"]])
     assert forms.characters[1, :3].tolist() == [2, 1, 0]
 
 
@@ -100,7 +113,7 @@ def test_capitals(token, kind):
 
 
 def test_dropout_in_training_only(vocabulary, features):
-    forms, (numbers,) = vocabulary.forms([["banana"]])
+    forms, (numbers,) = forms_of(vocabulary, [["banana"]])
     batch = forms.take(numbers)
     assert torch.equal(features(batch), features(batch))
     features.train()
@@ -113,7 +126,7 @@ def test_dropout_in_training_only(vocabulary, features):
 
 def test_gradients_reach_the_characters_of_the_token_only(vocabulary):
     features = CharacterFeatures(len(vocabulary), embedding=4, filters=3)
-    forms, (numbers,) = vocabulary.forms([["nab"]])
+    forms, (numbers,) = forms_of(vocabulary, [["nab"]])
     features(forms.take(numbers)).sum().backward()
     touched = features.embed.weight.grad.abs().sum(1).nonzero().flatten().tolist()
     assert set(touched) <= {known_id(vocabulary, character) for character in "nab"}

@@ -192,8 +192,14 @@ class ArcView {
     const seen = this.visibleRows(50);
     if (!seen || (this.drawn && seen.first >= this.drawn.first && seen.last <= this.drawn.last)) return;
     this.drawn = this.visibleRows(MARGIN);
-    this.paint(this.canvases.all, this.batches, this.drawn, {});
+    this.paint(this.canvases.all, this.batches, this.drawn, { most: MOST_AT_ONCE });
     this.drawFocus();
+    clearTimeout(this.finishing);
+    if (this.count > MOST_AT_ONCE) this.finishing = setTimeout(() => this.finish(), 140);
+  }
+
+  finish() {
+    if (this.drawn) this.paint(this.canvases.all, this.batches, this.drawn, {});
   }
 
   drawFocus() {
@@ -201,7 +207,7 @@ class ArcView {
   }
 
   /** Draw batches onto a canvas that covers some rows. */
-  paint(canvas, batches, { first, last }, { strong = false, origin = 0 }) {
+  paint(canvas, batches, { first, last }, { strong = false, origin = 0, most = MOST_DRAWN }) {
     const [top, bottom] = [this.layout.rows[first].top, this.layout.rows[last].bottom];
     const scale = Math.min(devicePixelRatio, 2);
     canvas.width = this.layout.width * scale;
@@ -211,7 +217,7 @@ class ArcView {
     canvas.style.top = `${top - origin}px`;
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, -top * scale);
-    const seen = inSight(this.layout, batches, { first, last });
+    const seen = inSight(this.layout, batches, { first, last, most });
     const count = seen.reduce((total, { edges }) => total + edges.length, 0);
     const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
     const faint = this.layout.rows.length > 8 ? 0.5 : 1;

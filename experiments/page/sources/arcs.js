@@ -1,7 +1,8 @@
 // Arcs on a canvas: above a row between its tokens, and from row to row; strong weights are thick and opaque.
 
 const SHADES = 6;
-const MOST_DRAWN = 400; // at once: more is neither legible nor quick
+const MOST_DRAWN = 400; // in sight: more is neither legible nor quick
+const MOST_AT_ONCE = 120; // the others follow when nothing moves any more
 const STROKE = 100; // arcs in one path; a browser's time for a path grows faster than its arcs
 const MOST_DASHED = 150; // dashes take three times as long
 
@@ -24,8 +25,8 @@ function inBatches(edges, largest) {
 }
 
 /** The strongest arcs that touch the rows from `first` to `last`, in batches as before. */
-function inSight(layout, batches, { first, last }) {
-  let room = MOST_DRAWN;
+function inSight(layout, batches, { first, last, most }) {
+  let room = most;
   const kept = [];
   for (const batch of [...batches].reverse()) {
     const edges = batch.edges.filter((edge) => {

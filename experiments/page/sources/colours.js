@@ -13,11 +13,23 @@ function relationVariable(relation) {
   return `var(--relation-${relationNumber(relation)})`;
 }
 
+let readColours = null;
+
 /** Colours as the canvas needs them: those of the scheme in force, or of paper. */
 function currentColours() {
-  const style = getComputedStyle(document.documentElement);
+  readColours ??= coloursOf(getComputedStyle(document.documentElement));
+  return readColours;
+}
+
+function forgetColours() {
+  readColours = null;
+}
+
+function coloursOf(style) {
   const read = (name) => style.getPropertyValue(name).trim();
-  return { ink: read("--ink"), soft: read("--soft"), line: read("--line"), relation: (name) => read(`--relation-${relationNumber(name)}`) };
+  const relations = DASHES.map((_, number) => read(`--relation-${number}`));
+  const relation = (name) => relations[relationNumber(name)];
+  return { ink: read("--ink"), soft: read("--soft"), line: read("--line"), relation };
 }
 
 /** Red, green and blue of "#rrggbb". */

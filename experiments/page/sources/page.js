@@ -31,7 +31,7 @@ class Page {
       });
     }
     addEventListener("hashchange", () => this.restore());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.panes.forEach((pane) => pane.recolour()));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
   }
@@ -90,9 +90,15 @@ class Page {
     this.panes.forEach((pane, own) => own === index || pane.follow(token, this.panes[index].attention));
   }
 
+  recolour() {
+    forgetColours();
+    if (this.count()) for (const pane of this.panes) pane.recolour();
+  }
+
   print(begins) {
     if (begins) document.documentElement.dataset.print = "yes";
     else delete document.documentElement.dataset.print;
+    forgetColours();
     if (this.count()) for (const pane of this.panes) begins ? pane.print() : pane.unprint();
   }
 }

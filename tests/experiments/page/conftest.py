@@ -2,7 +2,11 @@
 
 import os
 import shutil
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 
 from graphattn.experiments.page import PageModel, write_page
+from graphattn.experiments.page.server import make_app
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -164,5 +169,27 @@ def serious() -> Callable[..., list[str]]:
             for one in found
             if one["impact"] in ("serious", "critical")
         ]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def running() -> Callable:
+    """A server of models in this process: ``with running(models, texts=1) as port:``."""
+
+    @contextmanager
+    def run(models: list, **options: object) -> Iterator[int]:
+        import uvicorn
+
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(make_app(models, **options), log_level="critical", server_header=False)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join(10)
 
     return run

@@ -1,4 +1,5 @@
 import copy
+import json
 import math
 
 import numpy as np
@@ -12,9 +13,11 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models import (
     BiLSTMOptions,
+    DuoOptions,
     HeadOptions,
     InputOptions,
     MSTransOptions,
+    MTSAOptions,
     PairClassifier,
     SequenceTagger,
     TextClassifier,
@@ -368,3 +371,146 @@ def test_a_text_is_no_pair(estimators):
     with pytest.raises(DataError) as caught:
         estimators["pair"][0].attention("dogs")
     assert str(caught.value) == "input 0 of PairClassifier is no pair of texts. Give (first, second)."
+
+
+def test_the_strongest_edges(fitted_one):
+    estimator, x = fitted_one
+    attention = estimator.attention(x)
+    table = attention.table()
+    part = ["target_part"] if "target_part" in table else []
+    counted = table[table.groupby(["layer", "head", *part, "target"]).weight.transform("size") > 1]
+    expected = counted.sort_values("weight", ascending=False, kind="stable")
+    assert attention.top(7).weight.tolist() == expected.weight.head(7).tolist()
+    by_head = attention.top(2, by=["layer", "head"])
+    largest = expected.groupby(["layer", "head"]).head(2).sort_values(["layer", "head"], kind="stable")
+    assert by_head.weight.tolist() == largest.weight.tolist()
+    assert list(by_head) == list(table)
+    assert attention.top(1, by="relation").relation.tolist() == sorted(set(counted.relation))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k is 0; it must be at least 1"),
+        ({"by": "token"}, "by is 'token'; choose among: layer, head, relation, source_part, target_part"),
+    ],
+)
+def test_strongest_edges_of_nothing(estimators, arguments, message):
+    estimator, x = estimators["tagger"]
+    with pytest.raises(ConfigError) as caught:
+        estimator.attention(x).top(**arguments)
+    assert str(caught.value) == message
+
+
+def test_a_part_of_the_weights(estimators):
+    estimator, x = estimators["classifier"]
+    attention = estimator.attention(x)
+    table = attention.table()
+    kept = attention.only(layer=1, relation="group").table()
+    expected = table[(table.layer == 1) & (table.relation == "group")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, expected)
+    one = attention.only(layer=0, head=3)
+    pd.testing.assert_frame_equal(one.table(), table[(table.layer == 0) & (table["head"] == 3)].reset_index(drop=True))
+    assert (one.prediction, one.tokens) == (attention.prediction, attention.tokens)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"relation": "star"}, "no head looks along 'star'; heads look along: window:1, window:3, window:5"),
+        ({"head": 9}, "a layer has no head 9; its heads count from 0 to 2"),
+        ({"head": 0, "relation": "window:5"}, "head 0 does not look along 'window:5'"),
+        ({"layer": 1, "head": 0, "relation": "window:5"}, "head 0 does not look along 'window:5' in layer 1"),
+    ],
+)
+def test_parts_that_do_not_exist(estimators, arguments, message):
+    with pytest.raises(ConfigError) as caught:
+        estimators["tagger"][0].attention(["dogs", "sleep"]).only(**arguments)
+    assert str(caught.value) == message
+
+
+def test_probabilities_are_those_of_predict(estimators):
+    for kind in ("classifier", "multilabel", "pair"):
+        estimator, x = estimators[kind]
+        chances = estimator.predict_proba([x])[0]
+        found = estimator.attention(x).probabilities
+        assert list(found) == estimator.classes_.tolist()
+        assert list(found.values()) == pytest.approx(chances.tolist(), abs=1e-6)
+    for kind in ("tagger", "crf"):
+        estimator, x = estimators[kind]
+        found = [list(own.values()) for own in estimator.attention(x).probabilities]
+        np.testing.assert_allclose(found, estimator.predict_proba([x])[0], atol=1e-5)
+
+
+MTSA = MTSAOptions(hidden=6, layers=1, heads=2)
+DUO = DuoOptions(hidden=6)
+
+
+@pytest.mark.parametrize("options", [MTSA, DUO, DuoOptions(hidden=6, window="3")])
+def test_other_encoders_attend_as_densely(options):
+    """Duo's two sets in their order; MTSA's weights by feature, and their means."""
+    wide = in_float64(fitted(TextClassifier(options, inputs=WORDS, training=BRIEF), TEXTS, [3, 4]))
+    attention = wide.attention(TEXTS[0], features=options is MTSA)
+    graph = wide._corpus([[TEXTS[0]]])[[0]].graph
+    word = torch.arange(len(attention.tokens["text"]))
+    with torch.no_grad():
+        tokens = wide.model_.embedding(graph.nodes["token"].data["id"])
+        for one in (one for several in attention.maps for one in several.by_head()):
+            if options is MTSA:
+                scores = mtsa_scores(wide.model_.encoder.layers[0].attention, tokens, one.first_head)
+            else:
+                own = tokens.split(wide.model_.encoder.parts, dim=1)[one.first_head]
+                scores = wide.model_.encoder.scores[one.first_head](own) @ own.T / math.sqrt(own.shape[1])
+                scores = scores.unsqueeze(2)
+            hidden = ~mask_of(one.relation, word, None).unsqueeze(2)
+            weights = scores.masked_fill(hidden, -math.inf).softmax(1)
+            expected = weights[one.targets, one.sources].numpy()
+            np.testing.assert_allclose(one.weights[:, 0], expected.mean(1), atol=1e-10)
+            if options is MTSA:
+                np.testing.assert_allclose(attention.features(0, one.first_head), expected, atol=1e-10)
+                np.testing.assert_allclose(one.features.mean(2), one.weights, atol=1e-12)
+
+
+def mtsa_scores(layer, tokens, head):
+    """(targets, sources, features) of the gated variant: log-sigmoid of the pairs' plus the sources' scores."""
+    rows = slice(head * layer.head_feats, (head + 1) * layer.head_feats)
+    value = F.elu(tokens @ layer.value.weight[rows].T + layer.value.bias[rows])
+    query, key = value @ layer.query.weight[head], value @ layer.key.weight[head]
+    inner = F.elu(value @ layer.source_inner.weight[head] + layer.source_inner.bias[head])
+    source = inner @ layer.source_outer.weight[head] + layer.source_outer.bias[head]
+    return F.logsigmoid(query @ key.T / math.sqrt(layer.head_feats)).unsqueeze(2) + source
+
+
+def test_features_that_were_not_asked_for(estimators):
+    estimator, x = estimators["transformer"]
+    with pytest.raises(ConfigError) as caught:
+        estimator.attention(x, features=True).features(0, 0)
+    assert str(caught.value) == (
+        "there are no weights by feature; ask for them with attention(x, features=True), of a model with the "
+        "encoder mtsa"
+    )
+
+
+def test_the_page_has_everything(estimators):
+    estimator, (first, second) = estimators["pair"]
+    attention = estimator.attention((first, second))
+    page = json.loads(json.dumps(attention.to_page()))
+    assert list(page) == ["version", "title", "prediction", "tokens", "parts", "words", "maps"]
+    assert page["title"] == "the longest dogs bark loudly today / dogs sleep"
+    assert page["prediction"]["label"] == attention.prediction
+    assert page["parts"] == ["first", "second"]
+    assert page["words"]["second"] == attention.to_page()["words"]["second"]
+    rows = pd.concat([pd.DataFrame(own) for own in page["maps"]]).sort_values(["layer", "head"], kind="stable")
+    table = attention.table()
+    assert rows.source.tolist() == table.source.tolist()
+    assert rows.target_part.tolist() == table.target_part.tolist()
+    assert rows.weight.tolist() == pytest.approx(table.weight.tolist(), abs=1e-6)
+
+
+def test_the_page_of_other_tasks(estimators):
+    estimator, x = estimators["multilabel"]
+    assert estimator.attention(x).to_page()["prediction"]["labels"] == list(estimator.predict([x])[0])
+    estimator, words = estimators["tagger"]
+    found = estimator.attention(words).to_page()["prediction"]
+    assert (found["words"], found["tags"]) == (words, estimator.predict([words])[0])
+    assert len(found["probabilities"]) == len(words)

@@ -1,0 +1,84 @@
+"""What is added up of each head over a corpus: mass by distance, strongest edges, entropy, mass by kind of edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from graphattn.models.inspection.attention_map import Floats, Ints
+
+HeadKey = tuple[int, int, str]
+"""Layer, head, relation."""
+
+
+@dataclass(eq=False)
+class HeadSums:
+    """Sums over all targets that a head has seen; constant in size, whatever the corpus.
+
+    Parameters
+    ----------
+    mass : (D,) weight of edges by distance between tokens
+    strongest : (D,) how many targets have their largest weight at a distance; targets with ties count in shares
+    entropy : sum of the targets' entropies, in nats
+    largest_entropy : sum of the logarithms of the targets' numbers of edges
+    targets : how many there were
+    kinds : kind of edge -> its weight
+    """
+
+    mass: Floats = field(default_factory=lambda: np.zeros(0))
+    strongest: Floats = field(default_factory=lambda: np.zeros(0))
+    entropy: float = 0.0
+    largest_entropy: float = 0.0
+    targets: int = 0
+    kinds: dict[str, float] = field(default_factory=dict)
+
+    def add_distances(self, distances: Ints, weights: Floats, strongest: Floats) -> None:
+        """Add edges between tokens: how far, with which weight, and which share of their target's largest."""
+        count = int(distances.max(initial=-1)) + 1
+        self.mass = _longer(self.mass, count)
+        self.strongest = _longer(self.strongest, count)
+        self.mass[:count] += np.bincount(distances, weights, minlength=count)
+        self.strongest[:count] += np.bincount(distances, strongest, minlength=count)
+
+    def add_entropy(self, weights: Floats, degrees: Ints) -> None:
+        """Add all edges of a batch, and for each target that has any the number of its edges."""
+        self.entropy -= float((weights * np.log(np.maximum(weights, np.finfo(np.float64).tiny))).sum())
+        self.largest_entropy += float(np.log(degrees).sum())
+        self.targets += len(degrees)
+
+    def add_kinds(self, codes: Ints, names: list[str], weights: Floats) -> None:
+        """Add edges whose kinds are numbers of names."""
+        for name, weight in zip(names, np.bincount(codes, weights, minlength=len(names)).tolist(), strict=True):
+            if weight:
+                self.kinds[name] = self.kinds.get(name, 0.0) + weight
+
+
+def _longer(values: Floats, count: int) -> Floats:
+    return np.pad(values, (0, max(0, count - len(values))))
+
+
+def shares_of_strongest(targets: Ints, weights: Floats, count: int) -> npt.NDArray[np.float64]:
+    """For each edge and head 1 if it is its target's largest weight, less where several are.
+
+    Parameters
+    ----------
+    targets : (E,) ascending
+    weights : (E, heads)
+    count : number of targets
+
+    Examples
+    --------
+    >>> shares_of_strongest(np.array([0, 0, 1]), np.array([[0.4], [0.6], [1.0]]), 2).ravel()
+    array([0., 1., 1.])
+    """
+    if not len(targets):
+        return np.zeros(weights.shape)
+    starts = np.flatnonzero(np.diff(targets, prepend=-1))
+    largest = np.zeros((count, weights.shape[1]))
+    largest[targets[starts]] = np.maximum.reduceat(weights, starts, axis=0)
+    best = (weights == largest[targets]).astype(float)
+    ties = np.ones_like(largest)
+    ties[targets[starts]] = np.add.reduceat(best, starts, axis=0)
+    return best / ties[targets]

@@ -1,0 +1,89 @@
+"""Layouts in files are the layouts that were put into them, in every process, and leave nothing behind."""
+
+import gc
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
+from graphattn.builders.layout import joined
+from graphattn.builders.mapped_layout import mapped
+from graphattn.builders.relations import Links, SentenceNodes
+
+SENTENCES = [
+    Sentence(["a", "b", "c"], heads=[2, 0, 2], links=[(0, 1), (2, 1)], sentence_ids=[0, 0, 1]),
+    Sentence([], heads=[], links=[]),
+    Sentence(["b"], heads=[0], links=[(0, 0)]),
+    Sentence(["c", "c"], heads=[0, 1], links=[]),
+]
+COLUMNS = ("lengths", "word_counts", "word_ids", "heads", "deprels", "sentence_ids")
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """The folder for temporary files, empty before and after."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    gc.collect()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def parts():
+    builder = TextGraphBuilder([Window(3), Dependency(), Links(), SentenceNodes()],
+                               vocabulary=Vocabulary.train([["a", "b"]]))  # fmt: skip
+    shapes = {"shape": ([np.arange(2 * len(s), dtype=np.float32).reshape(-1, 2) for s in SENTENCES], 0.5)}
+    whole = builder.layout(SENTENCES, features=shapes)
+    return [whole.take([0, 1]), whole.take([2]), whole.take([3])]
+
+
+def assert_same(found, expected):
+    for name in COLUMNS:
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    assert found.features.keys() == expected.features.keys() == {"id", "shape"}
+    for name, values in expected.features.items():
+        assert np.array_equal(found.features[name], values)
+    for name in ("counts", "sources", "targets"):
+        assert np.array_equal(getattr(found.links, name), getattr(expected.links, name))
+
+
+def test_layouts_in_files_are_those_in_memory(parts, temporary):
+    layout = mapped(iter(parts))
+    assert_same(layout, joined(parts))
+    assert_same(layout.take([3, 0, 2, 0]), joined(parts).take([3, 0, 2, 0]))
+    assert isinstance(layout.word_ids, np.memmap)
+    assert type(layout.take([0]).word_ids) is np.ndarray
+    assert len(list(temporary.iterdir())) == 1
+
+
+def test_other_processes_map_the_same_files(parts, temporary):
+    layout = mapped(parts)
+    packed = pickle.dumps(layout)
+    copy = pickle.loads(packed)
+    assert_same(copy, joined(parts))
+    assert isinstance(copy.heads, np.memmap)
+    assert len(list(temporary.iterdir())) == 1
+    del copy
+    gc.collect()
+    assert_same(layout, joined(parts))
+
+
+def test_nothing_is_a_layout_too():
+    builder = TextGraphBuilder([Window(3)], cls=False)
+    layout = mapped([builder.layout([])])
+    assert (len(layout), layout.num_tokens) == (0, 0)
+
+
+def test_failures_leave_nothing_behind(parts, temporary):
+    def failing():
+        yield parts[0]
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        mapped(failing())
+    assert list(Path(temporary).iterdir()) == []

@@ -1,0 +1,130 @@
+"""The live page in a real browser: a text typed, two models that answer, and failures told in the page."""
+
+import threading
+
+import pytest
+
+from graphattn.exceptions import DataError
+from graphattn.experiments.page.answers import Limits, LiveModel
+
+
+@pytest.fixture
+def address(made, running):
+    """Two models that say what they were asked; the first knows no trees."""
+
+    def toy(name, label):
+        def look(texts):
+            if "tree" in texts[0]:
+                raise DataError("the sentence has no tree")
+            if "defect" in texts[0]:
+                raise RuntimeError("not ours")
+            chances = {"label": label, "probabilities": {label: 1.0}}
+            return made(["[CLS]", *texts[0].split()], prediction=chances).page
+
+        return LiveModel(name, lambda text: 1 + len(text.split()), look)
+
+    models = [toy("ours", "good"), toy("theirs", "bad")]
+    with running(models, limits=Limits(characters=200, tokens=20)) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+def say(tab, text):
+    tab.get_by_role("textbox", name="Text to predict").fill(text)
+    with tab.expect_response("**/attention") as answer:
+        tab.get_by_role("button", name="Predict").click()
+    answer.value.finished()
+    tab.get_by_role("button", name="Predict").wait_for()
+
+
+def test_a_text_is_predicted_by_both_models(visit, address):
+    tab = visit(address)
+    assert tab.locator(".pane").first.is_hidden()
+    say(tab, "nobody laughed")
+    tab.locator(".token").first.wait_for()
+    assert tab.locator(".pane").nth(0).locator(".token").all_inner_texts() == ["[CLS]", "nobody", "laughed"]
+    assert tab.locator("h2").all_inner_texts() == ["ours", "theirs"]
+    assert tab.locator(".prediction .label").all_inner_texts() == ["good", "bad"]
+
+
+def test_enter_asks_and_earlier_texts_stay(visit, address):
+    tab = visit(address)
+    for text in ("first text", "second text"):
+        field = tab.get_by_role("textbox", name="Text to predict")
+        field.fill(text)
+        field.press("Enter")
+        tab.locator(".token", has_text=text.split()[0]).first.wait_for()
+    assert tab.locator("[name=text] option").all_inner_texts() == ["1. [CLS] first text", "2. [CLS] second text"]
+    tab.get_by_role("button", name="Previous text").click()
+    assert tab.locator(".token").nth(1).inner_text() == "first"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a tree", "ours: the sentence has no tree"),
+        ("a " * 30, "The text has 31 tokens; the page takes up to 20."),
+        ("  ", "There is no text; type one."),
+        ("a defect", "The server failed (500); its terminal says why."),
+    ],
+)
+def test_failures_are_told(visit, address, text, told):
+    tab = visit(address)
+    say(tab, text)
+    assert tab.get_by_role("alert").inner_text() == told
+    assert tab.get_by_role("button", name="Predict").is_enabled()
+    assert len(visit.heard.console) == 1, "the browser notes the status"
+    assert "the server responded with a status of" in visit.heard.console.pop()
+
+
+def test_hostile_answers_are_texts(visit, address):
+    tab = visit(address)
+    say(tab, "</script><script>window.hacked=1</script> <img/src=x/onerror=window.hacked=1>")
+    tab.locator(".token").first.wait_for()
+    assert "<img/src=x/onerror=window.hacked=1>" in tab.locator(".pane").first.locator(".token").all_inner_texts()
+    assert tab.evaluate("window.hacked") is None
+    assert tab.locator("img").count() == 0
+
+
+def test_a_server_that_is_gone(visit, made, running):
+    with running([LiveModel("toy", len, lambda texts: made(["a"]).page)]) as port:
+        tab = visit(f"http://127.0.0.1:{port}/")
+    tab.get_by_role("textbox").fill("a film")
+    tab.get_by_role("button", name="Predict").click()
+    tab.get_by_text("The server does not answer; is it still running?").wait_for()
+    assert [message for message in visit.heard.console if "ERR_CONNECTION_REFUSED" not in message] == []
+    visit.heard.console.clear()
+
+
+def test_the_button_waits_with_the_reader(visit, made, running):
+    free = threading.Event()
+
+    def look(texts):
+        free.wait(10)
+        return made(["a"]).page
+
+    with running([LiveModel("toy", len, look)]) as port:
+        tab = visit(f"http://127.0.0.1:{port}/")
+        tab.get_by_role("textbox").fill("a film")
+        tab.get_by_role("button", name="Predict").click()
+        assert tab.get_by_role("button", name="Predicting …").is_disabled()
+        free.set()
+        tab.locator(".token").first.wait_for()
+
+
+def test_a_pair_has_two_fields(visit, made_pair, running):
+    with running([LiveModel("toy", len, lambda texts: made_pair.page)], texts=2) as port:
+        tab = visit(f"http://127.0.0.1:{port}/")
+        tab.get_by_role("textbox", name="First text").fill("rain falls")
+        tab.get_by_role("textbox", name="Second text").fill("it is wet")
+        tab.get_by_role("button", name="Predict").click()
+        tab.locator(".token").first.wait_for()
+        assert tab.locator(".part").all_inner_texts() == ["first", "second"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_bars_anyone(visit, address, serious, scheme):
+    tab = visit(address, scheme=scheme)
+    assert serious(tab) == []
+    say(tab, "a film")
+    tab.locator(".token").first.wait_for()
+    assert serious(tab) == []

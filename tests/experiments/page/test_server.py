@@ -1,0 +1,125 @@
+"""The server: what it answers, whom it refuses, and that it says so when it cannot start."""
+
+import http.client
+import json
+import socket
+import sys
+
+import pytest
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.page.answers import Limits, LiveModel
+from graphattn.experiments.page.server import serve
+
+
+@pytest.fixture(scope="module")
+def port(made, running):
+    def look(texts):
+        if "broken" in texts[0]:
+            raise RuntimeError("a defect")
+        return made(texts[0].split()).page
+
+    model = LiveModel("toy", lambda text: len(text.split()), look)
+    with running([model], limits=Limits(characters=100)) as port:
+        yield port
+
+
+def ask(port, method, path, body=None, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+    return response, response.read().decode()
+
+
+def post(port, data, **headers):
+    return ask(port, "POST", "/attention", json.dumps(data), Content_Type="application/json", **headers)
+
+
+def test_the_page_comes_with_its_rules(port):
+    response, text = ask(port, "GET", "/")
+    assert response.status == 200
+    assert text.startswith("<!doctype html>")
+    assert "connect-src 'self'" in response.headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_a_text_gets_its_weights(port):
+    response, text = post(port, {"texts": ["<script>alert(1)</script> film"]})
+    assert (response.status, response.headers["Content-Type"]) == (200, "application/json")
+    assert json.loads(text)["results"][0]["tokens"] == {"text": ["<script>alert(1)</script>", "film"]}
+
+
+def test_a_refusal_is_a_sentence(port):
+    response, text = post(port, {"texts": ["a" * 101]})
+    assert response.status == 413
+    assert json.loads(text) == {"error": "The text is too long: the page takes up to 100 characters."}
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example"]
+)
+def test_other_names_are_not_answered(port, host):
+    for response, text in (ask(port, "GET", "/", Host=host), post(port, {"texts": ["a film"]}, Host=host)):
+        assert response.status == 400
+        assert text == "Invalid host header"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_this_machine_is_answered(port, host):
+    assert ask(port, "GET", "/", Host=f"{host}:{port}")[0].status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/", 405),
+        ("PUT", "/attention", 405),
+        ("DELETE", "/attention", 405),
+        ("GET", "/attention", 405),
+        ("GET", "/docs", 404),
+        ("GET", "/openapi.json", 404),
+        ("GET", "/../setup.cfg", 404),
+        ("GET", "/page.html", 404),
+    ],
+)
+def test_there_is_nothing_else(port, method, path, status):
+    assert ask(port, method, path)[0].status == status
+
+
+def test_another_sites_page_may_not_ask(port):
+    response, _ = ask(port, "OPTIONS", "/attention", Origin="http://evil.example", Access_Control_Request_Method="POST")
+    assert "Access-Control-Allow-Origin" not in response.headers
+    assert ask(port, "POST", "/attention", '{"texts": ["a"]}', Content_Type="text/plain")[0].status == 415
+
+
+def test_it_goes_on_after_a_defect(port):
+    assert post(port, {"texts": ["broken"]})[0].status == 500
+    assert post(port, {"texts": ["a film"]})[0].status == 200
+
+
+def test_a_port_that_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        with pytest.raises(ConfigError) as caught:
+            serve([], port=taken)
+    assert str(caught.value) == (
+        f"127.0.0.1 port {taken} cannot be had (Address already in use); name another --port, or 0 for a free one"
+    )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_not_everywhere(host):
+    with pytest.raises(ConfigError, match=r"is every address of this machine; name the one that is to be called$"):
+        serve([], host=host)
+
+
+@pytest.mark.parametrize("absent", ["fastapi", "uvicorn"])
+def test_without_the_extra(monkeypatch, absent):
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(ConfigError) as caught:
+        serve([])
+    assert str(caught.value) == (
+        "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
+    )

@@ -1,0 +1,164 @@
+"""Training on a store gives the model that training on its corpus gives, bit for bit, without holding the store."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, shard
+from graphattn.exceptions import DataError
+
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """A store of inputs with their labels, in chunks of few sentences."""
+    monkeypatch.setattr(shard, "CHUNK_SENTENCES", 5)
+
+    def build(inputs, labels, name="s"):
+        rows = [_row(text, label) for text, label in zip(inputs, labels, strict=True)]
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        options = {"second": "second"} if "second" in rows[0] else {}
+        corpus = CorpusFile(path, options=options)
+        build_store([corpus], tmp_path / name, StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=500))
+        return Store(tmp_path / name, cached_chunks=1)
+
+    return build
+
+
+def _row(text, label):
+    if isinstance(text, list):
+        return {"tokens": text, "tags": label}
+    if isinstance(text, tuple):
+        return {"text": text[0], "second": text[1], "label": label}
+    return {"text": text, "label": list(label) if isinstance(label, tuple) else label}
+
+
+def _items(inputs, labels):
+    """The same as a file gives."""
+    for text, label in zip(inputs, labels, strict=True):
+        if isinstance(text, list):
+            yield Sentence(text, tags=label)
+        else:
+            first, second = text if isinstance(text, tuple) else (text, None)
+            yield Example(first, second, label)
+
+
+def _weights(estimator):
+    return estimator.model_.state_dict()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "inputs", [{}, {"characters": True, "level": "bpe", "vocabulary_size": 60}], ids=["", "pieces"]
+)
+def test_models_are_the_same_to_the_bit(kind, inputs, corpus, tiny, stored):
+    texts, labels = corpus(kind)
+    store, items = stored(texts, labels), list(_items(texts, labels))
+    training = {"dev_fraction": 0.2, "max_edges": 400}
+    expected = tiny(kind, inputs=inputs, training=training).fit(items)
+    found = tiny(kind, inputs=inputs, training=training).fit(store)
+    assert found.vocabulary_ == expected.vocabulary_
+    assert found.history_ == expected.history_
+    assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(found).items())
+    assert found.evaluate(store) == expected.evaluate(items)
+    run, reference = found.predict_with_probabilities(store), expected.predict_with_probabilities(items)
+    assert list(map(list, run[0])) == list(map(list, reference[0]))
+    assert all(map(np.array_equal, run[1], reference[1]))
+
+
+def test_vectors_that_are_tuned(corpus, tiny, stored, vectors_file):
+    texts, labels = corpus("classifier")
+    inputs = {"vectors": str(vectors_file), "tune_vectors": True}
+    expected = tiny(inputs=inputs).fit(texts, labels)
+    found = tiny(inputs=inputs).fit(stored(texts, labels))
+    assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(found).items())
+
+
+def test_a_dev_set_may_be_a_store_and_labels_may_be_given(corpus, tiny, stored):
+    texts, labels = corpus("classifier")
+    store, other = stored(texts, labels), stored(texts[:9], labels[:9], name="dev")
+    expected = tiny().fit(texts, labels, dev=(texts[:9], labels[:9]))
+    assert tiny().fit(store, dev=other).history_ == expected.history_
+    assert tiny().fit(store, labels, dev=(other, labels[:9])).history_ == expected.history_
+    with pytest.raises(DataError) as caught:
+        tiny().fit(store, labels[1:])
+    assert str(caught.value) == "40 inputs but 39 labels. Give one for each."
+
+
+def test_classifiers_look_at_the_first_text_of_a_pair(corpus, tiny, stored):
+    pairs, labels = corpus("pair")
+    expected = tiny().fit([first for first, _ in pairs], labels)
+    assert tiny().fit(stored(pairs, labels)).history_ == expected.history_
+
+
+@pytest.mark.parametrize("kind", ["classifier", "tagger"])
+def test_a_sentence_without_a_label_is_told(kind, tiny, stored):
+    store = stored([["a"], ["b"]], [["X"], None])
+    with pytest.raises(DataError) as caught:
+        tiny(kind).fit(store)
+    number, field = (1, "tags") if kind == "tagger" else (0, "label")
+    assert str(caught.value) == f"input {number} has no {field}. Give y, or inputs that carry their {field}."
+
+
+def test_tags_that_do_not_fit_are_told(tiny, stored):
+    store = stored([["a", "b"], ["c"]], [["X", "Y"], ["X"]])
+    with pytest.raises(DataError) as caught:
+        tiny("tagger", training={"dev_fraction": 0.0}).fit(store, [["X"], ["Y"]])
+    assert str(caught.value) == (
+        "field 'tags': sentence 0 of the training set has 2 words but 1 tags. Give one tag for each word."
+    )
+
+
+def test_single_texts_are_no_pairs(tiny, stored):
+    store = stored(["a", "b"], ["x", "y"])
+    with pytest.raises(DataError, match="sentence 0 is not part of a pair"):
+        tiny("pair").fit(store)
+
+
+MEASURED = """
+import psutil, threading, time
+from graphattn.builders.store import Store
+from graphattn.builders.readers import read_corpus
+
+def anonymous():
+    memory = psutil.Process().memory_info()
+    return memory.rss - memory.shared
+
+def watch():
+    global peak
+    while True:
+        peak = max(peak, anonymous())
+        time.sleep(0.005)
+
+estimator = estimator_from(given["estimator"])
+few = [item for item, _ in zip(read_corpus(given["path"]), range(200))]
+estimator.fit(few)  # loads what training needs
+peak = start = anonymous()
+threading.Thread(target=watch, daemon=True).start()
+data = Store(given["store"]) if given["lazy"] else list(read_corpus(given["path"]))
+estimator.fit(data)
+print(peak - start)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_hold_the_store(tmp_path, tiny, described, fresh_process):
+    count = 60_000
+    path = tmp_path / "corpus.tsv"
+    words = [f"word{number}" for number in range(500)]
+    rows = (" ".join(words[(row * 31 + place * place) % 500] for place in range(40)) for row in range(count))
+    path.write_text("".join(f"{'xy'[row % 2]}\t{text}\n" for row, text in enumerate(rows)))
+    build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    estimator = tiny("classifier", training={"epochs": 1, "batch_size": 1000, "dev_fraction": 0.01})
+    peaks = {}
+    for lazy in (True, False):
+        answer = fresh_process(MEASURED, estimator=described(estimator), path=str(path), store=str(tmp_path / "s"),
+                               lazy=lazy)  # fmt: skip
+        assert answer.returncode == 0, answer.stderr
+        peaks[lazy] = int(answer.stdout.split()[-1])
+    assert peaks[True] < 0.6 * peaks[False]

@@ -1,0 +1,177 @@
+"""Sums over a corpus against the tables of single predictions."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
+from graphattn.models.inspection import compare_summaries, summarise, summary
+from graphattn.scales import Scale
+
+HEAD = ["layer", "head", "relation"]
+
+
+def rows_of(classifier, inputs):
+    """The tables of all inputs, with the number of the input."""
+    return pd.concat([classifier.attention(x).table().assign(number=number) for number, x in enumerate(inputs)])
+
+
+def merged(table, expected, keys):
+    return table.merge(expected.rename("expected").reset_index(), on=keys, how="outer")
+
+
+def test_distances(classifier, sentences):
+    rows = rows_of(classifier, sentences)
+    rows["distance"] = (rows.source - rows.target).abs()
+    found = summarise(classifier, sentences).distances()
+    mass = rows.groupby([*HEAD, "distance"]).weight.sum() / rows.groupby(HEAD).weight.sum()
+    both = merged(found, mass, [*HEAD, "distance"]).fillna(0)
+    np.testing.assert_allclose(both.mass, both.expected, atol=1e-6)
+    best = rows[rows.weight == rows.groupby([*HEAD, "number", "target"]).weight.transform("max")]
+    share = 1 / best.groupby([*HEAD, "number", "target"]).weight.transform("size")
+    strongest = best.assign(share=share).groupby([*HEAD, "distance"]).share.sum()
+    strongest /= best.assign(share=share).groupby(HEAD).share.sum()
+    both = merged(found, strongest, [*HEAD, "distance"]).fillna(0)
+    np.testing.assert_allclose(both.strongest, both.expected, atol=1e-6)
+
+
+def test_layers_are_means_over_heads(classifier, sentences):
+    found = summarise(classifier, sentences)
+    layers, heads = found.layers(), found.distances()
+    expected = heads[(heads.layer == 1) & (heads.distance == 1)].mass.sum() / 5
+    assert layers[(layers.layer == 1) & (layers.distance == 1)].mass.item() == pytest.approx(expected)
+    assert layers.groupby("layer").mass.sum().tolist() == pytest.approx([1, 1])
+
+
+def test_entropy(classifier, sentences):
+    rows = rows_of(classifier, sentences)
+    targets = rows.groupby([*HEAD, "number", "target"]).weight
+    entropy = targets.agg(lambda own: -(own * np.log(own)).sum())
+    found = summarise(classifier, sentences).entropy()
+    both = merged(found, entropy.groupby(HEAD).mean(), HEAD)
+    np.testing.assert_allclose(both.entropy, both.expected, atol=1e-6)
+    evenness = entropy.groupby(HEAD).sum() / np.log(targets.size()).groupby(HEAD).sum().replace(0, np.nan)
+    both = merged(found, evenness, HEAD)
+    np.testing.assert_allclose(both.evenness, both.expected, atol=1e-6)
+
+
+def test_allotted_and_effective_scales(classifier, sentences):
+    rows = rows_of(classifier, sentences)
+    found = summarise(classifier, sentences).scales().set_index(HEAD)
+    lengths = np.array([len(sentence) + 1 for sentence in sentences])
+    for head, relation in ((0, "window:1"), (1, "window:3"), (2, "window:N/2")):
+        allotted = Scale(relation.removeprefix("window:")).widths(lengths).mean()
+        assert found.loc[(0, head, relation), "allotted"] == pytest.approx(allotted)
+    assert np.isnan(found.loc[(0, 3, "dependency"), "allotted"])
+    rows["distance"] = (rows.source - rows.target).abs()
+    for key, own in rows.groupby(HEAD):
+        total = own.weight.sum()
+        held = next(reach for reach in range(99) if own[own.distance <= reach].weight.sum() >= 0.9 * total - 1e-6)
+        assert found.loc[key, "effective"] == 2 * held + 1
+        assert found.loc[key, "mean_distance"] == pytest.approx((own.distance * own.weight).sum() / total)
+
+
+def test_relations_and_dependencies(classifier, sentences):
+    found = summarise(classifier, sentences)
+    relations = found.relations().set_index(["layer", "relation"])
+    assert relations.loc[(0, "window:1"), "elsewhere"] == pytest.approx(0)
+    assert relations.heads.unique().tolist() == [1]
+    assert relations.share.groupby("layer").sum().tolist() == pytest.approx([1, 1])
+    kinds = found.dependencies()
+    assert kinds.groupby(HEAD).mass.sum().to_numpy() == pytest.approx(1)
+    along = kinds[kinds.relation == "dependency"]
+    assert set(along.kind) == {
+        "itself", *(f"{name}{way}" for name in ("det", "amod", "nsubj", "advmod", "cc", "conj") for way in "<>")
+    }  # fmt: skip
+    rows = rows_of(classifier, sentences[1:2])
+    one = summarise(classifier, sentences[1:2]).dependencies()
+    head = rows[(rows.layer == 1) & (rows.relation == "all")]
+    to_the_verb = head[(head.source_token == "dogs") & (head.target_token == "sleep")].weight.item() / 3
+    mass = one[(one.layer == 1) & (one.relation == "all") & (one.kind == "nsubj>")].mass.item()
+    assert mass == pytest.approx(to_the_verb, rel=1e-5)
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_chunks_change_nothing(chunk, classifier, sentences, monkeypatch):
+    whole = summarise(classifier, sentences).tables()
+    monkeypatch.setattr(summary, "CHUNK", chunk)
+    monkeypatch.setattr(summary, "MAX_TOKENS", 8)
+    for name, table in summarise(classifier, sentences).tables().items():
+        keys = [key for key in (*HEAD, "distance", "kind") if key in table]
+        one, other = (own.sort_values(keys, ignore_index=True) for own in (whole[name], table))
+        pd.testing.assert_frame_equal(one, other, atol=1e-6)
+
+
+def test_texts_are_read_as_they_are_needed(classifier, monkeypatch):
+    monkeypatch.setattr(summary, "CHUNK", 2)
+    taken, seen = [], []
+
+    def texts():
+        for number in range(6):
+            taken.append(number)
+            yield ["dogs"]
+
+    def passes(estimator, chunk):
+        seen.append(len(taken))
+        return iter(())
+
+    monkeypatch.setattr(summary, "_passes", passes)
+    with pytest.raises(ConfigError):
+        summarise(classifier, texts())
+    assert seen == [2, 4, 6]
+
+
+def test_both_texts_of_pairs_count(pair_classifier):
+    pair = ("dogs bark", "cats sleep and dogs bark")
+    found = summarise(pair_classifier, [pair, pair])
+    rows = pair_classifier.attention(pair).table()
+    assert (
+        found.heads[(0, 0, "window:3")].targets
+        == 2 * rows[(rows.layer == 0) & (rows["head"] == 0)].weight.sum().round()
+    )
+
+
+def test_nodes_of_their_own(make_classifier, sentences):
+    classifier = make_classifier("star=1,window:3=1")
+    rows = rows_of(classifier, sentences)
+    targets = rows.groupby([*HEAD, "number", "target_part", "target"]).weight
+    expected = targets.agg(lambda own: -(own * np.log(own)).sum()).groupby(HEAD).mean()
+    both = merged(summarise(classifier, sentences).entropy(), expected, HEAD)
+    np.testing.assert_allclose(both.entropy, both.expected, atol=1e-6)
+
+
+def test_tables_of_two_models(classifier, make_classifier, sentences):
+    other = make_classifier("window:1=1,window:3=1")
+    tables = compare_summaries(summarise(classifier, sentences), summarise(other, sentences), ("wide", "narrow"))
+    entropy = tables["entropy"]
+    assert list(entropy) == [*HEAD, "entropy_wide", "evenness_wide", "entropy_narrow", "evenness_narrow"]
+    assert entropy[entropy.relation == "all"].entropy_narrow.isna().all()
+    assert entropy[entropy.relation == "window:3"].notna().all(None)
+
+
+def test_files(classifier, sentences, tmp_path):
+    found = summarise(classifier, sentences)
+    found.save(tmp_path / "tables.json")
+    assert list(json.loads((tmp_path / "tables.json").read_text())) == list(found.tables())
+    found.save(tmp_path / "tables")
+    names = sorted(path.name for path in (tmp_path / "tables").iterdir())
+    assert names == sorted(f"{name}.csv" for name in found.tables())
+    read = pd.read_csv(tmp_path / "tables" / "entropy.csv")
+    pd.testing.assert_frame_equal(read, found.entropy())
+    with pytest.raises(ConfigError) as caught:
+        found.save(tmp_path / "tables.xml")
+    assert str(caught.value) == "cannot save to 'tables.xml'; the name must end in .json"
+
+
+def test_what_cannot_be_summarised(classifier):
+    with pytest.raises(DataError) as caught:
+        summarise(classifier, [])
+    assert str(caught.value) == "there are no texts to summarise"
+    brief = TrainingOptions(epochs=1, dev_fraction=0)
+    lstm = TextClassifier(BiLSTMOptions(hidden=4), inputs=InputOptions(embedding=4), training=brief)
+    with pytest.raises(ConfigError) as caught:
+        summarise(lstm.fit(["a", "b"] * 4, [0, 1] * 4), ["a"])
+    assert str(caught.value) == "encoder 'bilstm' has no attention weights"
