@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -123,7 +123,9 @@ def attend_heads(
     ----------
     edges : each relation's edges
     heads : number of heads that see each relation
-    projected : (N, 3, H, D) queries, keys and values of all heads, those of the first relation first
+    projected : (N, 3, H, D) queries, keys and values of all heads, those of the first relation first; or (N, P, D)
+        queries, then keys, of the heads whose relation is not the identity, then values of all: a softmax over one
+        edge is one, whatever the score, so the others need neither
     scale, dropout, backend : as in :func:`attend`
 
     Returns
@@ -134,26 +136,45 @@ def attend_heads(
     ------
     As :func:`attend`
     """
-    three, count, width = projected.shape[1:] if projected.dim() == 4 else (0, 0, 0)
-    if three != 3 or count != sum(heads) or len(edges) != len(heads):
-        raise GraphError(
-            f"projected has shape {tuple(projected.shape)}; expected (N, 3, {sum(heads)}, features) for {len(edges)} "
-            f"relations with heads {tuple(heads)}"
-        )
-    query, key, value = projected.unbind(1)
+    rows = _checked_rows(edges, heads, projected)
+    _check_dropout(dropout)
     name = choose_backend(projected) if backend == "auto" else backend
     if name != "fused" or projected.device.type != "cpu" or projected.element_size() < 4:
-        # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
-        parts = zip(*(tensor.split(list(heads), dim=1) for tensor in (query, key, value)), strict=True)
         options: dict[str, Any] = {"scale": scale, "dropout": dropout, "backend": backend}
+        parts = _by_relation(edges, heads, rows)
         return torch.cat([attend(one, *part, **options) for one, part in zip(edges, parts, strict=True)], dim=1)
     from graphattn.backends.fused import attend_heads as attend_together  # compiles: only when it is used
 
+    scale = 1.0 / math.sqrt(projected.shape[-1]) if scale is None else scale
+    return attend_together(edges, heads, _first_order(rows), scale=scale, dropout=dropout)
+
+
+def _checked_rows(edges: Sequence[Edges], heads: Sequence[int], projected: Tensor) -> Tensor:
+    """``projected`` as (N, P, D), when it fits the relations."""
+    count = sum(heads)
+    scored = sum(own for one, own in zip(edges, heads, strict=False) if not one.is_identity)
+    shape = tuple(projected.shape)
+    fits = shape[1:3] == (3, count) if len(shape) == 4 else len(shape) == 3 and shape[1] == 2 * scored + count
+    if not fits or len(edges) != len(heads):
+        raise GraphError(
+            f"projected has shape {shape}; expected (N, 3, {count}, features), or (N, {2 * scored + count}, features) "
+            f"without what identities do not need, for {len(edges)} relations with heads {tuple(heads)}"
+        )
+    rows = projected.flatten(1, 2) if len(shape) == 4 else projected
     for one in edges:
-        one.check(query, key, value, None)
-    _check_dropout(dropout)
-    scale = 1.0 / math.sqrt(width) if scale is None else scale
-    return attend_together(edges, heads, _first_order(projected), scale=scale, dropout=dropout)
+        one.check(rows, rows, rows, None)
+    return rows
+
+
+def _by_relation(edges: Sequence[Edges], heads: Sequence[int], rows: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Query, key and value of each relation's heads; values stand in for what identities do not have."""
+    compact = rows.shape[1] != 3 * sum(heads)
+    scored = [0 if compact and one.is_identity else own for one, own in zip(edges, heads, strict=True)]
+    # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
+    query, key, value = rows.split([sum(scored), sum(scored), sum(heads)], dim=1)
+    parts = zip(query.split(scored, dim=1), key.split(scored, dim=1), value.split(list(heads), dim=1), strict=True)
+    for count, (own_query, own_key, own_value) in zip(scored, parts, strict=True):
+        yield (own_query, own_key, own_value) if count else (own_value, own_value, own_value)
 
 
 def _check_dropout(dropout: float) -> None:

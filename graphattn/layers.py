@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
@@ -15,6 +16,10 @@ from graphattn.exceptions import ConfigError, GraphError
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+
+
+FEW = 256
+"""Nodes below which choosing among the projections takes longer than it saves."""
 
 
 class MultiScaleAttention(nn.Module):
@@ -118,14 +123,13 @@ class MultiScaleAttention(nn.Module):
         edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
         for relation in self.heads.keys() - edges.keys():
             raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
-        projected = self.project(inputs).view(-1, 3, self.num_heads, self.head_feats)
-        if projected.element_size() < 4:
-            projected = projected.float()  # scores and sums in float32 also under autocast
         dropout = self.attn_drop if self.training else 0.0
         if weights is None and not self.distances:
             taken, counts = [edges[relation] for relation in self.heads], list(self.heads.values())
+            projected = self._project_needed(taken, inputs)
             found = attend_heads(taken, counts, projected, scale=self.scale, dropout=dropout, backend=self.backend)
             return self.output(found.flatten(1).to(self.output.weight.dtype))
+        projected = _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
         parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
         outputs = []
         for relation, (query, key, value) in zip(self.heads, parts, strict=True):  # (N, heads of the relation, D)
@@ -145,6 +149,22 @@ class MultiScaleAttention(nn.Module):
             outputs.append(result)
         return self.output(torch.cat(outputs, dim=1).flatten(1).to(self.output.weight.dtype))
 
+    def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
+        """(N, P, D) what :func:`attend_heads` takes: no queries and keys of heads that only see their own node."""
+        scored = [not relation.is_identity for relation in edges]
+        if len(inputs) < FEW or all(scored) or type(self.project) is not nn.Linear:
+            return _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
+        width, start, rows = self.num_heads * self.head_feats, 0, []
+        for count, needed in zip(self.heads.values(), scored, strict=True):
+            if needed:
+                rows.append(slice(start, start + count * self.head_feats))
+            start += count * self.head_feats
+        rows += [slice(own.start + width, own.stop + width) for own in rows] + [slice(2 * width, None)]
+        weight, bias = self.project.weight, self.project.bias
+        weight = torch.cat([weight[own] for own in rows])
+        bias = None if bias is None else torch.cat([bias[own] for own in rows])
+        return _in_full(F.linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
+
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
         """(E, heads of the relation) what the distance adds to the score of each edge, in edge-id order."""
         if relation not in self.distances:
@@ -159,6 +179,11 @@ class MultiScaleAttention(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def _in_full(projected: Tensor) -> Tensor:
+    """Scores and sums are taken in float32 also under autocast."""
+    return projected.float() if projected.element_size() < 4 else projected
 
 
 def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) -> Tensor:

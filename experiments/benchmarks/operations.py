@@ -35,26 +35,37 @@ def scored_pairs(lengths: Iterable[int], layer_heads: Sequence[Mapping[str, int]
     lengths : tokens of each sentence
     layer_heads : for each layer, window relation -> number of heads
     """
+    scales = _scales(layer_heads)
+    return sum(count * window_edges(length, width) for length in lengths for width, count in _scored(scales, length))
+
+
+def ms_trans_operations(lengths: Sequence[int], options: MSTransOptions) -> int:
+    """Operations of a forward pass through the MS-Trans encoder: the projections that are needed, and the pairs.
+
+    All heads of all layers have values and an output; those that score have queries and keys too.
+    """
+    layers = options.layer_heads()
+    heads = sum(layers[0].values())
+    head_feats = options.head_feats or options.hidden // heads
+    scales = _scales(layers)
+    scoring = sum(length * count for length in lengths for _, count in _scored(scales, length))
+    projections = 2 * options.layers * heads * sum(lengths) + 2 * scoring
+    return 2 * options.hidden * head_feats * projections + 4 * head_feats * scored_pairs(lengths, layers)
+
+
+def _scales(layer_heads: Sequence[Mapping[str, int]]) -> dict[Scale, int]:
+    """Scale -> heads in all layers."""
     heads: dict[str, int] = {}
     for layer in layer_heads:
         for relation, count in layer.items():
             heads[relation] = heads.get(relation, 0) + count
-    scales = {Scale(relation.removeprefix(f"{WINDOW}:")): count for relation, count in heads.items()}
-    total = 0
-    for length in lengths:
-        widths = [(scale.width(length), count) for scale, count in scales.items()]
-        total += sum(count * window_edges(length, width) for width, count in widths if width > 1)
-    return total
+    return {Scale(relation.removeprefix(f"{WINDOW}:")): count for relation, count in heads.items()}
 
 
-def ms_trans_operations(lengths: Sequence[int], options: MSTransOptions) -> int:
-    """Operations of a forward pass through the MS-Trans encoder: four projections a layer, and the pairs."""
-    layers = options.layer_heads()
-    heads = sum(layers[0].values())
-    head_feats = options.head_feats or options.hidden // heads
-    projections = 4 * 2 * options.hidden * heads * head_feats
-    pairs = scored_pairs(lengths, layers)
-    return options.layers * projections * sum(lengths) + 4 * head_feats * pairs
+def _scored(scales: Mapping[Scale, int], length: int) -> list[tuple[int, int]]:
+    """Width and number of heads of each scale that is more than a token itself."""
+    widths = [(scale.width(length), count) for scale, count in scales.items()]
+    return [(width, count) for width, count in widths if width > 1]
 
 
 def transformer_operations(lengths: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:

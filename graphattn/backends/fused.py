@@ -53,31 +53,36 @@ def attend(
             edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
         )
         return out.bfloat16(), None if weights is None else weights.bfloat16()
-    call = Call([edges], [query.shape[1]], scale, dropout, return_weights, plain=bias is None and not return_weights)
-    out, weights = _Attention.apply(query, key, value, bias, call)
+    call = Call([edges], [query.shape[1]], scale, dropout, plain=bias is None and not return_weights)
+    out, weights = _Attention.apply(query, key, value, bias, call, return_weights)
     return out, weights if return_weights else None
 
 
 def attend_heads(
     edges: Sequence[Edges], heads: Sequence[int], projected: Tensor, *, scale: float, dropout: float
 ) -> Tensor:
-    """Attention of all heads of a layer, each along its relation, in one call: (N, 3, H, D) -> (N, H, D)."""
-    out: Tensor = _ProjectedAttention.apply(projected, Call(edges, heads, scale, dropout, plain=True))
+    """Attention of all heads of a layer, each along its relation, in one call.
+
+    ``projected`` (N, P, D) has the queries of all heads, their keys, their values; or queries and keys of those heads
+    only whose relation is not the identity.
+    """
+    compact = projected.shape[1] != 3 * sum(heads)
+    out: Tensor = _ProjectedAttention.apply(projected, Call(edges, heads, scale, dropout, plain=True, compact=compact))
     return out
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call, return_weights: bool
     ) -> tuple[Tensor, Tensor]:
         query, key, value = (_rows(tensor.detach()) for tensor in (query, key, value))
         heads = query.shape[1]
         out = _empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
-        weights = query.new_zeros(heads, call.edges[0].num_edges if call.return_weights else 0)
+        weights = query.new_zeros(heads, call.edges[0].num_edges if return_weights else 0)
         tops, sums = fused_tasks.forward(call, query, key, value, added, out, weights)
-        ctx.call, ctx.has_bias = call, bias is not None
+        ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, added, out, tops, sums)
         return out, weights.t()
 
@@ -86,20 +91,20 @@ class _Attention(torch.autograd.Function):
         saved = Saved(*(tensor.detach() for tensor in ctx.saved_tensors))
         gradients = tuple(gradient.detach() for gradient in gradients)
         count = len(saved.bias)
-        grad_weights = gradients[1].t().contiguous() if ctx.call.return_weights else saved.bias.new_zeros(count, 0)
+        grad_weights = gradients[1].t().contiguous() if ctx.has_weights else saved.bias.new_zeros(count, 0)
         grads = [_cleared(ctx.call, tensor.shape, tensor.dtype) for tensor in saved[:3]]
         grad_bias = torch.zeros_like(saved.bias)
         fused_tasks.backward(ctx.call, saved, _rows(gradients[0]), grad_weights, grads, grad_bias)
-        return (*grads, grad_bias.t() if ctx.has_bias else None, None)
+        return (*grads, grad_bias.t() if ctx.has_bias else None, None, None)
 
 
 class _ProjectedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, projected: Tensor, call: Call) -> Tensor:
         projected = projected.detach().contiguous()
-        query, key, value = projected.unbind(1)
-        out = _empty(query.shape, query.dtype)
-        nothing = query.new_zeros(query.shape[1], 0)
+        query, key, value = _split(projected, call)
+        out = _empty(value.shape, value.dtype)
+        nothing = value.new_zeros(value.shape[1], 0)
         tops, sums = fused_tasks.forward(call, query, key, value, nothing, out, nothing)
         ctx.call = call
         ctx.save_for_backward(projected, nothing, out, tops, sums)
@@ -109,9 +114,16 @@ class _ProjectedAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         projected, nothing, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
         gradient = _cleared(ctx.call, projected.shape, projected.dtype)
-        saved = Saved(*projected.unbind(1), nothing, out, tops, sums)
-        fused_tasks.backward(ctx.call, saved, _rows(gradients[0].detach()), nothing, gradient.unbind(1), nothing)
+        saved = Saved(*_split(projected, ctx.call), nothing, out, tops, sums)
+        upper = _rows(gradients[0].detach())
+        fused_tasks.backward(ctx.call, saved, upper, nothing, _split(gradient, ctx.call), nothing)
         return gradient, None
+
+
+def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values."""
+    query, key, value = projected.split([call.scored, call.scored, sum(call.heads)], dim=1)
+    return query, key, value
 
 
 def _cleared(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:

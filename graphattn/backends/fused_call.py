@@ -16,14 +16,22 @@ from graphattn.edges import Edges
 
 @dataclass
 class Call:
-    """What attention computes with, and what its backward pass needs to know; plain: neither bias nor weights."""
+    """What attention computes with, and what its backward pass needs to know.
+
+    Parameters
+    ----------
+    edges, heads : relations and the heads of each
+    scale, dropout : as in :func:`graphattn.attend`
+    plain : there is neither a bias nor does anybody want the weights
+    compact : heads on identity relations have values only, no queries and keys
+    """
 
     edges: Sequence[Edges]
     heads: Sequence[int]
     scale: float
     dropout: float
-    return_weights: bool = False
-    plain: bool = False
+    plain: bool
+    compact: bool = False
 
     def __post_init__(self) -> None:
         self.seeds = np.zeros(sum(self.heads), np.uint32)
@@ -33,25 +41,30 @@ class Call:
             self.seeds[:] = (seeds ^ heads * 0x85EBCA6B) & 0xFFFFFFFF
 
     @cached_property
+    def scored(self) -> int:
+        """Heads that have queries and keys."""
+        return sum(count for edges, count in zip(self.edges, self.heads, strict=True) if not self._omits(edges))
+
+    def _omits(self, edges: Edges) -> bool:
+        return self.compact and edges.is_identity
+
+    @cached_property
     def parts(self) -> list[Part]:
         """The heads, in sets that one kernel can take: all narrow relations together, each other one alone."""
-        first = np.concatenate([[0], np.cumsum(self.heads)])
-        own = [np.arange(first[number], first[number + 1]) for number in range(len(self.edges))]
-        narrow = [number for number, edges in enumerate(self.edges) if self.plain and _is_in_reach(edges)]
-        found = [
-            Part(heads, plan_of(edges))
-            for number, (edges, heads) in enumerate(zip(self.edges, own, strict=True))
-            if number not in narrow
-        ]
-        if narrow:
-            numbers, relation = [], 0
-            for number in narrow:
-                identity = self.edges[number].is_identity
-                numbers += [-1 if identity else relation] * self.heads[number]
-                relation += not identity
-            plan = narrow_plan([self.edges[number] for number in narrow])
-            found.insert(0, Part(np.concatenate([own[number] for number in narrow]), plan, np.array(numbers)))
-        return found
+        found, narrow = [], []
+        head = line = 0
+        for edges, count in zip(self.edges, self.heads, strict=True):
+            heads, lines = np.arange(head, head + count), np.arange(line, line + count)
+            if self._omits(edges):
+                lines = np.full(count, -1)
+            else:
+                line += count
+            head += count
+            if self.plain and (edges.is_identity or is_narrow(edges)):
+                narrow.append((edges, heads, lines))
+            else:
+                found.append(Part(heads, lines, plan_of(edges)))
+        return [_together(narrow), *found] if narrow else found
 
     @cached_property
     def covers_everything(self) -> bool:
@@ -59,18 +72,23 @@ class Call:
         return all(isinstance(part.plan, NarrowPlan) for part in self.parts)
 
 
-def _is_in_reach(edges: Edges) -> bool:
-    return edges.is_identity or is_narrow(edges)
-
-
 class Part(NamedTuple):
-    """Some heads, their plan and, in a narrow one, the relation of each, -1 for the identity."""
+    """Some heads and their plan.
+
+    ``lines`` are the places of the heads among those that have queries and keys, -1 for the others; ``which``, in a
+    narrow plan, the relation of each head, -1 for the identity.
+    """
 
     heads: np.ndarray
+    lines: np.ndarray
     plan: NarrowPlan | RangePlan | EdgePlan
     which: np.ndarray | None = None
 
-    @property
-    def run(self) -> slice:
-        """The heads as a slice, for those of one relation, which stand side by side."""
-        return slice(int(self.heads[0]), int(self.heads[-1]) + 1)
+
+def _together(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
+    relations, heads, lines = zip(*narrow, strict=True)
+    which, relation = [], 0
+    for edges, own in zip(relations, heads, strict=True):
+        which += [-1 if edges.is_identity else relation] * len(own)
+        relation += not edges.is_identity
+    return Part(np.concatenate(heads), np.concatenate(lines), narrow_plan(relations), np.array(which))

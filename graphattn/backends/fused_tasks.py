@@ -48,7 +48,7 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """Fill ``out`` and ``weights``; largest scores and inverse sums, (H, N_dst) each."""
     make = query.new_empty if call.covers_everything else query.new_zeros
-    tops, sums = make(2, query.shape[1], query.shape[0])
+    tops, sums = make(2, value.shape[1], query.shape[0])
     saved = Saved(query, key, value, bias, out, tops, sums)
     steps = (query.shape[2], value.shape[2], *_steps(query, key, value, out))
     tasks = [_forward_task(call, part, saved, weights, steps) for part in call.parts]
@@ -64,8 +64,8 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: 
         given = (*arrays, saved.tops.numpy(), saved.sums.numpy(), steps, scale, call.dropout, call.seeds)
         size = narrow_backward.work_size(0, count + NARROW, 0, width, value_width, count)
         return _Task(narrow_forward.forward, (*_bounds(call, part, plan), *given), size)
-    own = part.run
-    arrays = _arrays(saved, own)
+    own = _run_of(part.heads)
+    arrays = _arrays(saved, part)
     last = (weights[own].flatten().numpy(), steps, scale, call.dropout, call.seeds[own])
     if isinstance(plan, RangePlan):
         group, size = _group(plan, len(part.heads), width, value_width, count)
@@ -109,17 +109,17 @@ def _backward_task(
         partial = np.empty(plan.shared * heads * (width + value_width), kind)
         given = (*arrays, saved.tops.numpy(), saved.sums.numpy(), _flat(grad_out), *made, partial, steps, *options)
         task = _Task(narrow_backward.backward, (*_bounds(call, part, plan), *given, call.seeds, group), size)
-        return task, _merging(plan, part.heads, partial, made, steps)
-    own = part.run
+        return task, _merging(plan, part.heads, part.lines, partial, made, steps)
+    own, lines = _run_of(part.heads), _run_of(part.lines)
     steps = (*widths, *_steps(*saved[:3], saved.out, grad_out, *grads))
-    made = [_flat(tensor[:, own]) for tensor in grads]
+    made = [_flat(tensor[:, run]) for tensor, run in zip(grads, (lines, lines, own), strict=True)]
     given = (_flat(grad_out[:, own]), grad_weights[own].flatten().numpy(), *made, grad_bias[own].view(-1).numpy())
-    arrays, last = _arrays(saved, own), (steps, *options, call.seeds[own])
+    arrays, last = _arrays(saved, part), (steps, *options, call.seeds[own])
     if isinstance(plan, RangePlan):
         group, size = _group(plan, heads, width, value_width, count)
         partial = np.empty(plan.shared * heads * (width + value_width), kind)
         task = _Task(wide_backward.backward, (*_ends(plan), *arrays, *given, partial, *last, group), size)
-        return task, _merging(plan, np.arange(heads), partial, made, steps)
+        return task, _merging(plan, np.arange(heads), np.arange(heads), partial, made, steps)
     size = fused_edges.work_size(plan.longest, count)
     arguments = (plan.separate_runs, plan.starts, plan.indices, *arrays, *given, *last)
     return _Task(fused_edges.backward, arguments, size), []
@@ -127,23 +127,36 @@ def _backward_task(
 
 def _bounds(call: Call, part: Part, plan: NarrowPlan) -> tuple[Any, ...]:
     slots = plan.slots if call.dropout else np.zeros((len(plan.lows), 0), np.int64)
-    return plan.chunks, part.heads, part.which, plan.lows, plan.highs, slots
+    return plan.chunks, part.heads, part.lines, part.which, plan.lows, plan.highs, slots
 
 
 def _ends(plan: RangePlan) -> tuple[Any, ...]:
     return plan.chunks, plan.block, plan.low, plan.high, plan.starts
 
 
-def _arrays(saved: Saved, own: slice) -> tuple[np.ndarray, ...]:
-    """What is saved, of some heads, as the kernels take it."""
-    query, key, value, out = (_flat(tensor[:, own]) for tensor in (*saved[:3], saved.out))
-    return query, key, value, saved.bias[own].flatten().numpy(), out, saved.tops[own].numpy(), saved.sums[own].numpy()
+def _run_of(heads: np.ndarray) -> slice:
+    """Heads of one relation, which stand side by side, as a slice."""
+    return slice(int(heads[0]), int(heads[-1]) + 1)
+
+
+def _arrays(saved: Saved, part: Part) -> tuple[np.ndarray, ...]:
+    """What is saved, of the heads of one relation, as the kernels take it."""
+    own, lines = _run_of(part.heads), _run_of(part.lines)
+    query, key, value, out = saved.query[:, lines], saved.key[:, lines], saved.value[:, own], saved.out[:, own]
+    bias = saved.bias[own].flatten().numpy()
+    return _flat(query), _flat(key), _flat(value), bias, _flat(out), saved.tops[own].numpy(), saved.sums[own].numpy()
 
 
 def _merging(
-    plan: NarrowPlan | RangePlan, heads: np.ndarray, partial: np.ndarray, made: list[np.ndarray], steps: tuple[int, ...]
+    plan: NarrowPlan | RangePlan,
+    heads: np.ndarray,
+    lines: np.ndarray,
+    partial: np.ndarray,
+    made: list[np.ndarray],
+    steps: tuple[int, ...],
 ) -> list[_Task]:
-    return [_Task(merge, (plan.chunks, heads, partial, made[1], made[2], steps), 0)] if plan.shared else []
+    arguments = (plan.chunks, heads, lines, partial, made[1], made[2], steps)
+    return [_Task(merge, arguments, 0)] if plan.shared else []
 
 
 def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:

@@ -31,8 +31,8 @@ from graphattn.backends.wide_tiles import add_against_rows, clear, padded
 
 @numba.njit(**COMPILE)
 def backward(  # type: ignore[no-untyped-def]
-    counter, chunks, heads, which, lows, highs, slots, query, key, value, tops, sums, grad_out, grad_query, grad_key,
-    grad_value, partial, steps, scale, dropout, seeds, group, work,
+    counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, tops, sums, grad_out, grad_query,
+    grad_key, grad_value, partial, steps, scale, dropout, seeds, group, work,
 ):  # fmt: skip
     """Fill the gradients; those of keys that several chunks see go to ``partial``, for ``merge``.
 
@@ -50,7 +50,7 @@ def backward(  # type: ignore[no-untyped-def]
             break
         member = task % groups * group
         taken = min(group, len(heads) - member)
-        own = heads[member : member + taken]
+        own, own_lines = heads[member : member + taken], lines[member : member + taken]
         chunk = chunks[task // groups]
         first, stop, begin, end = chunk[0], chunk[1], chunk[2], chunk[3]
         strip = end - begin + ROWS  # products make whole numbers of rows
@@ -63,18 +63,17 @@ def backward(  # type: ignore[no-untyped-def]
             here = min(count, stop - row)
             seen, lo, hi = -1, 0, 0
             for number in range(taken):
-                head, relation = own[number], which[member + number]
+                head, line, relation = own[number], own_lines[number], which[member + number]
                 ahead = row + here + number * here // taken
                 after = row + here + (number + 1) * here // taken
-                span = own[-1] - own[0]
-                fetch_rows(query, ahead, after, q_node, own[0] * q_head, span * q_head + width)
-                fetch_rows(key, ahead, after, k_node, own[0] * k_head, span * k_head + width)
-                fetch_rows(value, ahead, after, v_node, own[0] * v_head, span * v_head + value_width)
-                fetch_rows(grad_out, ahead, after, g_node, own[0] * g_head, span * g_head + value_width)
+                fetch_rows(query, ahead, after, q_node, q_head, own_lines, width)
+                fetch_rows(key, ahead, after, k_node, k_head, own_lines, width)
+                fetch_rows(value, ahead, after, v_node, v_head, own, value_width)
+                fetch_rows(grad_out, ahead, after, g_node, g_head, own, value_width)
                 if relation < 0:
                     place = grad_values + (number * strip + row - begin) * value_wide
-                    for r in range(row, row + here):
-                        erase(grad_query, r * gq_node + head * gq_head, width)
+                    for r in range(row, row + here if line >= 0 else row):
+                        erase(grad_query, r * gq_node + line * gq_head, width)
                     pass_on(grad_out, row * g_node + head * g_head, g_node, work, place, value_wide, here, value_width,
                             row, dropout, seeds[head])  # fmt: skip
                     continue
@@ -83,10 +82,10 @@ def backward(  # type: ignore[no-untyped-def]
                     if relation != seen or step < here:
                         lo, hi = look(rows, lows[relation], highs[relation], slots[relation], at, step)
                         seen = relation if step == here else -1
-                    line = number * strip + lo - begin
+                    place = number * strip + lo - begin
                     clean = _differentiate_rows(
-                        work, scratch, grad_keys + line * wide, grad_values + line * value_wide, rows, at, step, lo,
-                        hi, head, query, key, value, tops, sums, grad_out, grad_query, steps, scale, dropout,
+                        work, scratch, grad_keys + place * wide, grad_values + place * value_wide, rows, at, step, lo,
+                        hi, head, line, query, key, value, tops, sums, grad_out, grad_query, steps, scale, dropout,
                         seeds[head],
                     )  # fmt: skip
                     if clean:
@@ -95,8 +94,9 @@ def backward(  # type: ignore[no-untyped-def]
                         step = 1  # what is not finite must not reach rows that do not see it
             row += here
         both = width + value_width
-        place = (own, len(heads), member)
+        place = (own_lines, len(heads), member)
         hand_over(work, grad_keys, chunk, strip, place, grad_key, gk_node, gk_head, width, partial, both, 0)
+        place = (own, len(heads), member)
         hand_over(
             work, grad_values, chunk, strip, place, grad_value, gv_node, gv_head, value_width, partial, both, width
         )
@@ -104,8 +104,8 @@ def backward(  # type: ignore[no-untyped-def]
 
 @numba.njit(**COMPILE)
 def _differentiate_rows(  # type: ignore[no-untyped-def]
-    work, scratch, grad_keys, grad_values, rows, row, here, begin, end, head, query, key, value, tops, sums, grad_out,
-    grad_query, steps, scale, dropout, seed,
+    work, scratch, grad_keys, grad_values, rows, row, here, begin, end, head, line, query, key, value, tops, sums,
+    grad_out, grad_query, steps, scale, dropout, seed,
 ):  # fmt: skip
     """Gradients of the rows from ``row`` on, a lane each, added to those of their keys and values.
 
@@ -121,14 +121,14 @@ def _differentiate_rows(  # type: ignore[no-untyped-def]
     turned_grads = turned + count * wide
     scores = turned_grads + count * value_wide
     slopes = scores + padded(keys, ROWS) * count
-    copy_rows(query, row * q_node + head * q_head, q_node, work, queries, wide, here, width)
+    copy_rows(query, row * q_node + line * q_head, q_node, work, queries, wide, here, width)
     copy_rows(grad_out, row * g_node + head * g_head, g_node, work, grads, value_wide, here, value_width)
     for c in range(0, wide, count):
         turn(work, turned + c * count, count, count, count, work, queries + c, wide, here, count)
     for c in range(0, value_wide, count):
         turn(work, turned_grads + c * count, count, count, count, work, grads + c, value_wide, here, count)
     odd = scores_of(
-        work, scores, rows, turned, width, key, begin * k_node + head * k_head, k_node, keys, begin, scale,
+        work, scores, rows, turned, width, key, begin * k_node + line * k_head, k_node, keys, begin, scale,
         work.dtype.type(-np.inf),
     )  # fmt: skip
     odd = add(odd, scores_of(
@@ -139,9 +139,9 @@ def _differentiate_rows(  # type: ignore[no-untyped-def]
     if exact and here > 1:
         return False
     _slopes(work, scores, slopes, rows, tops[head], sums[head], row, here, begin, keys, scale, dropout, seed)
-    products(work, turned, width, key, begin * k_node + head * k_head, 1, k_node, work, slopes, keys)
+    products(work, turned, width, key, begin * k_node + line * k_head, 1, k_node, work, slopes, keys)
     for c in range(0, width, count):
-        place = row * gq_node + head * gq_head + c
+        place = row * gq_node + line * gq_head + c
         turn(grad_query, place, gq_node, here, width - c, work, turned + c * count, count, count, count)
     add_against_rows(work, grad_keys, keys, slopes, count, 1, queries, wide, here, exact)
     add_against_rows(work, grad_values, keys, scores, count, 1, grads, value_wide, here, exact)

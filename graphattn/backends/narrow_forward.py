@@ -6,9 +6,10 @@ Keys and values are read where they lie; queries and results are turned over on 
 their order and zeros for those it does not see, so a destination's bits do not depend on its neighbours.
 
 Arrays are one-dimensional; query, key, value and the like come with the distances between nodes and between heads in
-``steps``, features lie side by side. ``heads`` (K,) are the heads to work on, ``which`` (K,) the relation of each, or
--1 where a head only looks at its own node; ``lows`` and ``highs`` (R, N) are the ends of the ranges, ``slots``
-(R, N + 1) the first slot of each destination, (R, 0) without dropout. ``work`` is scratch memory.
+``steps``, features lie side by side. ``heads`` (K,) are the heads to work on, ``lines`` (K,) their places among those
+that have queries and keys, ``which`` (K,) the relation of each, or -1 where a head only looks at its own node;
+``lows`` and ``highs`` (R, N) are the ends of the ranges, ``slots`` (R, N + 1) the first slot of each destination,
+(R, 0) without dropout. ``work`` is scratch memory.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from graphattn.backends.wide_tiles import padded
 
 @numba.njit(**COMPILE)
 def forward(  # type: ignore[no-untyped-def]
-    counter, chunks, heads, which, lows, highs, slots, query, key, value, out, tops, sums, steps, scale, dropout,
+    counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, out, tops, sums, steps, scale, dropout,
     seeds, work,
 ):  # fmt: skip
     """Fill ``out``, the rows' largest scores ``tops`` and inverse sums ``sums`` (H, N).
@@ -52,7 +53,6 @@ def forward(  # type: ignore[no-untyped-def]
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
     count = lanes(work)
     rows = np.zeros(3 * count, np.int32)
-    first_head, span = heads[0], heads[-1] - heads[0]
     while True:
         task = next_number(counter)
         if task >= len(chunks):
@@ -62,12 +62,12 @@ def forward(  # type: ignore[no-untyped-def]
             taken = min(count, stop - row)
             seen, begin, end = -1, 0, 0
             for number in range(len(heads)):
-                head, relation = heads[number], which[number]
+                head, line, relation = heads[number], lines[number], which[number]
                 ahead = row + taken + number * taken // len(heads)
                 after = row + taken + (number + 1) * taken // len(heads)
-                fetch_rows(query, ahead, after, q_node, first_head * q_head, span * q_head + width)
-                fetch_rows(key, ahead, after, k_node, first_head * k_head, span * k_head + width)
-                fetch_rows(value, ahead, after, v_node, first_head * v_head, span * v_head + value_width)
+                fetch_rows(query, ahead, after, q_node, q_head, lines, width)
+                fetch_rows(key, ahead, after, k_node, k_head, lines, width)
+                fetch_rows(value, ahead, after, v_node, v_head, heads, value_width)
                 if relation < 0:
                     pass_on(value, row * v_node + head * v_head, v_node, out, row * o_node + head * o_head, o_node,
                             taken, value_width, row, dropout, seeds[head])  # fmt: skip
@@ -78,7 +78,7 @@ def forward(  # type: ignore[no-untyped-def]
                         begin, end = look(rows, lows[relation], highs[relation], slots[relation], at, step)
                         seen = relation if step == taken else -1
                     clean = _attend_rows(
-                        work, rows, at, step, begin, end, head, query, key, value, out, tops, sums, steps, scale,
+                        work, rows, at, step, begin, end, head, line, query, key, value, out, tops, sums, steps, scale,
                         dropout, seeds[head],
                     )  # fmt: skip
                     if clean or step == 1:
@@ -90,7 +90,7 @@ def forward(  # type: ignore[no-untyped-def]
 
 @numba.njit(**COMPILE)
 def _attend_rows(  # type: ignore[no-untyped-def]
-    work, rows, row, here, begin, end, head, query, key, value, out, tops, sums, steps, scale, dropout, seed
+    work, rows, row, here, begin, end, head, line, query, key, value, out, tops, sums, steps, scale, dropout, seed
 ):
     """Attention of the rows from ``row`` on, a lane each; whether all numbers on the way were finite."""
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
@@ -100,10 +100,10 @@ def _attend_rows(  # type: ignore[no-untyped-def]
     scores = outs + padded(value_width, count) * count
     hidden, zero = work.dtype.type(-np.inf), fill(work.dtype.type(0))
     for c in range(0, width, count):
-        place = row * q_node + head * q_head + c
+        place = row * q_node + line * q_head + c
         turn(work, turned + c * count, count, count, count, query, place, q_node, here, width - c)
     odd = scores_of(
-        work, scores, rows, turned, width, key, begin * k_node + head * k_head, k_node, keys, begin, scale, hidden
+        work, scores, rows, turned, width, key, begin * k_node + line * k_head, k_node, keys, begin, scale, hidden
     )
     top = fill(hidden)
     for j in range(keys):

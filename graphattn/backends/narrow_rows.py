@@ -68,11 +68,16 @@ def scores_of(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**COMPILE)
-def fetch_rows(array, first, stop, node, head, features):  # type: ignore[no-untyped-def]
-    """Ask for the rows from first to before stop, ``features`` numbers each from a head's first on."""
+def fetch_rows(array, first, stop, node, head, heads, width):  # type: ignore[no-untyped-def]
+    """Ask for the rows from first to before stop, from the first to the last of some heads."""
+    begin, end = heads.max(), heads.max()
+    for number in heads:
+        begin = min(begin, number) if number >= 0 else begin
+    if begin < 0:
+        return
     for row in range(first, stop):
-        for c in range(0, features, lanes(array)):
-            fetch_early(array, row * node + head + c)
+        for c in range(begin * head, end * head + width, lanes(array)):
+            fetch_early(array, row * node + c)
 
 
 @numba.njit(**COMPILE)

@@ -35,8 +35,11 @@ def hand_over(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**COMPILE)
-def merge(counter, chunks, heads, partial, grad_key, grad_value, steps):  # type: ignore[no-untyped-def]
-    """Write the sums of what :func:`hand_over` left in ``partial``, in the chunks' order; a task is a head."""
+def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps):  # type: ignore[no-untyped-def]
+    """Write the sums of what :func:`hand_over` left in ``partial``, in the chunks' order; a task is a head.
+
+    Its values' gradients go to the head in ``heads``, its keys' to that in ``lines``, or nowhere when it is -1.
+    """
     width, value_width = steps[:2]
     gk_node, gk_head, gv_node, gv_head = steps[-4:]
     both = width + value_width
@@ -44,7 +47,8 @@ def merge(counter, chunks, heads, partial, grad_key, grad_value, steps):  # type
         member = next_number(counter)
         if member >= len(heads):
             break
-        key_at, value_at = heads[member] * gk_head, heads[member] * gv_head
+        has_keys = lines[member] >= 0
+        key_at, value_at = lines[member] * gk_head, heads[member] * gv_head
         for add in (False, True):
             for number in range(len(chunks)):
                 begin, own_begin, own_end = chunks[number, 2], chunks[number, 4], chunks[number, 5]
@@ -52,7 +56,7 @@ def merge(counter, chunks, heads, partial, grad_key, grad_value, steps):  # type
                 for j in range(begin, chunks[number, 3]):
                     if own_begin <= j < own_end:
                         continue
-                    for d in range(width):
+                    for d in range(width if has_keys else 0):
                         there = j * gk_node + key_at + d
                         grad_key[there] = grad_key[there] + partial[place + d] if add else 0
                     for d in range(value_width):

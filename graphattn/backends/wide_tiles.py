@@ -218,12 +218,17 @@ def share_tile(  # type: ignore[no-untyped-def]
 def give(  # type: ignore[no-untyped-def]
     work, source, target, place, node, head, rows, heads, width, factor, lines
 ):
-    """Copy padded rows of some heads times a factor to where they belong, in the order in which they lie there."""
+    """Copy padded rows of some heads times a factor to where they belong, in the order in which they lie there.
+
+    Those of a head -1 belong nowhere.
+    """
     count = lanes(work)
     wide = padded(width, count)
     scale = fill(factor)
     for r in range(rows):
         for member in range(len(heads)):
+            if heads[member] < 0:
+                continue
             for c in range(0, width, count):
                 part = times(load(work, source + (member * lines + r) * wide + c), scale)
                 store_part(target, place + r * node + heads[member] * head + c, part, 0, width - c)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -160,8 +161,9 @@ class MSTransLayer(nn.Module):
 
     def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
-        added = F.relu(self.attention(edges, tokens, weights=weights))
-        return self.norm(tokens + dropout(added, self.dropout, self.training))
+        added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
+        added = dropout(added, self.dropout, self.training)
+        return self.norm(tokens + added if torch.is_grad_enabled() else added.add_(tokens))  # no new memory
 
 
 class MSTransEncoder(Encoder):

@@ -56,6 +56,26 @@ def test_equal_to_one_relation_after_the_other(lengths, scales, seed):
     torch.testing.assert_close(*gradients, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("backend", ["auto", "fused", "torch", "dgl"])
+@pytest.mark.parametrize(
+    "scales", [("1", "3", "N/4"), ("3", "1"), ("1", "1"), ("1", "any"), ("N/2", "1", "3", "1")], ids=str
+)
+def test_identities_need_no_queries_and_keys(scales, backend):
+    lengths, heads = [400, 30, 30], [1 + number % 2 for number in range(len(scales))]
+    edges = [scattered(460) if scale == "any" else windows(lengths, scale) for scale in scales]
+    full = projected(460, sum(heads))
+    scored = [head for scale, count in zip(scales, heads, strict=True) for head in [scale != "1"] * count]
+    needed = torch.tensor([*scored, *scored, *[True] * sum(heads)])
+    upstream = torch.randn(460, sum(heads), 5, dtype=torch.float64)
+    expected = separately(edges, heads, full)
+    (gradient,) = torch.autograd.grad(expected, full, upstream)
+    compact = full.detach().flatten(1, 2)[:, needed].requires_grad_()
+    found = attend_heads(edges, heads, compact, backend=backend)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (own,) = torch.autograd.grad(found, compact, upstream)
+    torch.testing.assert_close(own, gradient.flatten(1, 2)[:, needed], rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("scales", [("1", "3", "N/4"), ("1", "1"), ("3", "any"), ("1", "N/2")])
 @pytest.mark.parametrize("length", [30, 700])
 def test_gradients_see_the_same_dropped_edges(scales, length):
@@ -117,8 +137,11 @@ def test_bad_arguments():
     with pytest.raises(GraphError) as caught:
         attend_heads(edges, [3], inputs)
     assert str(caught.value) == (
-        "projected has shape (6, 3, 2, 5); expected (N, 3, 3, features) for 1 relations with heads (3,)"
+        "projected has shape (6, 3, 2, 5); expected (N, 3, 3, features), or (N, 9, features) without what identities "
+        "do not need, for 1 relations with heads (3,)"
     )
+    with pytest.raises(GraphError, match=r"projected has shape \(6, 5, 5\)"):
+        attend_heads([windows([6], "1")], [2], inputs.flatten(1, 2)[:, :5])
     with pytest.raises(GraphError, match="query has shape"):
         attend_heads([windows([5], "3")], [2], inputs)
     with pytest.raises(ConfigError, match=r"dropout is 1\.0"):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from graphattn import Edges, MultiScaleAttention
+from graphattn import Edges, MultiScaleAttention, layers
 from graphattn.backends import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
 from graphattn.exceptions import ConfigError, GraphError
@@ -90,6 +90,25 @@ def test_outputs_do_not_depend_on_what_else_is_in_the_batch(random_sentence, dty
     for order in ([0, 1, 2, 3, 4, 5], [5, 3, 1], [2, 2, 0]):
         together = layer(BUILDER.batch([sentences[i] for i in order]), torch.cat([inputs[i] for i in order]))
         assert_close(together, torch.cat([alone[i] for i in order]), rtol=0, atol=tolerance)
+
+
+def test_queries_and_keys_that_nobody_needs_are_left_out(monkeypatch, random_sentence):
+    layer = make_layer({"window:N/4": 1, "window:1": 2, "dependency": 1})
+    graph = BUILDER.batch([random_sentence(Random(3), 40)])
+    inputs = torch.randn(graph.num_nodes("token"), 6, dtype=torch.float64)
+    upstream = torch.randn_like(inputs)
+
+    def run():
+        own = inputs.clone().requires_grad_()
+        out = layer(graph, own)
+        return [out, *torch.autograd.grad((out * upstream).sum(), [own, *layer.parameters()])]
+
+    monkeypatch.setattr(layers, "FEW", 10**9)
+    in_full = run()
+    monkeypatch.setattr(layers, "FEW", 0)
+    monkeypatch.setattr(layer.project, "forward", None)  # it is not called
+    for one, two in zip(in_full, run(), strict=True):
+        assert_close(one, two, **EXACT)
 
 
 def test_a_head_sees_its_relation_only(random_sentence, masks_of):

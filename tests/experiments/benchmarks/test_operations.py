@@ -27,7 +27,8 @@ def test_pairs_by_hand():
 
 def test_ms_trans_by_hand():
     options = MSTransOptions(hidden=12, heads=4, layers=2, scales=("1", "3"), alpha=0.0)  # two heads on each scale
-    projections = 2 * 5 * (4 * 12 * 12 * 2)  # layers, tokens, four square matrices, multiply and add
+    # layers, tokens, multiply and add: values and output in full, queries and keys of the heads that score
+    projections = 2 * 5 * 2 * (2 * 12 * 12 + 2 * 12 * 6)
     attention = 2 * 2 * (13 * 3 * 2 * 2)  # layers, heads of width 3, 13 edges of 3 features, scores and sums
     assert ms_trans_operations([5], options) == projections + attention
 
@@ -45,6 +46,7 @@ def test_the_papers_sizes_at_22_tokens():
     ours = ms_trans_operations([22], MSTransOptions())
     dense = transformer_operations([22], hidden=300, layers=3, ffn=1200)
     assert dense == 3 * 22 * (8 * 300 * 300 + 4 * 300 * 1200 + 4 * 300 * 22)
-    # heads over the three layers: 6 on width 3 (64 edges), 3 on N/8 = 3 and 3 on N/4 = 5 (104 edges)
-    assert ours == 3 * 22 * 8 * 300 * 300 + 4 * 30 * (6 * 64 + 4 * 64 + 3 * 104)
-    assert dense / ours == pytest.approx(3.03, abs=0.01)
+    # heads over the three layers: 6 on width 3 (64 edges), 4 on N/8 = 3 and 3 on N/4 = 5 (104 edges); 17 score nothing
+    projections = 22 * 2 * 300 * 30 * (2 * 30 + 2 * 13)
+    assert ours == projections + 4 * 30 * (6 * 64 + 4 * 64 + 3 * 104)
+    assert dense / ours == pytest.approx(4.22, abs=0.01)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+
 @pytest.fixture
 def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callable[..., tuple[Any, Any]]:
     """A model with fresh weights and a corpus: ``make_model(encoder="transformer", dtype=torch.float32)``."""
