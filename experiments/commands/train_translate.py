@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphattn.experiments.finished_runs import (
+    CONFIG_FILE,
+    METRICS_FILE,
+    finish_run,
+    plan_text,
+    refuse_to_overwrite,
+    run_facts,
+    run_folder_of,
+)
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values, naming_flags, with_flags
 
@@ -26,7 +35,6 @@ _MEASURED = ("dev", "test")
 
 def translate_command() -> Callable[..., None]:
     """The function behind the command."""
-    from graphattn.experiments.commands.train import refuse_to_overwrite
     from graphattn.experiments.translation_plan import TranslationPlan, translation_flags
 
     @with_flags(translation_flags())
@@ -63,14 +71,6 @@ def train_translator(plan: TranslationPlan, train: Sequence[Path], out: Path) ->
     -------
     What ``metrics.json`` holds.
     """
-    from graphattn.experiments.commands.train import (
-        CONFIG_FILE,
-        METRICS_FILE,
-        finish_run,
-        plan_text,
-        run_facts,
-        run_folder_of,
-    )
     from graphattn.experiments.translation_corpora import read_pairs
 
     plan.check()
