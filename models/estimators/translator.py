@@ -21,8 +21,8 @@ from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_metrics import References, text_metrics
 from graphattn.models.translation.corpus import ParallelCorpus
-from graphattn.models.translation.decoder import Decoder
-from graphattn.models.translation.embedding import SharedEmbedding, TiedSoftmax
+from graphattn.models.translation.decoders import make_decoder
+from graphattn.models.translation.embedding import SharedEmbedding
 from graphattn.models.translation.generation import generate
 from graphattn.models.translation.model import TranslationModel
 from graphattn.models.translation.options import (
@@ -170,15 +170,17 @@ class Translator(Parameters):
         self.decoder_, self.training_ = self.decoder.copied(), self.training.copied()
 
     def _make_model(self) -> TranslationModel:
-        width = self.encoder_.hidden
-        self.encoder_ = self.encoder_.for_parts([width])
+        hidden, streams = self.encoder_.hidden, self.encoder_.streams
+        self.encoder_ = self.encoder_.for_parts([hidden] * streams)
         encoder = make_encoder(self.encoder_)
         self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.subwords_.vocabulary)
+        decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
+        width = hidden * streams
         return TranslationModel(
             SharedEmbedding(len(self.subwords_.vocabulary), width, self.inputs_.embedding_dropout),
             encoder,
-            Decoder(width, encoder.width, self.decoder_),
-            TiedSoftmax(),
+            decoder,
+            output,
             label_smoothing=self.training_.label_smoothing,
         )
 
