@@ -1,4 +1,4 @@
-"""``graphattn inspect``: the attention weights that made a prediction, as table, file or picture; or of a corpus."""
+"""``graphattn inspect``: the attention weights behind a prediction, as table, file, picture or page; or of a corpus."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ EXAMPLES = (
     'graphattn inspect model "a lovely film"\n\n'
     'graphattn inspect model "a lovely film" --layer 1 --by head --picture arcs.png\n\n'
     "graphattn inspect model reviews.txt --out weights.parquet\n\n"
+    "graphattn inspect model reviews.txt --html page.html --other model2\n\n"
+    "graphattn inspect --serve model model2\n\n"
     "graphattn inspect model reviews.txt --summary --picture distances.png --out tables"
 )
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
@@ -33,7 +35,9 @@ _KINDS = ("arcs", "matrices")
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     given: Values,
-    text: Annotated[str, typer.Argument(help="A text (a pair with a tab between), or a file; - for standard input.")],
+    text: Annotated[
+        str | None, typer.Argument(help="A text (a pair with a tab between), or a file; - for standard input.")
+    ] = None,
     layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
     head: Annotated[int | None, typer.Option(help="Only this head of each layer, counted from 0.")] = None,
     relation: Annotated[str | None, typer.Option(help="Only heads on this relation, such as window:3.")] = None,
@@ -43,7 +47,15 @@ def inspect(
     picture: Annotated[Path | None, typer.Option(help="Picture to draw: .png, .svg or .pdf.")] = None,
     kind: Annotated[str, typer.Option(help="What to draw: arcs or matrices.")] = "arcs",
     summary: Annotated[bool, typer.Option("--summary", help="Sums over all texts instead of single ones.")] = False,
-    other: Annotated[Path | None, typer.Option(help="With --summary: a second model to compare with.")] = None,
+    other: Annotated[
+        Path | None, typer.Option(help="With --summary or --html: a second model to compare with.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Page to write: one HTML file that any browser opens.")] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the page, to type texts into; a second model may stand for TEXT.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="With --serve: where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: 0 takes a free one.")] = 8000,
 ) -> None:
     """Show which edges of a text's graph got which attention weight.
 
@@ -52,16 +64,23 @@ def inspect(
     """
     from graphattn.models import load
 
-    _check_flags(kind, summary=summary, other=other, picture=picture)
+    if serve:
+        _refuse_with_serve({"--summary": summary, "--out": out, "--picture": picture, "--html": html, "--other": other})
+        _serve([model] if text is None else [model, Path(text)], host, port)
+        return
+    if text is None:
+        raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
+    _check_flags(kind, compares=summary or html is not None, other=other, picture=picture)
     estimator = load(model)
     texts = _texts(text, estimator.task, CorpusOptions(**given))
     if summary:
         _summarise(estimator, texts, None if other is None else load(other), out, picture, layer or 0)
         return
+    texts = texts if other is None else list(texts)
     groups = [] if by is None else [name.strip() for name in by.split(",")]
     attentions = (estimator.attention(x).only(layer=layer, head=head, relation=relation) for x in texts)
     shown = _shown(attentions, top, groups)
-    if out is None and picture is None:
+    if out is None and picture is None and html is None:
         for _ in shown:
             pass
         return
@@ -72,18 +91,32 @@ def inspect(
     if picture is not None:
         _draw(kept, picture, kind)
         print(picture)
+    if html is not None:
+        columns = [(model, estimator, kept)]
+        if other is not None:
+            second = load(other)
+            theirs = [second.attention(x).only(layer=layer, head=head, relation=relation) for x in texts]
+            columns.append((other, second, theirs))
+        _write_page(columns, html)
+        print(html)
 
 
-def _check_flags(kind: str, *, summary: bool, other: Path | None, picture: Path | None) -> None:
+def _check_flags(kind: str, *, compares: bool, other: Path | None, picture: Path | None) -> None:
     """Refuse what cannot be done before a model is loaded."""
     if kind not in _KINDS:
         raise ConfigError(f"--kind is {kind!r}; choose one of: {', '.join(_KINDS)}")
-    if other is not None and not summary:
-        raise ConfigError("--other compares sums over texts; give --summary too")
+    if other is not None and not compares:
+        raise ConfigError("--other is compared in sums over texts or on a page; give --summary or --html too")
     if picture is not None:
         from graphattn.experiments.pictures.picture_file import check_format
 
         check_format(picture)
+
+
+def _refuse_with_serve(flags: dict[str, Any]) -> None:
+    for flag, value in flags.items():
+        if value:
+            raise ConfigError(f"--serve shows a page and does nothing else; leave {flag} out")
 
 
 def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
@@ -173,6 +206,28 @@ def _draw(attentions: list[Attention], picture: Path, kind: str) -> None:
         raise ConfigError(f"a picture shows one text, not {len(attentions)}; give one, or --summary")
     draw = {"arcs": draw_arcs, "matrices": draw_matrices}[kind]
     draw(attentions[0], picture)
+
+
+def _write_page(columns: list[tuple[Path, TextEstimator, list[Attention]]], html: Path) -> None:
+    from graphattn.experiments.page import page_model, write_page
+
+    found = columns[0][-1]
+    title = found[0].title if len(found) == 1 else f"{len(found):,} texts"
+    write_page(html, [page_model(*column) for column in columns], title=title)
+
+
+def _serve(models: list[Path], host: str, port: int) -> None:
+    from graphattn.experiments.page import live_model, serve, texts_of
+    from graphattn.models import load
+
+    estimators = [load(path) for path in models]
+    texts = texts_of(estimators)
+    live = [live_model(path, estimator) for path, estimator in zip(models, estimators, strict=True)]
+
+    def ready(address: str) -> None:
+        print(f"{address} shows the page; Ctrl-C ends it", flush=True)
+
+    serve(live, texts=texts, host=host, port=port, ready=ready)
 
 
 def _summarise(

@@ -143,4 +143,4 @@ def _script() -> str:
 
 @cache
 def _source(name: str) -> str:
-    return files("graphattn.experiments.page").joinpath("sources", name).read_text(encoding="utf-8")
+    return (files("graphattn.experiments.page") / "sources" / name).read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,47 +12,32 @@ from graphattn.experiments.page.document import PageModel
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
+    from graphattn.models.inspection import Attention
 
 _PAIR = "pair"
 
 
-def page_models(estimators: Mapping[Path, TextEstimator], items: Iterable[Any]) -> list[PageModel]:
-    """The columns of a page: what each model says of the same inputs.
+def page_model(path: Path, estimator: TextEstimator, attentions: Iterable[Attention]) -> PageModel:
+    """A column of a page.
 
     Parameters
     ----------
-    estimators : by the folder each was read from
-    items : as ``attention`` takes them
+    path : the folder the model was read from
+    estimator : the model
+    attentions : what it made of each text
     """
-    taken = list(items)
-    return [PageModel(_name(path, own), _results(own, taken)) for path, own in estimators.items()]
+    return PageModel(_name(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
 
 
-def live_models(estimators: Mapping[Path, TextEstimator]) -> list[LiveModel]:
-    """What the server needs to know of each model; by the folder each was read from."""
-    return [_live_model(path, estimator) for path, estimator in estimators.items()]
+def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
+    """A model as the server uses it.
 
-
-def texts_of(estimators: Mapping[Path, TextEstimator]) -> int:
-    """How many texts an input of these models has: two for pairs.
-
-    Raises
-    ------
-    ConfigError
-        when the models differ
+    Parameters
+    ----------
+    path : the folder the model was read from
+    estimator : the model
     """
-    sizes = {path: 2 if estimator.task == _PAIR else 1 for path, estimator in estimators.items()}
-    if len(set(sizes.values())) > 1:
-        pair = next(path for path, size in sizes.items() if size == 2)
-        raise ConfigError(f"{pair} takes pairs of texts and the other model does not; they cannot stand side by side")
-    return max(sizes.values())
 
-
-def _results(estimator: TextEstimator, items: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    return (estimator.attention(item).to_page(arrays=True) for item in items)
-
-
-def _live_model(path: Path, estimator: TextEstimator) -> LiveModel:
     def count(text: str) -> int:
         return 1 + len(estimator.vocabulary_.sentence(text))
 
@@ -61,6 +46,20 @@ def _live_model(path: Path, estimator: TextEstimator) -> LiveModel:
         return estimator.attention(item).to_page(arrays=True)
 
     return LiveModel(_name(path, estimator), count, look)
+
+
+def texts_of(estimators: Sequence[TextEstimator]) -> int:
+    """How many texts an input of these models has: two for pairs.
+
+    Raises
+    ------
+    ConfigError
+        when the models differ
+    """
+    sizes = {2 if estimator.task == _PAIR else 1 for estimator in estimators}
+    if len(sizes) > 1:
+        raise ConfigError("one model takes pairs of texts and the other does not; they cannot stand side by side")
+    return sizes.pop()
 
 
 def _name(path: Path, estimator: TextEstimator) -> str:

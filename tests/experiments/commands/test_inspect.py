@@ -1,6 +1,9 @@
 """``graphattn inspect``: texts and files, what is printed and written, and what is refused."""
 
+import http.client
 import json
+import re
+import signal
 
 import pandas as pd
 import pytest
@@ -115,7 +118,10 @@ def test_a_hostile_text_is_text(graphattn, classifier):
             "cannot draw to 'arcs.gif'; the name must end in .png, .svg or .pdf",
         ),
         (["a film", "--kind", "circles"], "--kind is 'circles'; choose one of: arcs, matrices"),
-        (["a film", "--other", "model"], "--other compares sums over texts; give --summary too"),
+        (
+            ["a film", "--other", "model"],
+            "--other is compared in sums over texts or on a page; give --summary or --html too",
+        ),
         (
             ["a film", "--out", "weights.xml"],
             "cannot save to 'weights.xml'; the name must end in .parquet, .csv, .json or .graphml",
@@ -162,3 +168,60 @@ def test_a_model_without_attention(graphattn, corpora_folder, tmp_path):
     graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
     answer = graphattn("inspect", tmp_path / "model", "a film")
     assert (answer.code, answer.err) == (1, "error: encoder 'bilstm' has no attention weights\n")
+
+
+def page_data(path):
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
+    return json.loads(block[1])
+
+
+def test_a_page(graphattn, classifier, tmp_path):
+    path = tmp_path / "page.html"
+    assert lines(graphattn("inspect", classifier, "a good film", "--html", path))[-1] == str(path)
+    data = page_data(path)
+    assert data["title"] == "a good film"
+    (model,) = data["models"]
+    assert model["name"] == "classifier · ms-trans"
+    assert model["results"][0]["tokens"] == {"text": ["[CLS]", "a", "good", "film"]}
+
+
+def test_a_page_of_two_models_and_a_layer(graphattn, classifier, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\nbad\n")
+    path = tmp_path / "page.html"
+    flags = ("--html", path, "--other", classifier, "--layer", 0, "--relation", "window:3")
+    lines(graphattn("inspect", classifier, tmp_path / "texts.txt", *flags))
+    data = page_data(path)
+    assert data["title"] == "2 texts"
+    for model in data["models"]:
+        assert [result["title"] for result in model["results"]] == ["a good film", "bad"]
+        assert {one["relation"] for result in model["results"] for one in result["maps"]} == {"window:3"}
+
+
+def test_a_live_page_until_ctrl_c(started, classifier, tmp_path):
+    process = started("inspect", "--serve", classifier, classifier, "--port", 0, cwd=tmp_path)
+    told = process.stdout.readline()
+    port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/ shows the page; Ctrl-C ends it\n", told)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", "/attention", '{"texts": ["a good film"]}', {"Content-Type": "application/json"})
+    results = json.loads(connection.getresponse().read())["results"]
+    assert [result["tokens"]["text"] for result in results] == [["[CLS]", "a", "good", "film"]] * 2
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert list(tmp_path.iterdir()) == [], "nothing was written"
+
+
+@pytest.mark.parametrize(
+    "flag", ["--summary", "--out=weights.csv", "--picture=a.png", "--html=a.html", "--other=model"]
+)
+def test_serving_is_all(graphattn, classifier, flag):
+    answer = graphattn("inspect", "--serve", classifier, flag)
+    name = flag.partition("=")[0]
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == f"error: --serve shows a page and does nothing else; leave {name} out\n"
+
+
+def test_no_text(graphattn, classifier):
+    answer = graphattn("inspect", classifier)
+    assert answer.code == 2
+    assert "give a text or a file, or --serve" in answer.err

@@ -7,37 +7,33 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.estimators import live_models, page_models, texts_of
+from graphattn.experiments.page.estimators import live_model, page_model, texts_of
 from graphattn.experiments.page.packing import packed
 
 
-def estimators(*folders):
-    return {Path(folder): load(folder) for folder in folders}
-
-
 def test_each_model_says_what_it_thinks_of_each_text(classifier):
-    found = estimators(classifier)
-    (column,) = page_models(found, ["a good film", "a bad film"])
+    found, texts = load(classifier), ["a good film", "a bad film"]
+    column = page_model(classifier, found, map(found.attention, texts))
     assert column.name == "classifier · ms-trans"
     first, second = column.results
     assert first["tokens"]["text"] == ["[CLS]", "a", "good", "film"]
-    predicted = found[Path(classifier)].predict(["a good film", "a bad film"]).tolist()
-    assert [first["prediction"]["label"], second["prediction"]["label"]] == predicted
+    assert [first["prediction"]["label"], second["prediction"]["label"]] == found.predict(texts).tolist()
 
 
 def test_weights_are_those_of_the_table(classifier):
-    (column,) = page_models(estimators(classifier), ["a good film"])
-    (page,) = column.results
-    table = load(classifier).attention("a good film").table()
+    attention = load(classifier).attention("a good film")
+    (page,) = page_model(classifier, load(classifier), [attention]).results
+    table = attention.table()
     weights = np.concatenate([one["weight"] for one in page["maps"]])
     np.testing.assert_array_equal(np.sort(weights), np.sort(table["weight"]))
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "pair_classifier"])
 def test_every_task_can_be_asked_live(kind, request):
-    folder = request.getfixturevalue(kind)
-    (model,) = live_models(estimators(folder))
-    said = ["Ada saw Rome"] * texts_of(estimators(folder))
+    estimator = load(request.getfixturevalue(kind))
+    model = live_model(Path("models/toy"), estimator)
+    assert model.name == "toy · ms-trans"
+    said = ["Ada saw Rome"] * texts_of([estimator])
     assert model.count(said[0]) == 4
     page = packed(model.look(said))
     assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(said)
@@ -45,7 +41,7 @@ def test_every_task_can_be_asked_live(kind, request):
 
 def test_pairs_do_not_stand_beside_single_texts(classifier, pair_classifier):
     with pytest.raises(ConfigError) as caught:
-        texts_of(estimators(classifier, pair_classifier))
+        texts_of([load(classifier), load(pair_classifier)])
     assert str(caught.value) == (
-        f"{pair_classifier} takes pairs of texts and the other model does not; they cannot stand side by side"
+        "one model takes pairs of texts and the other does not; they cannot stand side by side"
     )
