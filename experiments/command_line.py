@@ -12,14 +12,26 @@ from typer.core import TyperGroup
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError
-from graphattn.experiments.commands import bench, build, demo, encode, evaluate, info, predict, reproduce, show, train
+from graphattn.experiments.commands import (
+    bench,
+    build,
+    demo,
+    encode,
+    evaluate,
+    info,
+    inspect,
+    predict,
+    reproduce,
+    show,
+    train,
+)
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FIRST = ["demo", "train", "evaluate", "predict", "build"]
+_FIRST = ["demo", "train", "evaluate", "predict", "inspect", "build"]
 """What a newcomer needs, in this order; the other commands follow."""
 
 
@@ -90,6 +102,7 @@ app.command(epilog=show.EXAMPLES)(show.show)
 app.add_typer(train.app, name="train")
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=encode.EXAMPLES)(encode.encode)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.add_typer(bench.app, name="bench")

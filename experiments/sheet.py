@@ -108,8 +108,28 @@ def own_settings() -> Iterator[None]:
         yield
 
 
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure beside its place and move it there, so that no half picture is ever seen.
+
+    Parameters
+    ----------
+    figure : finished
+    path : its suffix is ``.png``, ``.svg`` or ``.pdf``
+    """
+    suffix = path.suffix.lower()
+    undated = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        figure.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 @cache
-def _font_families() -> list[str]:
+def font_families() -> list[str]:
+    """The fonts to write tokens with; where one lacks a letter, the next is asked."""
     installed = set(font_manager.fontManager.get_font_names())
     return ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)]
 
@@ -162,29 +182,21 @@ class Sheet:
         self._draw_note(arcs, matrices, any(relation.strengths is not None for relation in relations))
 
     def save(self, path: Path) -> None:
-        """Write the page beside its place and move it there, so that no half picture is ever seen."""
+        """Write the page as :func:`write_figure` does."""
         width, height = self._right - self._left + 2 * _MARGIN, _MARGIN - self._y
         self.figure.set_size_inches(width, height)
         self.axes.set_xlim(self._left - _MARGIN, self._right + _MARGIN)
         self.axes.set_ylim(self._y, _MARGIN)
-        suffix = path.suffix.lower()
-        undated = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            self.figure.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_figure(self.figure, path)
 
     def _width(self, text: str, size: float) -> float:
-        font = font_manager.FontProperties(family=_font_families(), size=size)
+        font = font_manager.FontProperties(family=font_families(), size=size)
         return self._ruler.get_text_width_height_descent(text, font, ismath=False)[0] / _RULER_DPI
 
     def _write(self, x: float, text: str, size: float, *, y: float | None = None, **options: Any) -> None:
         options = {"color": _INK, "ha": "center", "va": "baseline", **options}
         self.axes.text(
-            x, self._y if y is None else y, text, size=size, family=_font_families(), parse_math=False, **options
+            x, self._y if y is None else y, text, size=size, family=font_families(), parse_math=False, **options
         )
 
     def _heading(self, relation: Relation, x: float, y: float) -> None:

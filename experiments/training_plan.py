@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,6 +79,47 @@ def _refuse_foreign(encoder: str, values: Values, of_encoders: Mapping[str, Mapp
             )
 
 
+def settled(
+    flags: Sequence[Flag],
+    of_encoders: Mapping[str, Mapping[str, Flag]],
+    given: Values,
+    from_file: Values,
+    config: Path | None,
+) -> Values:
+    """The value of every option that has a say: flags before the file, the file before the defaults.
+
+    When a flag chooses another encoder than the file, what only the file's encoder has is left out.
+
+    Parameters
+    ----------
+    flags : of the command, those of all encoders merged
+    of_encoders : encoder -> name of an option -> its flag
+    given : the flags that were used
+    from_file : what the file says
+    config : the file, for errors
+
+    Raises
+    ------
+    ConfigError
+        when an option is not one of the chosen encoder
+    """
+    of_any = {name for own in of_encoders.values() for name in own}
+    default = next(flag.default for flag in flags if flag.name == "encoder")
+    encoder_of_file = from_file.get("encoder", default)
+    _refuse_foreign(encoder_of_file, from_file, of_encoders, f"{config}: ")
+    encoder = given.get("encoder", encoder_of_file)
+    _refuse_foreign(encoder, given, of_encoders, "--")
+    wanted, own = {**from_file, **given}, of_encoders[encoder]
+    of_it = [own.get(flag.name, flag) for flag in flags if flag.name in own or flag.name not in of_any]
+    return {flag.name: wanted.get(flag.name, flag.default) for flag in of_it}
+
+
+def part_of(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:
+    """One group of options out of all."""
+    names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{**{name: values[name] for name in names if name in values}, **changes})
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """A training command, settled.
@@ -94,9 +135,7 @@ class TrainingPlan:
 
     @classmethod
     def of(cls, task: str, given: Values, config: Path | None = None) -> TrainingPlan:
-        """Settle the options: flags before the file, the file before the defaults.
-
-        When a flag chooses another encoder than the file, what only the file's encoder has is left out.
+        """Settle the options, see :func:`settled`.
 
         Parameters
         ----------
@@ -110,17 +149,8 @@ class TrainingPlan:
             when an option does not exist, is impossible, or is not one of the chosen encoder
         """
         flags = training_flags(task)
-        of_encoders = _encoder_flags(task)
-        of_any = {name for own in of_encoders.values() for name in own}
         from_file = {} if config is None else read_config(config, flags)
-        encoder_of_file = from_file.get("encoder", TaskOptions().encoder)
-        _refuse_foreign(encoder_of_file, from_file, of_encoders, f"{config}: ")
-        encoder = given.get("encoder", encoder_of_file)
-        _refuse_foreign(encoder, given, of_encoders, "--")
-        wanted = {**from_file, **given}
-        own = of_encoders[encoder]
-        settled = [own.get(flag.name, flag) for flag in flags if flag.name in own or flag.name not in of_any]
-        return cls(task, {flag.name: wanted.get(flag.name, flag.default) for flag in settled})
+        return cls(task, settled(flags, _encoder_flags(task), given, from_file, config))
 
     @property
     def corpus(self) -> CorpusOptions:
@@ -156,8 +186,7 @@ class TrainingPlan:
         return self._part(ENCODERS[self.values["encoder"]][0])
 
     def _part(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
-        names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-        return kind(**{**{name: self.values[name] for name in names if name in self.values}, **changes})
+        return part_of(self.values, kind, **changes)
 
     def check(self) -> None:
         """Refuse impossible options before anything is read.

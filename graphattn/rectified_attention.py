@@ -111,7 +111,8 @@ class RectifiedAttention(nn.Module):
             value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(words), 2).unbind(1)
             found = self._attend(word_edges, query, key, value, None, weights)
-            seen = (seen + upsampling.spread(found.flatten(1))) * 0.5
+            both = seen + upsampling.spread(found.flatten(1))
+            return F.linear(both.to(self.output.weight.dtype), 0.5 * self.output.weight, self.output.bias)
         return self.output(seen.to(self.output.weight.dtype))
 
     def _split(self, projected: Tensor, count: int) -> Tensor:

@@ -7,6 +7,7 @@ experiments one floor above.
 from graphattn.models.encoders import (
     BiLSTMOptions,
     DuoOptions,
+    DuoTransformerOptions,
     EncoderOptions,
     MSTransOptions,
     MTSAOptions,
@@ -25,6 +26,7 @@ __all__ = [
     "BiLSTMOptions",
     "DecoderOptions",
     "DuoOptions",
+    "DuoTransformerOptions",
     "EncoderOptions",
     "HeadOptions",
     "InputOptions",

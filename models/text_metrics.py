@@ -63,7 +63,8 @@ def compared(
     Returns
     -------
     Metric -> system -> ``score``, and ``mean`` and ``half_width`` of its 95 % interval; but for the baseline also
-    ``p_value``, how likely a difference this large is by chance.
+    ``p_value``, how likely a difference this large is by chance: 1 where there is none, for which sacrebleu itself
+    gives its smallest value.
 
     Examples
     --------
@@ -79,12 +80,17 @@ def compared(
     named = [(name, list(texts)) for name, texts in systems.items()]
     _, results = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)()
     columns = zip(metrics, list(results.values())[1:], strict=True)  # the first holds the names
-    return {metric: {name: _row(result) for name, result in zip(systems, own, strict=True)} for metric, own in columns}
+    return {
+        metric: {name: _row(result, own[0].score) for name, result in zip(systems, own, strict=True)}
+        for metric, own in columns
+    }
 
 
-def _row(result: Any) -> dict[str, float]:
-    row = {"score": result.score, "mean": result.mean, "half_width": result.ci, "p_value": result.p_value}
-    return {name: float(value) for name, value in row.items() if value is not None}
+def _row(result: Any, baseline: float) -> dict[str, float]:
+    row = {"score": float(result.score), "mean": float(result.mean), "half_width": float(result.ci)}
+    if result.p_value is None:
+        return row
+    return {**row, "p_value": 1.0 if result.score == baseline else float(result.p_value)}
 
 
 def _sacrebleu(**options: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from graphattn.builders.readers.corpus import FORMATS, CorpusFormat, corpus_form
 from graphattn.builders.readers.detection import detect_format, guess_columns
 from graphattn.builders.readers.fasttext import read_fasttext
 from graphattn.builders.readers.labelled_lines import read_labelled_lines
+from graphattn.builders.readers.parallel import read_parallel
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.table import read_table
 from graphattn.builders.readers.word_tag import read_word_tag
@@ -25,6 +26,7 @@ __all__ = [
     "read_corpus",
     "read_fasttext",
     "read_labelled_lines",
+    "read_parallel",
     "read_sentences",
     "read_table",
     "read_word_tag",

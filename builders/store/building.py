@@ -46,12 +46,14 @@ class CorpusFile:
     Parameters
     ----------
     path : the file, or ``"-"``
-    format, options : as for :func:`~graphattn.builders.readers.read_corpus`
+    format, options, task : as for :func:`~graphattn.builders.readers.read_corpus`; with the task ``"pair"`` both texts
+        of each pair are kept
     """
 
     path: FilePath
     format: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
 
     @property
     def name(self) -> str:
@@ -231,7 +233,7 @@ class _Building:
     def _blocks(self) -> Iterator[Block]:
         size = self.settings.block_bytes
         for corpus in self.corpora:
-            format = corpus_format(corpus.path, format=corpus.format, **corpus.options)
+            format = corpus_format(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
             if format in SENTENCE_ENDS:
                 yield from text_blocks(corpus.path, format, corpus.options, size=size)
             else:
@@ -244,7 +246,8 @@ class _Building:
         def skip(error: DataError) -> None:
             skipped.append(Skipped(name, f"line {error.line}", error.message))
 
-        items = read_corpus(corpus.path, format=format, skip=skip if self.settings.skip else None, **corpus.options)
+        told = skip if self.settings.skip else None
+        items = read_corpus(corpus.path, format=format, task=corpus.task, skip=told, **corpus.options)
         return item_blocks(name, items, skipped=skipped, size=self.settings.block_bytes)
 
     def _shard_settings(self) -> ShardSettings:

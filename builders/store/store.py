@@ -153,7 +153,7 @@ class Store(Sequence[Sentence], LazyCorpus):
             raise DataError(
                 f"sentence {alone[0]} is not part of a pair",
                 path=self.folder,
-                hint="Build a store of pairs alone: graphattn build with --second-column, or with --columns.",
+                hint="Build a store of pairs alone: graphattn build --pairs.",
             )
         return StoredTexts(self, np.flatnonzero(places == 0)), StoredTexts(self, np.flatnonzero(places == 1))
 

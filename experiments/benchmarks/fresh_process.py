@@ -30,20 +30,27 @@ from graphattn.experiments.benchmarks.contenders import Contender
 from graphattn.experiments.benchmarks.encoder_contenders import EncoderProblem, OursEncoder
 from graphattn.experiments.benchmarks.mtsa_contenders import CONTENDERS as CONTEXT_CONTENDERS
 from graphattn.experiments.benchmarks.mtsa_contenders import ContextProblem
+from graphattn.experiments.benchmarks.umst_contenders import CONTENDERS as UMST_CONTENDERS
+from graphattn.experiments.benchmarks.umst_contenders import SplitProblem
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
 ATTENTION, TRAINING_STEP, CONTEXT = "forward + backward", "training step", "context, forward + backward"
+UMST_STEP = "UMST, training step"
 CONTENDERS: dict[str, tuple[type[Contender[Any]], ...]] = {
     ATTENTION: (Ours, TorchSegments, DGLOperators, DenseAttention, PyGTransformerConv),
     TRAINING_STEP: (OursEncoder,),
     CONTEXT: CONTEXT_CONTENDERS,
+    UMST_STEP: UMST_CONTENDERS,
 }
 PROBLEMS: dict[str, type[Any]] = {
     ATTENTION: AttentionProblem,
     TRAINING_STEP: EncoderProblem,
     CONTEXT: ContextProblem,
+    UMST_STEP: SplitProblem,
 }
 WARM_UP = uniform(2, 256)
+GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
+"""For :func:`measured_apart`: what a contender needs, not what the allocator keeps."""
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -58,7 +65,7 @@ def measured_apart(
 
     Parameters
     ----------
-    task : :data:`ATTENTION`, :data:`TRAINING_STEP` or :data:`CONTEXT`
+    task : :data:`ATTENTION`, :data:`TRAINING_STEP`, :data:`CONTEXT` or :data:`UMST_STEP`
     contender : its name
     workload : on what
     variables : of the environment, added to those of this process

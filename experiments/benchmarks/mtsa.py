@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, compare, merged
 from graphattn.experiments.benchmarks.contenders import OURS, chosen
-from graphattn.experiments.benchmarks.fresh_process import CONTEXT, Failed, measured_apart
+from graphattn.experiments.benchmarks.fresh_process import CONTEXT, GIVE_BACK, Failed, measured_apart
 from graphattn.experiments.benchmarks.mtsa_contenders import CONTENDERS, ContextProblem, MultiHead
 from graphattn.experiments.benchmarks.plots import cost_against_length
 from graphattn.experiments.benchmarks.report import Report, Row
@@ -31,7 +31,6 @@ a process of its own whose allocator gives freed blocks of a megabyte or more ba
 graph."""
 
 MEBIBYTE = 2**20
-_GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(MEBIBYTE)}
 _COLUMNS: dict[str, Callable[[Row], str]] = {
     **{heading: cell for heading, cell in COLUMNS.items() if heading != "target"},
     "added, MiB": lambda row: f"{row['added'] / MEBIBYTE:,.0f}" if "added" in row else "",
@@ -50,7 +49,7 @@ def measure(settings: Settings) -> Report:
     for row in shown(rows, "measuring memory"):
         try:
             workload = by_name[row["workload"]]
-            row["added"] = measured_apart(CONTEXT, row["contender"], workload, variables=_GIVE_BACK)["added"]
+            row["added"] = measured_apart(CONTEXT, row["contender"], workload, variables=GIVE_BACK)["added"]
         except Failed as error:
             failed.append(f"{row['title']}, {row['workload']}, memory: {error}")
     _judge(rows)

@@ -137,6 +137,20 @@ def mtsa(
     _run("mtsa", Given(lengths, repeats, peers, threads, seconds, out, quick))
 
 
+@app.command(epilog="graphattn bench umst --lengths 164x25 --peers transformer")
+def umst(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    peers: Peers = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """What words cost UMST on top of a Transformer, in time and memory. Peers: transformer, without-words."""
+    _run("umst", Given(lengths, repeats, peers, threads, seconds, out, quick))
+
+
 @app.command(epilog="graphattn bench store --sentences 100000")
 def store(
     sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000,
@@ -166,7 +180,7 @@ def all_(
     quick: Quick = False,
 ) -> None:
     """Everything above, one after the other."""
-    for name in ("attention", "encoder", "train-step", "memory", "build", "predict"):
+    for name in ("attention", "encoder", "train-step", "memory", "build", "predict", "umst"):
         _run(name, Given(None, repeats, None, threads, seconds, out, quick))
 
 

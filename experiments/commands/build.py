@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import CorpusOptions, naming_corpus_flags
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, naming_corpus_flags
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.progress_bars import shown
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "graphattn build train.tsv --out store\n\n"
     "graphattn build train.conllu --relations window:3,window:N/4,group,dependency --level bpe --out store\n\n"
+    "graphattn build pairs.jsonl --pairs --out store\n\n"
     "graphattn build texts.csv --relations dependency --parser stanza --jobs 4 --out store"
 )
 _PARSED_SHARD = 1.0
@@ -38,6 +39,9 @@ def build(
             "forward, backward, all, and those of the catalogue in docs/build.md."
         ),
     ] = "window:1,window:3,window:N/16,window:N/8,window:N/4",
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Keep both texts of each pair; --second-column says so too.")
+    ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
     lowercase: Annotated[bool, typer.Option(help="Ignore case in the vocabulary.")] = True,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words become \\[UNK].")] = 1,
@@ -96,7 +100,8 @@ def build(
         raw=parser_cuts,
         block_bytes=round(size * (1 << 20)),
     )  # fmt: skip
-    corpora = [CorpusFile(path, options.format, options.reader_options()) for path in corpus]
+    task = PAIR if pairs or "second_column" in given else None
+    corpora = [CorpusFile(path, options.format, options.reader_options(), task) for path in corpus]
     with naming_corpus_flags():
         workers = _engine(engine, jobs, address, on_gpu=(parser_device or "").startswith("cuda"))
         counts = _built(corpora, out, settings, workers, append=append)

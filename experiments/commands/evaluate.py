@@ -4,36 +4,72 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.experiments.corpus_options import CorpusOptions, read_items
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.corpus_options import TRANSLATE, CorpusOptions, read_items
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.output_files import new_file
 
-EXAMPLES = "graphattn evaluate model test.tsv\n\ngraphattn evaluate model test.conll --unknown wrong --out metrics.json"
+if TYPE_CHECKING:
+    from graphattn.models import Translator
+
+EXAMPLES = (
+    "graphattn evaluate model test.tsv\n\n"
+    "graphattn evaluate model test.conll --unknown wrong --out metrics.json\n\n"
+    "graphattn evaluate translator test.en test.de --compare another-translator"
+)
 
 
 @with_flags(flags_of(CorpusOptions(), "Corpus"))
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
-    corpus: Annotated[Path, typer.Argument(help="Corpus with labels or tags.")],
+    corpus: Annotated[
+        list[Path],
+        typer.Argument(metavar="CORPUS", help="Corpus with labels or tags; of a translator sources and targets."),
+    ],
     given: Values,
     unknown: Annotated[
         Literal["error", "wrong"],
         typer.Option(help="Labels that the model does not know: an error, or counted as wrong."),
     ] = "error",
+    compare: Annotated[
+        Path | None, typer.Option(help="Another translator, or a file of its outputs: is the difference chance?")
+    ] = None,
+    search: Annotated[
+        str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
+    ] = "",
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
     """Measure a model on a corpus; prints metrics in percent as JSON."""
-    from graphattn.models import TextClassifier, load
+    from graphattn.models import load
 
     estimator = load(model)
-    multilabel = isinstance(estimator, TextClassifier) and estimator.multilabel
-    items = read_items(corpus, estimator.task, CorpusOptions(**given), multilabel=multilabel)
-    text = json.dumps(estimator.evaluate(items, unknown=unknown), indent=1)
+    if estimator.task == TRANSLATE:
+        figures = _measured_translator(estimator, corpus, CorpusOptions(**given), compare, search)
+    elif compare is not None or search or len(corpus) > 1:
+        raise ConfigError(
+            f"--compare, --search and a second corpus are for translators; {model} is for {estimator.task!r}"
+        )
+    else:
+        multilabel = getattr(estimator, "multilabel", False)
+        items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
+        figures = estimator.evaluate(items, unknown=unknown)
+    text = json.dumps(figures, indent=1)
     if out is not None:
         with new_file(out) as file:
             print(text, file=file)
     print(text)
+
+
+def _measured_translator(
+    translator: Translator, paths: list[Path], options: CorpusOptions, compare: Path | None, search: str
+) -> dict[str, Any]:
+    from graphattn.experiments.translation_corpora import read_pairs
+    from graphattn.experiments.translations import changed_search, measured
+
+    translator.search = changed_search(translator.search, search)
+    columns = {"text_column": options.text_column, "second_column": options.second_column}
+    return measured(translator, *read_pairs(paths, what="CORPUS", **columns), compare)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.experiments.corpus_options import TAG, CorpusOptions
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.output_files import new_file
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     'echo "a lovely film" | graphattn predict model\n\n'
     "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
-    "graphattn predict tagger sentences.txt --format words"
+    "graphattn predict tagger sentences.txt --format words\n\n"
+    "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
@@ -32,20 +34,35 @@ def predict(
     given: Values,
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
+    n_best: Annotated[int, typer.Option(min=1, help="Outputs for each text (translators).")] = 1,
+    search: Annotated[
+        str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
+    ] = "",
+    plain: Annotated[bool, typer.Option("--plain", help="Print a translator's outputs alone, without JSON.")] = False,
     chunk: Annotated[int, typer.Option(min=1, help="Texts that are predicted together.")] = 512,
     out: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
 ) -> None:
     """Predict texts; prints one JSON object for each, in their order.
 
     A plain file or standard input holds one text on each line (two with a tab between them for pairs); with
-    --format words its lines are cut at blanks only.
+    --format words its lines are cut at blanks only. Of a translator each object has its outputs with their scores.
     """
     from graphattn.experiments.text_stream import read_texts
     from graphattn.models import load
 
     estimator = load(model)
     items = read_texts(texts, estimator.task, CorpusOptions(**given))
-    lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
+    if estimator.task == TRANSLATE:
+        from graphattn.experiments.translations import changed_search, translated_lines
+
+        if probabilities:
+            raise ConfigError("--probabilities is for classes and tags; a translator gives scores, see --n-best")
+        estimator.search = changed_search(estimator.search, search)
+        lines = translated_lines(estimator, items, count=n_best, plain=plain, chunk=chunk)
+    elif n_best > 1 or search or plain:
+        raise ConfigError(f"--n-best, --search and --plain are for translators; {model} is for {estimator.task!r}")
+    else:
+        lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
     if out is None:
         for line in lines:
             print(line, end="", flush=True)

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, count_texts, read_items
+from graphattn.exceptions import DataError
+from graphattn.experiments.commands import train_translate
+from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE, count_texts, read_items
+from graphattn.experiments.finished_runs import (
+    CONFIG_FILE,
+    METRICS_FILE,
+    finish_run,
+    plan_text,
+    refuse_to_overwrite,
+    run_facts,
+    run_folder_of,
+)
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values, naming_flags, with_flags
 
@@ -21,7 +30,6 @@ if TYPE_CHECKING:
     from graphattn.experiments.training_plan import TrainingPlan
     from graphattn.models import TextEstimator
 
-METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
 _MEASURED = ("dev", "test")
 
 _TASKS = {
@@ -39,6 +47,7 @@ _TASKS = {
         "graphattn train tag train.conll --dev dev.conll --characters --crf --out model\n\n"
         "graphattn train tag train.conllu --tags xpos --config settings.yaml --out model",
     ),
+    TRANSLATE: (train_translate.SUMMARY, train_translate.EXAMPLES),
 }
 
 
@@ -87,6 +96,8 @@ _ABOUT = (
 
 def _function(task: str) -> Callable[..., None]:
     """The function behind ``graphattn train TASK``; the options of the task are its flags."""
+    if task == TRANSLATE:
+        return train_translate.translate_command()
     from graphattn.experiments.training_plan import TrainingPlan, training_flags
 
     @with_flags(training_flags(task))
@@ -109,21 +120,6 @@ def _function(task: str) -> Callable[..., None]:
     return command
 
 
-def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
-    """Refuse a place where something stands, before hours are spent on what could not be saved.
-
-    Raises
-    ------
-    ConfigError
-        naming the way out
-    """
-    if out.is_dir() and (out / "config.json").exists():
-        if not overwrite:
-            raise ConfigError(f"{out} holds a model already; give --overwrite to replace it, or another --out")
-    elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ConfigError(f"{out} exists and is no model directory; choose another --out")
-
-
 def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[str, Any]:
     """Read, train, measure and save; a run that was interrupted goes on.
 
@@ -137,21 +133,16 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
     -------
     What ``metrics.json`` holds.
     """
-    from graphattn.experiments.training_plan import RUN_DIR
-    from graphattn.models.run_folder import BEST, CHECKPOINT
-
     plan.check()
     files = {"training": list(train), **{part: [Path(plan.values[part])] for part in _MEASURED if plan.values[part]}}
     items = {part: _items(paths, plan) for part, paths in files.items()}
-    run_dir = plan.values["run_dir"]
-    if run_dir == RUN_DIR:
-        run_dir = f"{out if out.name else out.absolute()}.run"  # "." has no name
+    run_dir = run_folder_of(plan.values, out)
     estimator = plan.estimator(run_dir=run_dir).fit(items["training"], dev=items.get("dev"))
     figures = _figures(estimator, items)
-    notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: _config(plan)}
+    measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
+    notes = {METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)}
     estimator.save(out, notes=notes)
-    for name in (CHECKPOINT, BEST) if run_dir else ():
-        Path(run_dir, name).unlink(missing_ok=True)
+    finish_run(run_dir)
     return figures
 
 
@@ -171,38 +162,7 @@ def _items(paths: list[Path], plan: TrainingPlan) -> Any:
 
 
 def _figures(estimator: TextEstimator, items: dict[str, Any]) -> dict[str, Any]:
-    """Metrics of the best epoch, and what they belong to."""
-    from graphattn.models.training import count_parameters
-
-    best = _best_epoch(estimator)
-    figures: dict[str, Any] = {
-        "graphattn": __version__,
-        "task": estimator.task,
-        "encoder": estimator.encoder_.name,
-        "parameters": count_parameters(estimator.model_),
-        "examples": {part: count_texts(own) for part, own in items.items()},
-        "epochs": len(estimator.history_),
-        "best_epoch": int(best["epoch"]) + 1,
-    }
-    dev = {name.removeprefix("dev_"): value for name, value in best.items() if name.startswith("dev_")}
-    if dev:
-        figures["dev"] = dev
+    figures = run_facts(estimator, {part: count_texts(own) for part, own in items.items()})
     if "test" in items:
         figures["test"] = estimator.evaluate(items["test"])
     return figures
-
-
-def _best_epoch(estimator: TextEstimator) -> dict[str, float]:
-    """The epoch whose weights were kept: the last with the highest dev metric; without a dev set the last."""
-    metric = f"dev_{estimator.training.metric or estimator.main_metric}"
-    if metric not in estimator.history_[-1]:
-        return estimator.history_[-1]
-    return max(reversed(estimator.history_), key=lambda row: row[metric])
-
-
-def _config(plan: TrainingPlan) -> str:
-    from graphattn.experiments.config_files import config_text
-    from graphattn.experiments.training_plan import RUN_DIR
-
-    values = {name: value for name, value in plan.values.items() if name != "run_dir" or value != RUN_DIR}
-    return config_text(values, f"GraphAttn {__version__}: graphattn train {plan.task} TRAIN --config {CONFIG_FILE}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.output_files import new_file
 from graphattn.experiments.page.packing import packed
 
@@ -37,6 +38,9 @@ SCRIPTS = (
 )
 """In the order in which they are put together; names of one are known to all."""
 
+MOST_CHARACTERS = 100_000_000
+"""Of a page's data."""
+
 
 @dataclass(frozen=True)
 class PageModel:
@@ -49,7 +53,7 @@ class PageModel:
     """
 
     name: str
-    results: Sequence[Mapping[str, Any]]
+    results: Iterable[Mapping[str, Any]]
 
 
 def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attention") -> None:
@@ -65,6 +69,8 @@ def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attenti
     ------
     DataError
         when it cannot be written
+    ConfigError
+        when there is more than a browser can take
     """
     text = page_html(models, title=title)
     with new_file(path) as file:
@@ -78,16 +84,24 @@ def page_html(models: Sequence[PageModel], *, title: str = "Attention", live: Ma
     ----------
     models, title : as for :func:`write_page`
     live : for the page of a server, what it takes: ``most_characters``, and ``texts`` (2 for pairs)
+
+    Raises
+    ------
+    ConfigError
+        when there is more than a browser can take
     """
     columns = [{"name": model.name, "results": [packed(result) for result in model.results]} for model in models]
-    data = {"version": 1, "title": title, "models": columns, "live": live}
-    style, script = _source("page.css"), _script()
+    data = json_in_html({"version": 1, "title": title, "models": columns, "live": live})
+    if len(data) > MOST_CHARACTERS:
+        raise ConfigError(
+            f"the page would have {len(data) / 1e6:,.0f} MB, more than a browser opens well; show fewer texts"
+        )
     parts = {
         "policy": escape(content_policy(live=live is not None)),
         "title": escape(title),
-        "style": style,
-        "data": json_in_html(data),
-        "script": script,
+        "style": _source("page.css"),
+        "data": data,
+        "script": _script(),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _source("page.html"))
 
@@ -129,4 +143,4 @@ def _script() -> str:
 
 @cache
 def _source(name: str) -> str:
-    return files("graphattn.experiments.page").joinpath("sources", name).read_text(encoding="utf-8")
+    return (files("graphattn.experiments.page") / "sources" / name).read_text(encoding="utf-8")

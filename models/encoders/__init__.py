@@ -9,6 +9,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.base import Encoder, EncoderOptions
 from graphattn.models.encoders.bilstm import BiLSTMEncoder, BiLSTMOptions
 from graphattn.models.encoders.duo import DuoEncoder, DuoOptions
+from graphattn.models.encoders.duo_transformer import DuoTransformerEncoder, DuoTransformerOptions
 from graphattn.models.encoders.ms_trans import MSTransEncoder, MSTransOptions
 from graphattn.models.encoders.mtsa import MTSAEncoder, MTSAOptions
 from graphattn.models.encoders.multi_stage import MultiStageEncoder, MultiStageOptions
@@ -20,6 +21,7 @@ ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
     "ms-trans": (MSTransOptions, MSTransEncoder),
     "mtsa": (MTSAOptions, MTSAEncoder),
     "duo": (DuoOptions, DuoEncoder),
+    "duo-transformer": (DuoTransformerOptions, DuoTransformerEncoder),
     "umst": (UMSTOptions, UMSTEncoder),
     "tnt": (TNTOptions, TNTEncoder),
     "multi-stage": (MultiStageOptions, MultiStageEncoder),
@@ -59,6 +61,8 @@ __all__ = [
     "BiLSTMOptions",
     "DuoEncoder",
     "DuoOptions",
+    "DuoTransformerEncoder",
+    "DuoTransformerOptions",
     "Encoder",
     "EncoderOptions",
     "MSTransEncoder",

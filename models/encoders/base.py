@@ -29,12 +29,14 @@ class EncoderOptions(Options):
     pooling : how sentence vectors are made on top of this encoder unless the head's options say otherwise
     linear_head : whether a linear layer then classifies them, unless the head's options say otherwise
     takes_parts : whether the encoder gets token vectors as they are, instead of projected to ``hidden``
+    streams : vectors of width ``hidden`` that a token has side by side in a translator
     """
 
     name: ClassVar[str]
     pooling: ClassVar[str] = "cls+max"
     linear_head: ClassVar[bool] = False
     takes_parts: ClassVar[bool] = False
+    streams: ClassVar[int] = 1
 
     hidden: int = option(300, "width of the encoder")
     layers: int = option(3, "depth of the encoder")

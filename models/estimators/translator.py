@@ -21,8 +21,8 @@ from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_metrics import References, text_metrics
 from graphattn.models.translation.corpus import ParallelCorpus
-from graphattn.models.translation.decoder import Decoder
-from graphattn.models.translation.embedding import SharedEmbedding, TiedSoftmax
+from graphattn.models.translation.decoders import make_decoder
+from graphattn.models.translation.embedding import SharedEmbedding
 from graphattn.models.translation.generation import generate
 from graphattn.models.translation.model import TranslationModel
 from graphattn.models.translation.options import (
@@ -144,40 +144,43 @@ class Translator(Parameters):
         self._train(sources, targets, held_out)
         return self
 
-    def _groups(self) -> dict[str, Options]:
-        return {
-            "inputs": self.inputs,
-            "decoder": self.decoder,
-            "training": self.training,
-            "search": self.search,
-            "parsing": self.parsing,
-        }
+    def check(self) -> None:
+        """Refuse impossible options.
 
-    def _fix_options(self) -> None:
-        """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
+        Raises
+        ------
+        ConfigError
+            naming the option and the way out
+        """
         encoder = self.chosen_encoder()
-        for name, options in self._groups().items():
-            if not isinstance(options, GROUPS[name]):
-                raise ConfigError(f"{name} is {options!r}; give {GROUPS[name].__name__}(...)")
-            options.check()
+        for name, kind in GROUPS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
+            getattr(self, name).check()
         encoder.check()
         if encoder.hidden % self.decoder.decoder_heads:
             raise ConfigError(
                 f"hidden {encoder.hidden} is no multiple of decoder_heads {self.decoder.decoder_heads}; change one"
             )
-        self.encoder_, self.inputs_ = encoder.copied(), self.inputs.copied()
+
+    def _fix_options(self) -> None:
+        """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
+        self.check()
+        self.encoder_, self.inputs_ = self.chosen_encoder().copied(), self.inputs.copied()
         self.decoder_, self.training_ = self.decoder.copied(), self.training.copied()
 
     def _make_model(self) -> TranslationModel:
-        width = self.encoder_.hidden
-        self.encoder_ = self.encoder_.for_parts([width])
+        hidden, streams = self.encoder_.hidden, self.encoder_.streams
+        self.encoder_ = self.encoder_.for_parts([hidden] * streams)
         encoder = make_encoder(self.encoder_)
         self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.subwords_.vocabulary)
+        decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
+        width = hidden * streams
         return TranslationModel(
             SharedEmbedding(len(self.subwords_.vocabulary), width, self.inputs_.embedding_dropout),
             encoder,
-            Decoder(width, encoder.width, self.decoder_),
-            TiedSoftmax(),
+            decoder,
+            output,
             label_smoothing=self.training_.label_smoothing,
         )
 

@@ -238,6 +238,12 @@ class Attention:
 
         return to_page(self, arrays=arrays)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from graphattn.models.inspection.notebook import attention_html
+
+        return attention_html(self)
+
     def _single(self) -> Iterator[AttentionMap]:
         """The maps, one for each head, by layer and head."""
         ones = [one for several in self.maps for one in several.by_head()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -93,20 +94,20 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The Transformer's decoder (Vaswani et al. 2017) with norms before its parts (Wang et al. 2019), as UMST has it.
+    """A stack of layers that write, with sinusoidal positions.
 
     Parameters
     ----------
-    width : of token vectors
-    memory_width : of the encoder's output
-    options : depth, heads, feed-forward part, dropout
+    width : of a stream of token vectors
+    layers : each with its attention to the source, ``source``
+    norm : behind the last one
+    streams : how many lie side by side
     """
 
-    def __init__(self, width: int, memory_width: int, options: DecoderOptions):
+    def __init__(self, width: int, layers: Sequence[nn.Module], norm: nn.Module, *, streams: int = 1):
         super().__init__()
-        self.width = width
-        self.layers = nn.ModuleList(DecoderLayer(width, memory_width, options) for _ in range(options.decoder_layers))
-        self.norm = nn.LayerNorm(width)
+        self.width, self.streams = width, streams
+        self.layers, self.norm = nn.ModuleList(layers), norm
 
     def start(self, memory: Memory, beams: int = 1) -> DecoderState:
         """The state before the first token; keys and values of sources are made once, whatever K is."""
@@ -117,16 +118,29 @@ class Decoder(nn.Module):
 
         Parameters
         ----------
-        inputs : (R, T, width) vectors of the tokens before them
+        inputs : (R, T, streams width) vectors of the tokens before them
         state : is moved on by T tokens
         weights : when given, the attention to the source is appended, (B, H, K T, S) for each layer
 
         Returns
         -------
-        (R, T, width)
+        (R, T, streams width)
         """
         places = torch.arange(state.length, state.length + inputs.shape[1], device=inputs.device)
-        states = inputs + sinusoids(places, self.width)
+        states = inputs + sinusoids(places, self.width).repeat(1, self.streams)
         for number, layer in enumerate(self.layers):
             states = layer(states, state, number, weights)
         return self.norm(states)
+
+
+def plain_decoder(width: int, memory_width: int, options: DecoderOptions) -> Decoder:
+    """The Transformer's decoder (Vaswani et al. 2017) with norms before its parts (Wang et al. 2019), as UMST has it.
+
+    Parameters
+    ----------
+    width : of token vectors
+    memory_width : of the encoder's output
+    options : depth, heads, feed-forward part, dropout
+    """
+    layers = [DecoderLayer(width, memory_width, options) for _ in range(options.decoder_layers)]
+    return Decoder(width, layers, nn.LayerNorm(width))

@@ -33,7 +33,7 @@ class DecoderOptions(Options):
 
     decoder_layers: int = option(3, "depth of the decoder")
     decoder_heads: int = option(4, "heads of each layer of the decoder")
-    decoder_ffn: int = option(1024, "width of the decoder's feed-forward part")
+    decoder_ffn: int = option(512, "width of the decoder's feed-forward part")
     decoder_dropout: float = option(0.1, "dropout on what each layer of the decoder adds")
 
     def check(self) -> None:
@@ -104,14 +104,14 @@ class Preset:
     training: Mapping[str, Any]
 
 
-def _preset(hidden: int, heads: int, depth: tuple[int, int], dropout: float, **training: Any) -> Preset:
+def _preset(hidden: int, ffn: int, heads: int, depth: tuple[int, int], dropout: float, **training: Any) -> Preset:
     layers, decoder_layers = depth
     return Preset(
-        {"hidden": hidden, "layers": layers, "heads": heads, "ffn": 4 * hidden, "dropout": dropout},
+        {"hidden": hidden, "layers": layers, "heads": heads, "ffn": ffn, "dropout": dropout},
         {
             "decoder_layers": decoder_layers,
             "decoder_heads": heads,
-            "decoder_ffn": 4 * hidden,
+            "decoder_ffn": ffn,
             "decoder_dropout": dropout,
         },
         training,
@@ -121,9 +121,9 @@ def _preset(hidden: int, heads: int, depth: tuple[int, int], dropout: float, **t
 _PAPER: dict[str, Any] = {"max_tokens": 9600, "accumulate": 8, "learning_rate": 2e-3, "warmup_steps": 16_000}
 
 PRESETS: dict[str, Preset] = {
-    "small": _preset(256, 4, (3, 3), 0.1),
-    "base": _preset(512, 8, (6, 6), 0.1, **_PAPER),
-    "deep": _preset(512, 8, (24, 6), 0.1, **_PAPER),
-    "big": _preset(1024, 16, (6, 6), 0.3, **_PAPER),
+    "small": _preset(256, 512, 4, (3, 3), 0.1),
+    "base": _preset(512, 2048, 8, (6, 6), 0.1, **_PAPER),
+    "deep": _preset(512, 2048, 8, (24, 6), 0.1, **_PAPER),
+    "big": _preset(1024, 4096, 16, (6, 6), 0.3, **_PAPER),
 }
 """Name -> widths: ``small`` for one CPU core, the others as in UMST's appendix B."""

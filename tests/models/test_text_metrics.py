@@ -94,6 +94,7 @@ def test_bootstrap_tells_chance_from_difference():
     assert bleu_row["one"]["score"] == pytest.approx(text_metrics(references, other)["bleu"])
     assert abs(bleu_row["one"]["mean"] - bleu_row["one"]["score"]) < bleu_row["one"]["half_width"]
     assert compared(references, {"one": other, "worse": worse}, samples=300)["bleu"]["worse"] == bleu_row["worse"]
+    assert compared(references, {"one": other, "same": other}, samples=300)["chrf"]["same"]["p_value"] == 1.0
 
 
 @pytest.mark.parametrize(

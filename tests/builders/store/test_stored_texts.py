@@ -66,6 +66,5 @@ def test_texts_of_pairs(tmp_path, stored, trees):
     with pytest.raises(DataError) as caught:
         Store(tmp_path / "s").pairs()
     assert str(caught.value) == (
-        f"{tmp_path / 's'}: sentence 4 is not part of a pair. "
-        "Build a store of pairs alone: graphattn build with --second-column, or with --columns."
+        f"{tmp_path / 's'}: sentence 4 is not part of a pair. Build a store of pairs alone: graphattn build --pairs."
     )

@@ -48,6 +48,16 @@ def test_both_texts_of_a_pair_are_kept(graphattn, tmp_path):
     (tmp_path / "pairs.csv").write_text("text,other,label\na b,c,yes\n")
     graphattn("build", tmp_path / "pairs.csv", "--second-column", "other", "--out", tmp_path / "s")
     assert list(Store(tmp_path / "s")) == [Sentence(["a", "b"], label="yes"), Sentence(["c"], label="yes")]
+    (tmp_path / "pairs.txt").write_text("yes\ta b\tc c\nno\tc\td d\n")
+    answer = graphattn("build", tmp_path / "pairs.txt", "--pairs", "--out", tmp_path / "t")
+    assert (answer.code, Store(tmp_path / "t").manifest.pairs) == (0, 2)
+    assert [sentence.tokens for sentence in Store(tmp_path / "t").pairs()[1]] == [("c", "c"), ("d", "d")]
+    answer = graphattn("build", tmp_path / "pairs.csv", "--pairs", "--out", tmp_path / "u")
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {tmp_path / 'pairs.csv'}, line 1: there is no column 'second'; the columns are 'text', 'other', "
+        "'label'. Set --second-column to one of them; if the first line is no header, read the file as 'labelled'.\n",
+    )
 
 
 def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):

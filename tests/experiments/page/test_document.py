@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.page import PageModel, page_html, write_page
 from graphattn.experiments.page.document import SCRIPTS, content_policy, json_in_html
 
@@ -84,3 +84,11 @@ def test_a_file_appears_when_it_is_whole(made, tmp_path):
 def test_a_file_that_cannot_be_written(made, tmp_path):
     with pytest.raises(DataError, match=r"page\.html: cannot be written \(No such file or directory\)"):
         write_page(tmp_path / "absent" / "page.html", [PageModel("a", [made().page])])
+
+
+def test_a_page_may_be_too_large(made, monkeypatch):
+    monkeypatch.setattr("graphattn.experiments.page.document.MOST_CHARACTERS", 10)
+    with pytest.raises(
+        ConfigError, match=r"^the page would have 0 MB, more than a browser opens well; show fewer texts$"
+    ):
+        page_html([PageModel("a", [made(["a"]).page])])

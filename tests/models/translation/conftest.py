@@ -14,25 +14,28 @@ def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callabl
     from graphattn.builders.subwords import Subwords
     from graphattn.models.encoders import ENCODERS, make_encoder
     from graphattn.models.translation.corpus import ParallelCorpus
-    from graphattn.models.translation.decoder import Decoder
-    from graphattn.models.translation.embedding import SharedEmbedding, TiedSoftmax
+    from graphattn.models.translation.decoders import make_decoder
+    from graphattn.models.translation.embedding import SharedEmbedding
     from graphattn.models.translation.model import TranslationModel
     from graphattn.models.translation.options import DecoderOptions
 
     def make(encoder: str = "transformer", count: int = 12, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
         torch.manual_seed(3)
         sizes = {"hidden": 16, "layers": 2, "heads": 4, "ffn": 24, "dropout": 0.1}
-        made = make_encoder(ENCODERS[encoder][0].for_translation(sizes).for_parts([16]))
+        options = ENCODERS[encoder][0].for_translation(sizes)
+        options = options.for_parts([16] * options.streams)
+        made = make_encoder(options)
+        decoder, output = make_decoder(made, options, DecoderOptions(2, 4, 24, 0.1))
         sources, targets = toy_pairs(count)
         sources[1] = "the dog"
         trees = [Sentence(source.split(), heads=range(len(source.split()))) for source in sources]
         subwords = Subwords.train([*trees, *targets], size=90)
         builder = TextGraphBuilder(made.relations(), vocabulary=subwords.vocabulary)
         model = TranslationModel(
-            SharedEmbedding(len(subwords.vocabulary), 16, 0.1),
+            SharedEmbedding(len(subwords.vocabulary), 16 * options.streams, 0.1),
             made,
-            Decoder(16, made.width, DecoderOptions(2, 4, 24, 0.1)),
-            TiedSoftmax(),
+            decoder,
+            output,
             label_smoothing=0.1,
         )
         corpus = ParallelCorpus.of(builder, subwords.sources(trees), subwords.ids(targets))

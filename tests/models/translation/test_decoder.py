@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from graphattn.models.translation.decoder import Decoder, Memory
+from graphattn.models.translation.decoder import Memory, plain_decoder
 from graphattn.models.translation.options import DecoderOptions
 
 WIDTH, MEMORY, HEADS = 12, 10, 3
@@ -14,7 +14,7 @@ WIDTH, MEMORY, HEADS = 12, 10, 3
 @pytest.fixture
 def decoder():
     torch.manual_seed(0)
-    made = Decoder(WIDTH, MEMORY, DecoderOptions(2, HEADS, 20, 0.3)).double().eval()
+    made = plain_decoder(WIDTH, MEMORY, DecoderOptions(2, HEADS, 20, 0.3)).double().eval()
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return made

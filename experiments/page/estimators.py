@@ -1,0 +1,66 @@
+"""Fitted estimators as the page and its server use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.page.answers import LiveModel
+from graphattn.experiments.page.document import PageModel
+
+if TYPE_CHECKING:
+    from graphattn.models import TextEstimator
+    from graphattn.models.inspection import Attention
+
+_PAIR = "pair"
+
+
+def page_model(path: Path, estimator: TextEstimator, attentions: Iterable[Attention]) -> PageModel:
+    """A column of a page.
+
+    Parameters
+    ----------
+    path : the folder the model was read from
+    estimator : the model
+    attentions : what it made of each text
+    """
+    return PageModel(_name(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
+
+
+def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
+    """A model as the server uses it.
+
+    Parameters
+    ----------
+    path : the folder the model was read from
+    estimator : the model
+    """
+
+    def count(text: str) -> int:
+        return 1 + len(estimator.vocabulary_.sentence(text))
+
+    def look(texts: Sequence[str]) -> Mapping[str, Any]:
+        item = tuple(texts) if estimator.task == _PAIR else texts[0]
+        return estimator.attention(item).to_page(arrays=True)
+
+    return LiveModel(_name(path, estimator), count, look)
+
+
+def texts_of(estimators: Sequence[TextEstimator]) -> int:
+    """How many texts an input of these models has: two for pairs.
+
+    Raises
+    ------
+    ConfigError
+        when the models differ
+    """
+    sizes = {2 if estimator.task == _PAIR else 1 for estimator in estimators}
+    if len(sizes) > 1:
+        raise ConfigError("one model takes pairs of texts and the other does not; they cannot stand side by side")
+    return sizes.pop()
+
+
+def _name(path: Path, estimator: TextEstimator) -> str:
+    return f"{path.absolute().name} · {estimator.encoder_.name}"

@@ -1,0 +1,62 @@
+"""``bench umst``: a row for each encoder and pass, with its memory, and sentences whose words are split."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders import Sentence
+from graphattn.builders.layout import Layout
+from graphattn.experiments.benchmarks import umst
+from graphattn.experiments.benchmarks.comparison import Settings
+from graphattn.experiments.benchmarks.umst_contenders import CONTENDERS, SplitProblem, split_layout
+from graphattn.experiments.benchmarks.workloads import uniform
+
+
+def test_rows_with_time_and_memory(monkeypatch):
+    memory = {"ours": 3.0, "transformer": 2.0, "without-words": 2.5}
+    monkeypatch.setattr(
+        umst, "measured_apart", lambda task, name, workload, variables: {"held": 1.0, "added": memory[name] - 1}
+    )
+    report = umst.measure(Settings(("2x9",), repeats=1))
+    assert [(row["task"], row["contender"]) for row in report.rows] == [
+        (task, who) for task in ("inference", "training step") for who in ("ours", "transformer", "without-words")
+    ]
+    cells = [report.columns["memory, UMST / peer"](row) for row in report.rows]
+    assert cells == ["", "", "", "", "1.50", "1.20"]
+    assert [report.columns["memory, MiB"](row) for row in report.rows[:3]] == ["", "", ""]
+    targets = [row.get("target") for row in report.rows]
+    assert [targets[place] for place in (0, 2, 3, 5)] == [None] * 4
+    assert targets[1].startswith("time <= 1.35: ")
+    assert "memory" not in targets[1]
+    assert targets[4].endswith(", memory <= 1.35: short")
+    for row in report.rows[1:3]:
+        assert report.columns["UMST / peer"](row) == f"{report.rows[0]['median_ms'] / row['median_ms']:.2f}"
+
+
+@pytest.mark.parametrize("contender", CONTENDERS)
+def test_every_encoder_runs_forward_and_backward(contender):
+    problem = SplitProblem(uniform(2, 9))
+    for backward in (False, True):
+        job = contender().job(problem, backward=backward)
+        found = job.run(job.fresh())
+        assert backward or found[0].shape == (18, 512)
+
+
+@given(lengths=st.lists(st.integers(0, 40), max_size=4))
+def test_split_words_and_trees_are_those_of_sentences(lengths):
+    """One word in seven has two tokens, and heads form a tree: `Sentence` checks both."""
+    sentences = []
+    for length in lengths:
+        word_ids, word = [], 0
+        while len(word_ids) < length:
+            word_ids += [word] * (2 if word % 7 == 6 else 1)
+            word += 1
+        word_ids = word_ids[:length]
+        words = word_ids[-1] + 1 if word_ids else 0
+        heads = [0 if word == 0 else (word - 1) // 2 + 1 for word in range(words)]
+        sentences.append(Sentence(["x"] * length, word_ids=word_ids, heads=heads))
+    expected = Layout.of(sentences, with_cls=False, deprel_id=lambda name: 0)
+    found = split_layout(tuple(lengths))
+    for name in ("lengths", "word_counts", "word_ids", "heads", "deprels"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name

@@ -1,0 +1,227 @@
+"""``graphattn inspect``: texts and files, what is printed and written, and what is refused."""
+
+import http.client
+import json
+import re
+import signal
+
+import pandas as pd
+import pytest
+
+from graphattn import load
+
+
+def lines(answer):
+    assert (answer.code, answer.err) == (0, "")
+    return answer.out.splitlines()
+
+
+def test_a_text(graphattn, classifier):
+    title, said, header, *rows = lines(graphattn("inspect", classifier, "a good film", "--top", 4))
+    attention = load(classifier).attention("a good film")
+    chances = ", ".join(f"{name} {chance:.3f}" for name, chance in attention.probabilities.items())
+    assert (title, said) == ("a good film", f"{attention.prediction} ({chances})")
+    assert header.split() == "layer head relation source target source_token target_token weight".split()
+    expected = attention.top(4).drop(columns="scale")
+    assert [row.split() for row in rows] == [
+        [*map(str, row[:-1]), f"{row[-1]:.3f}"] for row in expected.itertuples(index=False)
+    ]
+
+
+def test_texts_of_a_file(graphattn, classifier, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\n\nbad\n")
+    found = "\n".join(lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))).split("\n\n")
+    assert [block.split("\n")[0] for block in found] == ["a good film", "''", "bad"]
+    assert found[1].split("\n")[2] == "no token has more than one edge"
+    same = graphattn("inspect", classifier, "-", "--top", 1, stdin="a good film\n\nbad\n")
+    assert same.out.split("\n\n")[:1] == found[:1]
+
+
+def test_a_part_of_the_weights(graphattn, classifier):
+    rows = lines(graphattn("inspect", classifier, "a good film", "--layer", 0, "--relation", "window:3", "--top", 99))[
+        3:
+    ]
+    table = load(classifier).attention("a good film").only(layer=0, relation="window:3").top(99)
+    assert len(rows) == len(table)
+
+
+def test_the_strongest_of_each(graphattn, classifier):
+    rows = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))[3:]
+    assert len(rows) == 2
+
+
+def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
+    found = lines(graphattn("inspect", tagger, "Ada saw Rome", "--format", "words", "--top", 2))
+    tags = load(tagger).predict([["Ada", "saw", "Rome"]])[0]
+    assert found[:2] == [
+        "Ada saw Rome",
+        " ".join(f"{w}/{t}" for w, t in zip("Ada saw Rome".split(), tags, strict=True)),
+    ]
+    found = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--top", 2))
+    assert found[0] == "a film / the film"
+    assert {"source_part", "target_part"} <= set(found[2].split())
+
+
+def test_weights_in_files(graphattn, classifier, tmp_path):
+    table = load(classifier).attention("a good film").table()
+    for suffix in ("csv", "parquet", "json", "graphml"):
+        out = tmp_path / f"weights.{suffix}"
+        assert lines(graphattn("inspect", classifier, "a good film", "--out", out))[-1] == str(out)
+    assert len(pd.read_csv(tmp_path / "weights.csv")) == len(table)
+    assert json.loads((tmp_path / "weights.json").read_text())["version"] == 1
+    (tmp_path / "texts.txt").write_text("a good film\nbad\n")
+    lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--out", tmp_path / "both.parquet"))
+    both = pd.read_parquet(tmp_path / "both.parquet")
+    assert both.columns[0] == "sentence"
+    assert both.sentence.value_counts()[0] == len(table)
+
+
+def test_pictures(graphattn, classifier, tmp_path):
+    for kind in ("arcs", "matrices"):
+        path = tmp_path / f"{kind}.svg"
+        assert lines(graphattn("inspect", classifier, "a good film", "--picture", path, "--kind", kind))[-1] == str(
+            path
+        )
+        assert path.read_text().startswith("<?xml")
+
+
+def test_sums_over_a_corpus(graphattn, classifier, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\nbad\n" * 10)
+    flags = ["--summary", "--out", tmp_path / "tables", "--picture", tmp_path / "distances.png"]
+    found = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", *flags))
+    assert found[0] == "20 texts"
+    assert found[1].split() == ("layer head relation allotted effective mean_distance entropy evenness".split())
+    assert found[-2:] == [str(tmp_path / "tables"), str(tmp_path / "distances.png")]
+    assert (tmp_path / "tables" / "distances.csv").exists()
+    compared = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary", "--other", classifier))
+    assert {"entropy_first", "entropy_second"} <= set(compared[1].split())
+
+
+def test_a_hostile_text_is_text(graphattn, classifier):
+    found = lines(graphattn("inspect", classifier, "\x1b[31m<b>a\x07 film</b>"))
+    assert not any(sign in line for line in found for sign in "\x1b\x07")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reviews.tsv"], "reviews.tsv: there is no such file. Check the path."),
+        (["a film", "--layer", "7"], "layer 7 does not exist; layers count from 0 to 0"),
+        (["a film", "--head", "2"], "a layer has no head 2; its heads count from 0 to 1"),
+        (["a film", "--relation", "star"], "no head looks along 'star'; heads look along: window:1, window:3"),
+        (
+            ["a film", "--by", "token"],
+            "by is 'token'; choose among: layer, head, relation, source_part, target_part",
+        ),
+        (
+            ["a film", "--picture", "arcs.gif"],
+            "cannot draw to 'arcs.gif'; the name must end in .png, .svg or .pdf",
+        ),
+        (["a film", "--kind", "circles"], "--kind is 'circles'; choose one of: arcs, matrices"),
+        (
+            ["a film", "--other", "model"],
+            "--other is compared in sums over texts or on a page; give --summary or --html too",
+        ),
+        (
+            ["a film", "--out", "weights.xml"],
+            "cannot save to 'weights.xml'; the name must end in .parquet, .csv, .json or .graphml",
+        ),
+        (
+            ["a film", "--summary", "--out", "tables.csv"],
+            "cannot save to 'tables.csv'; the name must end in .json",
+        ),
+        (
+            ["a film", "--out", "no-such-folder/weights.csv"],
+            "no-such-folder/weights.csv: cannot be written (Cannot save file into a non-existent directory: "
+            "'no-such-folder'). Check the folder and the space on the disk.",
+        ),
+    ],
+)
+def test_what_is_refused(words, message, graphattn, classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = graphattn("inspect", classifier, *words)
+    assert (answer.code, answer.err) == (1, f"error: {message}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_text_at_all(graphattn, classifier, tmp_path):
+    (tmp_path / "texts.csv").write_text("text,label\n")
+    answer = graphattn("inspect", classifier, tmp_path / "texts.csv")
+    assert (answer.code, answer.err) == (1, "error: there are no texts to look at\n")
+
+
+def test_half_a_pair(graphattn, pair_classifier):
+    answer = graphattn("inspect", pair_classifier, "a film")
+    assert (answer.code, answer.err) == (
+        1,
+        "error: 'a film' is no pair of texts. Put a tab between the two, $'first\\tsecond' in a shell.\n",
+    )
+
+
+def test_a_picture_of_many_texts(graphattn, classifier, tmp_path):
+    answer = graphattn("inspect", classifier, "-", "--picture", tmp_path / "a.png", stdin="a film\nbad\n")
+    assert (answer.code, answer.err) == (1, "error: a picture shows one text, not 2; give one, or --summary\n")
+
+
+def test_a_model_without_attention(graphattn, corpora_folder, tmp_path):
+    flags = "--encoder bilstm --hidden 16 --embedding 16 --epochs 1 --no-logs".split()
+    graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
+    answer = graphattn("inspect", tmp_path / "model", "a film")
+    assert (answer.code, answer.err) == (1, "error: encoder 'bilstm' has no attention weights\n")
+
+
+def page_data(path):
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
+    return json.loads(block[1])
+
+
+def test_a_page(graphattn, classifier, tmp_path):
+    path = tmp_path / "page.html"
+    assert lines(graphattn("inspect", classifier, "a good film", "--html", path))[-1] == str(path)
+    data = page_data(path)
+    assert data["title"] == "a good film"
+    (model,) = data["models"]
+    assert model["name"] == "classifier · ms-trans"
+    assert model["results"][0]["tokens"] == {"text": ["[CLS]", "a", "good", "film"]}
+
+
+def test_a_page_of_two_models_and_a_layer(graphattn, classifier, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\nbad\n")
+    path = tmp_path / "page.html"
+    flags = ("--html", path, "--other", classifier, "--layer", 0, "--relation", "window:3")
+    lines(graphattn("inspect", classifier, tmp_path / "texts.txt", *flags))
+    data = page_data(path)
+    assert data["title"] == "2 texts"
+    for model in data["models"]:
+        assert [result["title"] for result in model["results"]] == ["a good film", "bad"]
+        assert {one["relation"] for result in model["results"] for one in result["maps"]} == {"window:3"}
+
+
+def test_a_live_page_until_ctrl_c(started, classifier, tmp_path):
+    process = started("inspect", "--serve", classifier, classifier, "--port", 0, cwd=tmp_path)
+    told = process.stdout.readline()
+    port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/ shows the page; Ctrl-C ends it\n", told)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", "/attention", '{"texts": ["a good film"]}', {"Content-Type": "application/json"})
+    results = json.loads(connection.getresponse().read())["results"]
+    assert [result["tokens"]["text"] for result in results] == [["[CLS]", "a", "good", "film"]] * 2
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert list(tmp_path.iterdir()) == [], "nothing was written"
+
+
+@pytest.mark.parametrize(
+    "flag", ["--summary", "--out=weights.csv", "--picture=a.png", "--html=a.html", "--other=model"]
+)
+def test_serving_is_all(graphattn, classifier, flag):
+    answer = graphattn("inspect", "--serve", classifier, flag)
+    name = flag.partition("=")[0]
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == f"error: --serve shows a page and does nothing else; leave {name} out\n"
+
+
+def test_no_text(graphattn, classifier):
+    answer = graphattn("inspect", classifier)
+    assert answer.code == 2
+    assert "give a text or a file, or --serve" in answer.err

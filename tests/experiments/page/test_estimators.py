@@ -1,0 +1,47 @@
+"""Trained models on the page: every kind of task, the weights of the very prediction, and clear refusals."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphattn import load
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.page.estimators import live_model, page_model, texts_of
+from graphattn.experiments.page.packing import packed
+
+
+def test_each_model_says_what_it_thinks_of_each_text(classifier):
+    found, texts = load(classifier), ["a good film", "a bad film"]
+    column = page_model(classifier, found, map(found.attention, texts))
+    assert column.name == "classifier · ms-trans"
+    first, second = column.results
+    assert first["tokens"]["text"] == ["[CLS]", "a", "good", "film"]
+    assert [first["prediction"]["label"], second["prediction"]["label"]] == found.predict(texts).tolist()
+
+
+def test_weights_are_those_of_the_table(classifier):
+    attention = load(classifier).attention("a good film")
+    (page,) = page_model(classifier, load(classifier), [attention]).results
+    table = attention.table()
+    weights = np.concatenate([one["weight"] for one in page["maps"]])
+    np.testing.assert_array_equal(np.sort(weights), np.sort(table["weight"]))
+
+
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "pair_classifier"])
+def test_every_task_can_be_asked_live(kind, request):
+    estimator = load(request.getfixturevalue(kind))
+    model = live_model(Path("models/toy"), estimator)
+    assert model.name == "toy · ms-trans"
+    said = ["Ada saw Rome"] * texts_of([estimator])
+    assert model.count(said[0]) == 4
+    page = packed(model.look(said))
+    assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(said)
+
+
+def test_pairs_do_not_stand_beside_single_texts(classifier, pair_classifier):
+    with pytest.raises(ConfigError) as caught:
+        texts_of([load(classifier), load(pair_classifier)])
+    assert str(caught.value) == (
+        "one model takes pairs of texts and the other does not; they cannot stand side by side"
+    )

@@ -1,0 +1,111 @@
+"""The Duo Transformer's encoder against its formulas in float64."""
+
+import math
+
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.encoders import DuoTransformerOptions, make_encoder
+from graphattn.models.encoders.transformer import sinusoids
+
+HIDDEN, HEADS = 6, 2
+
+
+def norm(x, module, stream):
+    centred = x - x.mean(1, keepdim=True)
+    scaled = centred / (x.var(1, unbiased=False, keepdim=True) + 1e-5).sqrt()
+    return scaled * module.weight[stream] + module.bias[stream]
+
+
+def mapped(maps, x, stream):
+    own = stream if len(maps.weight) == 2 else 0
+    return x @ maps.weight[own].T + maps.bias[own]
+
+
+def duo_attention(layer, streams):
+    """For each stream its values under the other's attention, head by head."""
+    size, found = HIDDEN // HEADS, []
+    for own, other in ((0, 1), (1, 0)):
+        query, key = mapped(layer.query, streams[other], other), mapped(layer.key, streams[other], other)
+        value, heads = mapped(layer.value, streams[own], own), []
+        for head in range(HEADS):
+            part = slice(head * size, (head + 1) * size)
+            scores = (query[:, part] @ key[:, part].T / math.sqrt(size)).softmax(1)
+            heads.append(scores @ value[:, part])
+        found.append(mapped(layer.output, torch.cat(heads, dim=1), own))
+    return found
+
+
+def by_formula(encoder, tokens):
+    positions = sinusoids(torch.arange(len(tokens)), HIDDEN)
+    parts = zip(encoder.enter, tokens.split(encoder.parts, dim=1), strict=True)
+    streams = [enter(part) + positions for enter, part in parts]
+    for layer in encoder.layers:
+        added = duo_attention(layer, streams)
+        streams = [norm(streams[s] + added[s], layer.attention_norm, s) for s in range(2)]
+        added = [layer.narrow(layer.widen(stream).clamp(min=0)) for stream in streams]
+        streams = [norm(streams[s] + added[s], layer.ffn_norm, s) for s in range(2)]
+    return torch.cat(streams, dim=1)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("parts", [("6", "6"), ("3", "8")])
+def test_it_follows_the_formulas(parts, shared, double_encoder, encode):
+    options = DuoTransformerOptions(
+        hidden=HIDDEN, heads=HEADS, layers=2, ffn=10, parts=parts, share_projections=shared, dropout=0.4
+    )
+    encoder = double_encoder(options)
+    for parameter in encoder.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    _, inputs, outputs = encode(encoder, sum(map(int, parts)))
+    for tokens, output in zip(inputs, outputs, strict=True):
+        torch.testing.assert_close(output, by_formula(encoder, tokens), rtol=0, atol=1e-9)
+
+
+def test_weights_of_both_streams(double_encoder, encode):
+    encoder = double_encoder(DuoTransformerOptions(hidden=HIDDEN, heads=HEADS, layers=2, ffn=8, parts=("6", "6")))
+    layers = []
+    graph, _, outputs = encode(encoder, 12, weights=layers)
+    assert [tuple(layer["all"].shape) for layer in layers] == [(graph.num_edges("all"), 2 * HEADS)] * 2
+    _, _, without = encode(encoder, 12)
+    for one, other in zip(outputs, without, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def test_sharing_halves_the_projections():
+    counts = [
+        sum(
+            p.numel() for p in make_encoder(DuoTransformerOptions(hidden=20, heads=2, share_projections=s)).parameters()
+        )
+        for s in (True, False)
+    ]
+    assert counts[1] - counts[0] == 3 * 4 * (20 * 20 + 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": 301}, "hidden 301 is no multiple of heads 10"),
+        ({"parts": ("3",)}, "parts are 3; give the widths of two sets, 50,300 for example"),
+        ({"parts": ("3", "0")}, "parts are 3,0; give the widths of two sets, 50,300 for example"),
+    ],
+)
+def test_impossible_options(options, message):
+    with pytest.raises(ConfigError) as caught:
+        DuoTransformerOptions(**options).check()
+    assert str(caught.value) == message
+
+
+def test_parts_of_token_vectors():
+    options = DuoTransformerOptions()
+    assert options.for_parts([300]).parts == ("150", "150")
+    assert options.for_parts([50, 300]).parts == ("50", "300")
+    with pytest.raises(ConfigError) as caught:
+        options.for_parts([1, 2, 3])
+    assert str(caught.value) == (
+        "token vectors are made of widths 1, 2, 3; the Duo Transformer has two streams. Give two sets of vectors, or "
+        "parts"
+    )
+    with pytest.raises(ConfigError, match="parts 3,4 are not 9 together, the width of token vectors"):
+        DuoTransformerOptions(parts=("3", "4")).for_parts([9])

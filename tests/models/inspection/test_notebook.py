@@ -1,0 +1,79 @@
+"""What notebooks show: everything escaped, graphs of both kinds, an extension for DGL's."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import pytest
+
+from graphattn.builders import TextGraphBuilder, Window
+from graphattn.models.inspection.notebook import attention_html, graph_html, load_ipython_extension
+
+HOSTILE = "<script>alert('&')</script>"
+
+
+class Read(HTMLParser):
+    """Tags in order, and what stands between them."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.open, self.texts = [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def attention(make_classifier):
+    return make_classifier("window:3=1,all=1").attention(["dogs", HOSTILE, "bark"])
+
+
+def test_a_prediction(attention):
+    found = Read(attention._repr_html_())
+    assert set(found.tags) == {"div", "p", "b", "span", "table", "tr", "th", "td"}
+    assert found.open == []
+    assert found.texts[0] == str(attention.prediction)
+    assert HOSTILE in found.texts
+    strongest = attention.top(1).iloc[0]
+    assert f"{strongest.weight:.3f}" in found.texts
+    assert found.texts.count("window:3") + found.texts.count("all") == 8
+
+
+def test_a_label_is_escaped(attention):
+    html = attention_html(replace(attention, prediction=HOSTILE, probabilities={HOSTILE: 1.0}))
+    assert "<script>" not in html
+
+
+def test_long_texts_are_cut(make_classifier):
+    html = make_classifier("window:3=1").attention(["dogs"] * 300)._repr_html_()
+    assert "… 101 more" in html
+    assert html.count("<span") == 200
+
+
+def test_graphs():
+    builder = TextGraphBuilder([Window(3)])
+    graph = builder.build(["time", HOSTILE])
+    found = Read(graph_html(graph, ["[CLS]", "time", HOSTILE]))
+    assert found.texts[:2] == ["1 text", ": 3 token"]
+    assert HOSTILE in found.texts
+    assert found.texts[-4:] == ["window:3", "token", "token", "7"]
+    arrays = builder.arrays(builder.layout([["a"], ["b", "c"]]))
+    assert Read(graph_html(arrays)).texts[0] == "2 texts"
+
+
+def test_the_extension_knows_graphs_by_name():
+    known = {}
+    formatter = SimpleNamespace(for_type_by_name=lambda module, name, show: known.update({(module, name): show}))
+    display = SimpleNamespace(formatters={"text/html": formatter})
+    load_ipython_extension(SimpleNamespace(display_formatter=display))
+    graph = TextGraphBuilder([Window(3)]).build(["time"])
+    assert known[type(graph).__module__, type(graph).__name__] is graph_html
+    assert set(known) == {("dgl.heterograph", "DGLGraph"), ("graphattn.array_graph", "ArrayGraph")}
