@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from graphattn.backends import choose_backend, load_backend
 from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError, DoubleBackwardError, GraphError
+from graphattn.exceptions import ConfigError, GraphError
+from graphattn.first_order import first_order
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def attend(
         scale = 1.0 / math.sqrt(query.shape[-1])
     recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias))
     if recorded:
-        query, key, value = _first_order(query), _first_order(key), _first_order(value)
-        bias = None if bias is None else _first_order(bias)
+        query, key, value = first_order(query), first_order(key), first_order(value)
+        bias = None if bias is None else first_order(bias)
     through_weights = return_weights and recorded
     values, lost = (value.new_zeros(*value.shape[:2], 1), 0.0) if through_weights else (value, dropout)
     weights: Tensor | None
@@ -146,7 +147,7 @@ def attend_heads(
     from graphattn.backends.fused import attend_heads as attend_together  # compiles: only when it is used
 
     scale = 1.0 / math.sqrt(projected.shape[-1]) if scale is None else scale
-    return attend_together(edges, heads, _first_order(rows), scale=scale, dropout=dropout)
+    return attend_together(edges, heads, first_order(rows), scale=scale, dropout=dropout)
 
 
 def _checked_rows(edges: Sequence[Edges], heads: Sequence[int], projected: Tensor) -> Tensor:
@@ -204,30 +205,3 @@ class _WithUnused(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
         zeros = (torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.shapes)
         return (gradients[0], *zeros)
-
-
-class _FirstOrder(torch.autograd.Function):
-    """The identity, whose gradient cannot be differentiated again: DGL's second derivatives are silently wrong."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: Tensor) -> Tensor:
-        ctx.save_for_backward(tensor)
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return _Refuse.apply(gradients[0], *ctx.saved_tensors)
-
-
-class _Refuse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, tensor: Tensor) -> Tensor:
-        return gradient.view_as(gradient)  # ``tensor`` ties the gradient to what it was taken for
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        raise DoubleBackwardError("attention has first-order gradients only; do not differentiate its gradients again")
-
-
-def _first_order(tensor: Tensor) -> Tensor:
-    return _FirstOrder.apply(tensor) if tensor.requires_grad and torch.is_grad_enabled() else tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,7 +13,8 @@ from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, t
 from graphattn.backends.tensorized_plan import plan_of
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
 from graphattn.edges import Edges
-from graphattn.exceptions import BackendError, ConfigError, DoubleBackwardError, GraphError
+from graphattn.exceptions import BackendError, ConfigError, GraphError
+from graphattn.first_order import first_order
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
@@ -23,54 +24,6 @@ TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
 """Ways to compute :func:`tensorized_attend`; ``auto`` chooses among them."""
 
 
-@overload
-def tensorized_attend(
-    graph: DGLGraph | Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    source_scores: Tensor,
-    *,
-    etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
-    scale_function: str = ...,
-    bound: float = ...,
-    bias: Tensor | None = ...,
-    backend: str = ...,
-    return_weights: Literal[False] = ...,
-) -> Tensor: ...
-@overload
-def tensorized_attend(
-    graph: DGLGraph | Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    source_scores: Tensor,
-    *,
-    etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
-    scale_function: str = ...,
-    bound: float = ...,
-    bias: Tensor | None = ...,
-    backend: str = ...,
-    return_weights: Literal[True],
-) -> tuple[Tensor, Tensor]: ...
-@overload
-def tensorized_attend(
-    graph: DGLGraph | Edges,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    source_scores: Tensor,
-    *,
-    etype: str | CanonicalRelation | None = ...,
-    scale: float | None = ...,
-    scale_function: str = ...,
-    bound: float = ...,
-    bias: Tensor | None = ...,
-    backend: str = ...,
-    return_weights: bool,
-) -> Any: ...
 def tensorized_attend(
     graph: DGLGraph | Edges,
     query: Tensor,
@@ -85,7 +38,7 @@ def tensorized_attend(
     bias: Tensor | None = None,
     backend: str = "auto",
     return_weights: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Any:
     r"""Attend along the edges of one relation with a softmax for each feature (MTSA, Eq. 10-12, on any graph).
 
     .. math:: out_{il} = \sum_{j \to i} softmax_j(R_{ij} + S_{jl}) \, v_{jl}, \quad
@@ -150,10 +103,10 @@ def tensorized_attend(
         raise ConfigError(f"bound is {bound}; it must be positive")
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
-    inputs = [_first_order(tensor) for tensor in (query, key, value, source_scores)]
+    inputs = [first_order(tensor) for tensor in (query, key, value, source_scores)]
     wide = [tensor.float() if tensor.element_size() < 4 else tensor for tensor in inputs]
     if slots is not None:
-        slots = _first_order(slots)
+        slots = first_order(slots)
         slots = slots.float() if slots.element_size() < 4 else slots
     rule: dict[str, Any] = {"scale": scale, "function": scale_function, "bound": bound}
     with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need the digits
@@ -244,30 +197,3 @@ def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:
     indptr = torch.nn.functional.pad(degrees.cumsum(0), (1, 0))
     slots = torch.repeat_interleave(begin - indptr[:-1], degrees) + torch.arange(int(indptr[-1]), device=nodes.device)
     return Edges(indptr, edges.indices.long()[slots], edges.num_sources), slots
-
-
-class _FirstOrder(torch.autograd.Function):
-    """The identity, whose gradient cannot be differentiated again."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: Tensor) -> Tensor:
-        ctx.save_for_backward(tensor)
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return _Refuse.apply(gradients[0], *ctx.saved_tensors)
-
-
-class _Refuse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, tensor: Tensor) -> Tensor:
-        return gradient.view_as(gradient)  # ``tensor`` ties the gradient to what it was taken for
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        raise DoubleBackwardError("attention has first-order gradients only; do not differentiate its gradients again")
-
-
-def _first_order(tensor: Tensor) -> Tensor:
-    return _FirstOrder.apply(tensor) if tensor.requires_grad and torch.is_grad_enabled() else tensor

@@ -145,6 +145,9 @@ def _ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
     indptr = edges.indptr.long()
     degrees = indptr[1:] - indptr[:-1]
     here = torch.arange(count, device=indptr.device)
+    if edges.ranges is not None:
+        begin = torch.where(degrees > 0, edges.ranges[0].long(), here)
+        return begin, begin + degrees
     first = edges.indices[indptr[:-1].clamp(max=edges.num_edges - 1)].long()
     begin = torch.where(degrees > 0, first, here)
     slots = torch.arange(edges.num_edges, dtype=edges.indices.dtype, device=indptr.device)

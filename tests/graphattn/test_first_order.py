@@ -1,0 +1,29 @@
+"""The identity, whose second derivative is refused."""
+
+import pytest
+import torch
+
+from graphattn.exceptions import DoubleBackwardError
+from graphattn.first_order import first_order
+
+
+def test_the_first_derivative_is_that_of_the_identity():
+    tensor = torch.randn(3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(first_order(tensor).square().sum(), tensor)
+    assert torch.equal(gradient, 2 * tensor)
+
+
+def test_a_second_one_is_refused():
+    tensor = torch.randn(3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(first_order(tensor).square().sum(), tensor, create_graph=True)
+    with pytest.raises(DoubleBackwardError) as caught:
+        gradient.sum().backward()
+    assert str(caught.value) == ("attention has first-order gradients only; do not differentiate its gradients again")
+
+
+def test_nothing_is_added_where_nothing_is_recorded():
+    tensor = torch.randn(3)
+    assert first_order(tensor) is tensor
+    with torch.no_grad():
+        own = tensor.requires_grad_()
+        assert first_order(own) is own
