@@ -123,6 +123,19 @@ def predict(
     _run("predict", Given(lengths, repeats, None, threads, seconds, out, quick))
 
 
+@app.command(epilog="graphattn bench inspect --lengths 128x22,8x1024")
+def inspect(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """Asking for attention weights beside the plain forward pass, for every encoder."""
+    _run("inspect", Given(lengths, repeats, None, threads, seconds, out, quick))
+
+
 @app.command(epilog="graphattn bench mtsa --lengths 64x64,64x128 --peers multihead")
 def mtsa(
     lengths: Lengths = None,
