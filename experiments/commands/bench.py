@@ -184,6 +184,25 @@ def store(
         report.write(out)
 
 
+@app.command(epilog="graphattn bench corpora --jobs 2")
+def corpora(
+    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the stores (default: the system's).")] = None,
+    out: Out = None,
+) -> None:
+    """Stores of real corpora: IMDB's size beside xz, and Stanza's parses with and without a cache."""
+    from graphattn.experiments.benchmarks.corpora import measure_corpora
+
+    if out is not None:
+        _make(out)
+    if folder is not None:
+        _make(folder, "--folder")
+    report = measure_corpora(jobs, folder=folder)
+    print(report.markdown(), end="")
+    if out is not None:
+        report.write(out)
+
+
 @app.command("all", epilog="graphattn bench all --out docs/benchmarks")
 def all_(
     repeats: Repeats = None,
