@@ -21,6 +21,8 @@ from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.data_sets import DATA_SETS, data_folder
 from graphattn.experiments.folds import held_out_fold
+from graphattn.experiments.parallel_sets import PARALLEL_SETS
+from graphattn.experiments.translation_results import LEAD, run_translation
 from graphattn.models import (
     EncoderOptions,
     HeadOptions,
@@ -247,7 +249,8 @@ def reproduce(
 
     Parameters
     ----------
-    data_sets, encoders, seeds : every combination is one run; ``"tfidf"`` counts as an encoder
+    data_sets, encoders, seeds : every combination is one run; the baselines ``"tfidf"`` (of classifiers) and
+        ``"lead-1"`` (of summaries) count as encoders
     out : file of JSON lines
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
     told : called with each new row
@@ -262,17 +265,26 @@ def reproduce(
         for a data set that does not exist
     """
     for name in data_sets:
-        if name not in DATA_SETS:
-            raise ConfigError(f"data set {name!r} does not exist; choose among: {', '.join(DATA_SETS)}")
+        if name not in DATA_SETS and name not in PARALLEL_SETS:
+            raise ConfigError(
+                f"data set {name!r} does not exist; choose among: {', '.join([*DATA_SETS, *PARALLEL_SETS])}"
+            )
     rows = read_rows(out)
     done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows}
     for key in product(data_sets, encoders, seeds):
-        if key not in done and (key[1] != "tfidf" or DATA_SETS[key[0]].task == "classify"):
-            row = run(*key, folder=folder)
+        if key not in done and _fits(key[1], key[0]):
+            row = run(*key, folder=folder) if key[0] in DATA_SETS else run_translation(*key, folder=folder)
             append(out, row)
             rows.append(row)
             told(row)
     return rows
+
+
+def _fits(encoder: str, data_set: str) -> bool:
+    """Whether an encoder, or a baseline that counts as one, can run on a data set."""
+    if data_set in PARALLEL_SETS:
+        return encoder != "tfidf" and (encoder != LEAD or PARALLEL_SETS[data_set].summary)
+    return encoder != LEAD and (encoder != "tfidf" or DATA_SETS[data_set].task == "classify")
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -294,7 +306,7 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["data_set"], row["encoder"]), []).append(row)
-    order = {name: index for index, name in enumerate(DATA_SETS)}
+    order = {name: index for index, name in enumerate([*DATA_SETS, *PARALLEL_SETS])}
     lines = ["| data set | encoder | seeds | dev | test |", "|---|---|---|---|---|"]
     for (data_set, encoder), group in sorted(groups.items(), key=lambda item: order.get(item[0][0], len(order))):
         figures = " | ".join(_mean_and_spread([row[part] for row in group if part in row]) for part in ("dev", "test"))

@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.compression import FilePath, display_name, is_standard_input
+from graphattn.builders.compression import display_name
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
-from graphattn.builders.readers import corpus_format, read_corpus
+from graphattn.builders.readers.detection import is_stream
 from graphattn.builders.relations import Dependency, Relation
-from graphattn.builders.store.blocks import BLOCK_BYTES, SENTENCE_ENDS, Block, Skipped, item_blocks, text_blocks
+from graphattn.builders.store.blocks import BLOCK_BYTES
+from graphattn.builders.store.corpora import CorpusFile, NumberedBlocks
 from graphattn.builders.store.engines import Engine, LocalEngine
 from graphattn.builders.store.lock import sole_writer
 from graphattn.builders.store.manifest import (
@@ -31,34 +32,12 @@ from graphattn.builders.store.manifest import (
     damaged_shards,
     write_text,
 )
-from graphattn.builders.store.shard import SHARDS, Shard, shard_name
+from graphattn.builders.store.shard import SHARDS
 from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
 from graphattn.builders.store.survey import Survey, WordCount, completed
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
 from graphattn.schema import TOKEN
-
-
-@dataclass(frozen=True)
-class CorpusFile:
-    """A corpus and how it is read.
-
-    Parameters
-    ----------
-    path : the file, or ``"-"``
-    format, options, task : as for :func:`~graphattn.builders.readers.read_corpus`; with the task ``"pair"`` both texts
-        of each pair are kept
-    """
-
-    path: FilePath
-    format: str = "auto"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    task: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What the store calls it: the file's name without its folders, which differ from machine to machine."""
-        return display_name(self.path) if is_standard_input(self.path) else Path(self.path).name
 
 
 @dataclass(frozen=True)
@@ -207,48 +186,17 @@ class _Building:
 
     def _make_shards(self, first: int, *, fixed: int) -> int:
         """Make what lacks, and nothing anew that a complete store holds; how many shards there are then."""
-        count, settings = first, self._shard_settings()
-
-        def numbered() -> Iterator[tuple[int, Block]]:
-            nonlocal count
-            for block in self.watch(self._blocks(), "reading"):
-                if count < fixed:
-                    self._check_unchanged(count, block, settings)
-                count += 1
-                yield count - 1, block
-
-        for _ in self.engine.run(ShardMaker(self.folder, settings), numbered()):
-            pass
-        return count
-
-    def _check_unchanged(self, number: int, block: Block, settings: ShardSettings) -> None:
-        path = self.folder / shard_name(number)
-        if path.exists() and Shard(path).notes["digest"] != settings.digest_of(block):
-            raise DataError(
-                "is not the corpus any more that the complete store was built from",
-                path=block.corpus,
-                hint=f"Choose another --out, or remove {self.folder}.",
-            )
-
-    def _blocks(self) -> Iterator[Block]:
-        size = self.settings.block_bytes
         for corpus in self.corpora:
-            format = corpus_format(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
-            if format in SENTENCE_ENDS:
-                yield from text_blocks(corpus.path, format, corpus.options, size=size)
-            else:
-                yield from self._item_blocks(corpus, format)
-
-    def _item_blocks(self, corpus: CorpusFile, format: str) -> Iterator[Block]:
-        name = display_name(corpus.path)
-        skipped: list[Skipped] = []
-
-        def skip(error: DataError) -> None:
-            skipped.append(Skipped(name, f"line {error.line}", error.message))
-
-        told = skip if self.settings.skip else None
-        items = read_corpus(corpus.path, format=format, task=corpus.task, skip=told, **corpus.options)
-        return item_blocks(name, items, skipped=skipped, size=self.settings.block_bytes)
+            if self.engine.elsewhere and is_stream(corpus.path):
+                raise DataError(
+                    "can be read by this process alone, not by a cluster",
+                    path=display_name(corpus.path),
+                    hint="Write it to a file, or use the engine 'local'.",
+                )
+        settings = self._shard_settings()
+        blocks = NumberedBlocks(self.corpora, self.folder, settings, self.settings.block_bytes, first, fixed)
+        made = self.watch(self.engine.run(ShardMaker(self.folder, settings), blocks), "making shards")
+        return 1 + max(made, default=first - 1)
 
     def _shard_settings(self) -> ShardSettings:
         builder = self.settings.builder

@@ -22,7 +22,14 @@ AHEAD = 2
 
 
 class Engine(Protocol):
-    """Runs a job on many tasks."""
+    """Runs a job on many tasks.
+
+    Attributes
+    ----------
+    elsewhere : whether tasks are gone through in another process, which cannot read this one's standard input
+    """
+
+    elsewhere: bool
 
     def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """The results in any order; tasks are taken as they are needed, the first error ends everything."""
@@ -38,6 +45,8 @@ class LocalEngine:
     ----------
     jobs : how many processes
     """
+
+    elsewhere = False
 
     def __init__(self, jobs: int = 1):
         self.jobs = jobs

@@ -1,12 +1,14 @@
-"""Who does the work of building on a Ray cluster: actors that keep their parser and come back when they die."""
+"""Who does the work of building on a Ray cluster: a pipeline of Ray Data whose actors keep their parser."""
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from graphattn.builders.store.engines import AHEAD, Result, Task
+from graphattn.builders.store.engines import Result, Task
 from graphattn.exceptions import BuildError, ConfigError
 
 _RESTARTS = 10
@@ -14,10 +16,11 @@ _RESTARTS = 10
 
 
 class RayEngine:
-    """Actors of a Ray cluster; all machines must see the corpora and the store under the same paths.
+    """Ray Data on a cluster whose machines all see the corpora and the store under the same paths.
 
-    A block goes to whichever actor is free. An actor that dies is started anew and its block is done again, with the
-    same result: shards do not depend on who made them.
+    One reader goes through the tasks and hands them, one by one, to a pool of actors. Reading takes no CPU of its own,
+    so that the actors may have all of them. Ray starts an actor that dies anew and does its task again, with the same
+    result: shards do not depend on who made them.
 
     Parameters
     ----------
@@ -31,14 +34,15 @@ class RayEngine:
         when Ray is not installed, the cluster cannot be reached, or it has too little for the actors
     """
 
+    elsewhere = True
+
     def __init__(self, jobs: int = 1, *, address: str | None = None, gpus: float = 0.0):
         self.jobs, self.address, self.gpus = jobs, address, gpus
         self._ray = _import_ray()
-        self._started_ray = False
-        self._actors: list[Any] = []
+        self._started = False
 
     def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results in any order.
+        """The results in any order; job and tasks travel to other processes, and ``tasks`` may be gone through twice.
 
         Raises
         ------
@@ -46,57 +50,55 @@ class RayEngine:
             when an actor dies again and again
         """
         ray = self._ray
-        actors = self._ready_actors()
-        shared = ray.put(job)
-        running: dict[Any, int] = {}
-        load = [0] * len(actors)
-        waiting = iter(tasks)
+        self._connect()
+        self._check_room()
+        rows = self._pipeline(job, tasks).iter_rows()
         try:
-            while True:
-                while min(load) < AHEAD and (task := next(waiting, None)) is not None:
-                    actor = load.index(min(load))
-                    running[actors[actor].do.remote(shared, task)] = actor
-                    load[actor] += 1
-                if not running:
-                    return
-                (done, *_), _ = ray.wait(list(running), num_returns=1)
-                load[running.pop(done)] -= 1
-                yield ray.get(done)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from error
+            for row in rows:
+                result, error = ray.cloudpickle.loads(row["result"])
+                if error is not None:
+                    raise error
+                yield result
         except ray.exceptions.RayError as error:
             raise BuildError(
                 f"an actor of the Ray cluster died {_RESTARTS} times, perhaps for want of memory "
                 f"({type(error).__name__}). What is done is kept: run the same command again to go on"
             ) from error
-        finally:
-            for reference in running:
-                ray.cancel(reference)
 
     def close(self) -> None:
-        """Let the actors go, and the cluster if it was started here."""
-        for actor in self._actors:
-            self._ray.kill(actor)
-        self._actors = []
-        if self._started_ray:
+        """Leave the cluster, and end it if it was started here."""
+        if self._started:
             self._ray.shutdown()
-            self._started_ray = False
+            self._started = False
 
-    def _ready_actors(self) -> list[Any]:
-        if not self._actors:
-            self._connect()
-            self._check_room()
-            remote = self._ray.remote(
-                num_cpus=1, num_gpus=self.gpus, max_restarts=_RESTARTS, max_task_retries=_RESTARTS
+    def _pipeline(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Any:
+        import ray.data
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = context.print_on_execution_start = False
+        context.target_min_block_size = context.target_max_block_size = (
+            1  # a task is a block: it goes to any free actor
+        )
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        here = os.getcwd()
+        source = ray.data.read_datasource(_task_source(ray, tasks, here), num_cpus=0, override_num_blocks=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray 2.60 announces other names for the last two arguments
+            return source.map_batches(
+                _worker(job, here),
+                batch_size=1,
+                compute=ray.data.ActorPoolStrategy(size=self.jobs),
+                num_cpus=1,
+                num_gpus=self.gpus,
+                max_restarts=_RESTARTS,
+                max_task_retries=_RESTARTS,
             )
-            worker = remote(_Worker)
-            self._actors = [worker.remote() for _ in range(self.jobs)]
-        return self._actors
 
     def _connect(self) -> None:
         if self._ray.is_initialized():
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else each actor is an alarm about its arguments
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self.address is None:
             options |= {"num_cpus": self.jobs, "include_dashboard": False}
@@ -106,7 +108,7 @@ class RayEngine:
             self._ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConfigError(f"the Ray cluster at {self.address} cannot be reached ({error})") from error
-        self._started_ray = True
+        self._started = True
 
     def _check_room(self) -> None:
         """Refuse more actors than the cluster has room for: those without would wait for ever."""
@@ -119,11 +121,52 @@ class RayEngine:
                 )
 
 
-class _Worker:
+def _worker(job: Callable[[Any], Any], folder: str) -> type:
     """What an actor is: it does the job on a task. Parsers are loaded once and stay with the process."""
 
-    def do(self, job: Callable[[Any], Any], task: Any) -> Any:
-        return job(task)
+    class Worker:
+        def __init__(self) -> None:
+            os.chdir(folder)  # relative paths mean the same everywhere
+
+        def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+            from ray import cloudpickle
+
+            result = None
+            task, error = cloudpickle.loads(batch["task"][0])
+            if error is None:
+                try:
+                    result = job(task)
+                except Exception as raised:
+                    error = raised
+            return {"result": [cloudpickle.dumps((result, error))]}
+
+    return Worker
+
+
+def _task_source(ray: Any, tasks: Iterable[Any], folder: str) -> Any:
+    """The tasks as a source of Ray Data, each a row; an error on the way is one, too."""
+    import pyarrow as pa
+    from ray.data.block import BlockMetadata
+
+    def read() -> Iterator[pa.Table]:
+        os.chdir(folder)
+        error = None
+        try:
+            for task in tasks:
+                yield pa.table({"task": [ray.cloudpickle.dumps((task, None))]})
+        except Exception as raised:
+            error = raised
+        if error is not None:
+            yield pa.table({"task": [ray.cloudpickle.dumps((None, error))]})
+
+    class TaskSource(ray.data.Datasource):
+        def estimate_inmemory_data_size(self) -> None:
+            return None
+
+        def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
+            return [ray.data.ReadTask(read, BlockMetadata(None, None, None, None))]
+
+    return TaskSource()
 
 
 def _import_ray() -> Any:

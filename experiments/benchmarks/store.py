@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,13 +10,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-import psutil
 import torch
 
 from graphattn.builders import Dependency, TextGraphBuilder
 from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store.datasets import StoreBatch
-from graphattn.exceptions import BuildError
+from graphattn.experiments.benchmarks.command_apart import build_apart
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
@@ -57,14 +54,13 @@ def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed
         corpus, store = Path(place) / "corpus.conllu", Path(place) / "store"
         with open(corpus, "w", encoding="utf-8") as file:
             write_conllu(file, sentences, seed=seed)
-        seconds, parent, worker = _built(corpus, store, jobs)
+        built = build_apart([corpus], store, "--relations", _RELATIONS, "--jobs", str(jobs))
         size, written = corpus.stat().st_size, sum(path.stat().st_size for path in store.rglob("*.parquet"))
         read, inferred, batches = _read(Store(store))
+    mebibytes = [f"{size / _MIB:,.0f} MiB" for size in (built.parent, built.worker)]
     rows = [
-        _row("build", seconds, f"{sentences / seconds:,.0f} sentences a second, {jobs} processes"),
-        _row(
-            "", None, f"{parent / _MIB:,.0f} MiB in the parent, {worker / _MIB:,.0f} MiB in the largest other process"
-        ),
+        _row("build", built.seconds, f"{sentences / built.seconds:,.0f} sentences a second, {jobs} processes"),
+        _row("", None, f"{mebibytes[0]} in the parent, {mebibytes[1]} in the largest other process"),
         _row("", None, f"{written / 1e6:,.1f} MB, from {size / 1e6:,.1f} MB of text"),
         _row("read", read, f"{sentences / read:,.0f} sentences a second, one process"),
         _row("inference", inferred * batches, f"{batches:,} batches, from the first {min(_INFERRED, batches)}"),
@@ -91,53 +87,6 @@ def write_conllu(file: TextIO, sentences: int, *, seed: int = 0) -> None:
                 relation = name if head else "root"
                 file.write(f"{number}\tw{next(words)}\t_\t{_TAGS[next(tags)]}\t_\t_\t{head}\t{relation}\t_\t_\n")
             file.write("\n")
-
-
-def _built(corpus: Path, store: Path, jobs: int) -> tuple[float, int, int]:
-    """Seconds, and the most bytes resident in the parent and in any other process."""
-    script = "from graphattn.experiments.command_line import main; main()"
-    command = [sys.executable, "-c", script, "build", str(corpus), "--out", str(store), "--relations", _RELATIONS]
-    parent = worker = 0
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            [*command, "--jobs", str(jobs)],
-            cwd=corpus.parent,  # in a checkout Python would import the folder graphattn/ there
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-        )
-        watched = psutil.Process(process.pid)
-        while process.poll() is None:
-            parent = max(parent, _resident(watched))
-            worker = max([worker, *map(_resident, _descendants(watched))])
-            time.sleep(0.05)
-        seconds = time.perf_counter() - start
-        if process.returncode:
-            errors.seek(0)
-            raise BuildError(_failure(process.returncode, errors.read()))
-    return seconds, parent, worker
-
-
-def _failure(code: int, errors: str) -> str:
-    """What a process that ended with an exit code had to say."""
-    if code < 0:
-        return f"the process that built the store ended by signal {-code}; the memory may have been too small"
-    last = (errors.strip().splitlines() or ["it said nothing"])[-1].removeprefix("error: ")
-    return f"the process that built the store ended with code {code}: {last}"
-
-
-def _descendants(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return process.memory_info().rss
-    except psutil.Error:
-        return 0
 
 
 def _read(store: Store) -> tuple[float, float, int]:

@@ -123,6 +123,19 @@ def predict(
     _run("predict", Given(lengths, repeats, None, threads, seconds, out, quick))
 
 
+@app.command(epilog="graphattn bench inspect --lengths 128x22,8x1024")
+def inspect(
+    lengths: Lengths = None,
+    repeats: Repeats = None,
+    threads: Threads = None,
+    seconds: Seconds = 120.0,
+    out: Out = None,
+    quick: Quick = False,
+) -> None:
+    """Asking for attention weights beside the plain forward pass, for every encoder."""
+    _run("inspect", Given(lengths, repeats, None, threads, seconds, out, quick))
+
+
 @app.command(epilog="graphattn bench mtsa --lengths 64x64,64x128 --peers multihead")
 def mtsa(
     lengths: Lengths = None,
@@ -166,6 +179,25 @@ def store(
     if folder is not None:
         _make(folder, "--folder")
     report = measure_store(sentences, jobs, folder=folder)
+    print(report.markdown(), end="")
+    if out is not None:
+        report.write(out)
+
+
+@app.command(epilog="graphattn bench corpora --jobs 2")
+def corpora(
+    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the stores (default: the system's).")] = None,
+    out: Out = None,
+) -> None:
+    """Stores of real corpora: IMDB's size beside xz, and Stanza's parses with and without a cache."""
+    from graphattn.experiments.benchmarks.corpora import measure_corpora
+
+    if out is not None:
+        _make(out)
+    if folder is not None:
+        _make(folder, "--folder")
+    report = measure_corpora(jobs, folder=folder)
     print(report.markdown(), end="")
     if out is not None:
         report.write(out)

@@ -10,6 +10,7 @@ import typer
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import PAIR, CorpusOptions, naming_corpus_flags
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
+from graphattn.experiments.parse_cache import default_cache
 from graphattn.experiments.progress_bars import shown
 
 if TYPE_CHECKING:
@@ -162,13 +163,4 @@ def _parser(language: str, folder: Path | None, device: str | None, cache: str |
     parser = StanzaParser(language, None if folder is None else str(folder), device=device)
     if cache == "none":
         return parser
-    path = _default_cache() if cache is None else Path(cache)
-    return CachedParser(parser, path)
-
-
-def _default_cache() -> Path:
-    import os
-
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphattn"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "parses.sqlite"
+    return CachedParser(parser, default_cache() if cache is None else Path(cache))

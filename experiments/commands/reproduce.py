@@ -9,6 +9,7 @@ import typer
 
 EXAMPLES = (
     "graphattn reproduce sst2 sst5 --encoder ms-trans --seeds 3 --data DATA --out results.jsonl\n\n"
+    "graphattn reproduce multi30k --encoder transformer --encoder umst --seeds 2 --out results.jsonl\n\n"
     "graphattn reproduce --table --out results.jsonl"
 )
 
@@ -16,7 +17,7 @@ EXAMPLES = (
 def reproduce(
     data_sets: Annotated[list[str] | None, typer.Argument(help="Data sets, see docs/reproduce.md.")] = None,
     encoder: Annotated[
-        list[str] | None, typer.Option(help="Encoder, or tfidf; may be given several times (default: all).")
+        list[str] | None, typer.Option(help="Encoder, tfidf or lead-1; may be given several times (default: all).")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs with the seeds 0, 1, ...", min=1)] = 3,
     data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
@@ -36,8 +37,8 @@ def reproduce(
         torch.set_num_threads(threads)
     if not table:
         results.reproduce(
-            data_sets or list(results.DATA_SETS),
-            encoder or [*ENCODERS, "tfidf"],
+            data_sets or [*results.DATA_SETS, *results.PARALLEL_SETS],
+            encoder or [*ENCODERS, "tfidf", results.LEAD],
             range(seeds),
             out,
             folder=data,

@@ -129,22 +129,30 @@ class DuoEncoder(Encoder):
         tokens = tokens.float() if tokens.element_size() < 4 else tokens  # sums in float32 also under autocast
         sets = tokens.split(self.parts, dim=1)
         queries = [score(own).to(own.dtype) for own, score in zip(sets, self.scores, strict=True)]
-        shown = None
-        if weights is not None and self.options.softmax:
-            shown = torch.cat([_weights(edges, query, own) for query, own in zip(queries, sets, strict=True)], dim=1)
-            weights.append({relation.name: shown})
+        wanted = weights is not None and self.options.softmax
+        through = None  # weights of all sets side by side, from which the result is made where gradients are recorded
+        if wanted and torch.is_grad_enabled():
+            through = torch.cat(
+                [_attend(edges, query, own)[1] for query, own in zip(queries, sets, strict=True)], dim=1
+            )
+        seen: list[Tensor] = []
         sums: list[list[Tensor]] = [[] for _ in sets]
         for number, (query, own) in enumerate(zip(queries, sets, strict=True)):
             others = [other for other in range(len(sets)) if other != number]
             values = torch.cat([sets[other] for other in others], dim=1)
-            if shown is None:
-                attended = self._attended(edges, lengths, query, own, values)
-            else:
-                column = shown[:, number : number + 1]
+            if through is not None:
+                column = through[:, number : number + 1]
                 slots = column if edges.edge_ids is None else column[edges.edge_ids]
                 attended = sum_by_weights(edges, slots, values.unsqueeze(1)).squeeze(1)
+            elif wanted:
+                attended, own_weights = _attend(edges, query, own, values)
+                seen.append(own_weights)
+            else:
+                attended = self._attended(edges, lengths, query, own, values)
             for other, part in zip(others, attended.split([self.parts[o] for o in others], dim=1), strict=True):
                 sums[other].append(part)
+        if weights is not None and wanted:
+            weights.append({relation.name: torch.cat(seen, dim=1) if through is None else through})
         mixed = torch.cat([sum(own[1:], own[0]) / len(own) for own in sums], dim=1)
         return self.fusion(dropout(mixed, self.options.dropout, self.training))
 
@@ -159,8 +167,8 @@ class DuoEncoder(Encoder):
         return attend(edges, *one_head, scale=scale).squeeze(1)
 
 
-def _weights(edges: Edges, query: Tensor, key: Tensor) -> Tensor:
-    """(E, 1) attention weights of one set, by edge id."""
-    query, key = query.unsqueeze(1), key.unsqueeze(1)
-    _, weights = attend(edges, query, key, key[..., :1], scale=1 / math.sqrt(key.shape[2]), return_weights=True)
-    return weights
+def _attend(edges: Edges, query: Tensor, key: Tensor, values: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(N, D_v) values under the attention of one set, and its weights (E, 1); first features for no values."""
+    own = [tensor.unsqueeze(1) for tensor in (query, key, key[:, :1] if values is None else values)]
+    attended, weights = attend(edges, *own, scale=1 / math.sqrt(key.shape[1]), return_weights=True)
+    return attended.squeeze(1), weights

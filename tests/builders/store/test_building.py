@@ -106,7 +106,7 @@ def test_a_broken_building_goes_on(tmp_path, write, trees, settings):
             "Run the same graphattn build again to go on."
         )
     made = inodes(tmp_path / "broken")
-    assert len(made) == 5
+    assert len(made) == 6
     build_store(corpora, tmp_path / "broken", settings)
     assert content(tmp_path / "whole") == content(tmp_path / "broken")
     assert (

@@ -3,14 +3,14 @@
 import os
 import signal
 import sys
-import time
 from functools import partial
 
+import psutil
 import pytest
 
-from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, ray_engine
 from graphattn.builders.store.ray_engine import RayEngine
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import BuildError, ConfigError, DataError
 
 
 def content(folder):
@@ -23,6 +23,18 @@ def die_once(mark, number):
         mark.write_text(str(os.getpid()))
         os.kill(os.getpid(), signal.SIGKILL)
     return number * number
+
+
+def die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Broken:
+    """Tasks that come to a bad end."""
+
+    def __iter__(self):
+        yield 1
+        raise DataError("no more tasks", path="b.txt")
 
 
 def refuse(number):
@@ -44,24 +56,31 @@ def test_a_killed_worker_loses_nothing(engine, tmp_path):
     assert mark.exists()
 
 
+def actors():
+    """The processes of Ray Data's actors on this machine."""
+    processes = psutil.Process().children(recursive=True)
+    return [process for process in processes if "MapWorker" in "".join(process.cmdline()[:1])]
+
+
 @pytest.mark.slow
 def test_the_store_is_that_of_the_local_engine(engine, tmp_path, write, trees, builder):
-    corpora = [CorpusFile(write("a.conllu", trees(60))), CorpusFile(write("b.jsonl", trees(60, seed=2)))]
-    settings = StoreSettings(builder, block_bytes=1000)
+    (tmp_path / "b.csv").write_text("text,label\n" + "a dog barks,x\nbroken\n" * 400)
+    corpora = [CorpusFile(write("a.conllu", trees(60))), CorpusFile(tmp_path / "b.csv")]
+    settings = StoreSettings(builder, skip=True, block_bytes=1000)
     build_store(corpora, tmp_path / "local", settings)
-    victim = []
+    victims = []
 
     def killing(items, _):
         for number, item in enumerate(items):
-            if number == 5 and not victim:
-                victim.append(next(iter(engine.run(process_id, [0]))))
-                os.kill(victim[0], signal.SIGKILL)
-                time.sleep(0.2)
+            if number == 5 and not victims:
+                victims.append(actors()[0])
+                victims[0].kill()
             yield item
 
     build_store(corpora, tmp_path / "ray", settings, engine=engine, watch=killing)
-    assert victim
+    assert not victims[0].is_running()
     assert content(tmp_path / "local") == content(tmp_path / "ray")
+    assert Store(tmp_path / "ray").manifest.skipped > 400
 
 
 def process_id(_):
@@ -69,10 +88,23 @@ def process_id(_):
 
 
 @pytest.mark.slow
+def test_a_task_that_kills_every_worker_ends_the_building(engine, monkeypatch):
+    monkeypatch.setattr(ray_engine, "_RESTARTS", 1)
+    with pytest.raises(BuildError) as caught:
+        list(engine.run(die, range(3)))
+    assert str(caught.value).startswith("an actor of the Ray cluster died 1 times, perhaps for want of memory (")
+    assert str(caught.value).endswith("). What is done is kept: run the same command again to go on")
+
+
+@pytest.mark.slow
 def test_errors_come_back_whole(engine):
+    for number in (3, 4):  # the first does not harm the second
+        with pytest.raises(DataError) as caught:
+            list(engine.run(refuse, [number]))
+        assert (str(caught.value), caught.value.line) == (f"a.txt, line {number}: no numbers", number)
     with pytest.raises(DataError) as caught:
-        list(engine.run(refuse, [3]))
-    assert str(caught.value) == "a.txt, line 3: no numbers"
+        list(engine.run(process_id, Broken()))
+    assert str(caught.value) == "b.txt: no more tasks"
 
 
 @pytest.mark.slow
@@ -84,6 +116,16 @@ def test_more_actors_than_there_is_room_for_are_refused(engine):
     with pytest.raises(ConfigError) as caught:
         list(RayEngine(1, address="auto", gpus=1).run(process_id, [0]))
     assert str(caught.value) == "1 actors need 1 GPUs and the Ray cluster has 0; set fewer jobs"
+
+
+@pytest.mark.slow
+def test_standard_input_cannot_be_read_by_a_cluster(engine, tmp_path, builder):
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile("-", "conllu")], tmp_path / "s", StoreSettings(builder), engine=engine)
+    assert str(caught.value) == (
+        "standard input: can be read by this process alone, not by a cluster. "
+        "Write it to a file, or use the engine 'local'."
+    )
 
 
 def test_without_ray_the_install_line_is_told(monkeypatch):

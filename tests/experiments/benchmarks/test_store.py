@@ -7,7 +7,7 @@ import pytest
 from graphattn.builders.compression import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.exceptions import BuildError
-from graphattn.experiments.benchmarks import store as benchmark
+from graphattn.experiments.benchmarks import command_apart, store
 from graphattn.experiments.benchmarks.store import measure_store, write_conllu
 
 
@@ -39,12 +39,12 @@ def test_a_checkout_does_not_come_before_the_installed_package(tmp_path, monkeyp
 
 
 def test_what_the_building_process_says_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(benchmark, "_RELATIONS", "windows")
+    monkeypatch.setattr(store, "_RELATIONS", "windows")
     with pytest.raises(BuildError) as caught:
         measure_store(20, 1, folder=tmp_path)
     assert str(caught.value).startswith("the process that built the store ended with code 1: ")
     assert "'windows'" in str(caught.value)
-    monkeypatch.setattr(benchmark.sys, "executable", "/bin/false")
+    monkeypatch.setattr(command_apart.sys, "executable", "/bin/false")
     with pytest.raises(BuildError) as caught:
         measure_store(20, 1, folder=tmp_path)
     assert str(caught.value) == "the process that built the store ended with code 1: it said nothing"

@@ -1,0 +1,92 @@
+"""The corpora that a store is built from, cut into numbered blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphattn.builders.compression import FilePath, display_name, is_standard_input
+from graphattn.builders.readers import corpus_format, read_corpus
+from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, Skipped, item_blocks, text_blocks
+from graphattn.builders.store.shard import Shard, shard_name
+from graphattn.builders.store.shard_making import ShardSettings
+from graphattn.exceptions import DataError
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A corpus and how it is read.
+
+    Parameters
+    ----------
+    path : the file, or ``"-"``
+    format, options, task : as for :func:`~graphattn.builders.readers.read_corpus`; with the task ``"pair"`` both texts
+        of each pair are kept
+    """
+
+    path: FilePath
+    format: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the store calls it: the file's name without its folders, which differ from machine to machine."""
+        return display_name(self.path) if is_standard_input(self.path) else Path(self.path).name
+
+
+@dataclass(frozen=True)
+class NumberedBlocks:
+    """The blocks of corpora with their numbers, cut anew each time they are gone through.
+
+    Parameters
+    ----------
+    corpora : in order
+    folder, settings : of the store
+    size : bytes of a block
+    first : number of the first block
+    fixed : shards before this number belong to a complete store, and their blocks must not have changed
+    """
+
+    corpora: Sequence[CorpusFile]
+    folder: Path
+    settings: ShardSettings
+    size: int
+    first: int
+    fixed: int
+
+    def __iter__(self) -> Iterator[tuple[int, Block]]:
+        for number, block in enumerate(self._blocks(), start=self.first):
+            if number < self.fixed:
+                self._check_unchanged(number, block)
+            yield number, block
+
+    def _check_unchanged(self, number: int, block: Block) -> None:
+        path = self.folder / shard_name(number)
+        if path.exists() and Shard(path).notes["digest"] != self.settings.digest_of(block):
+            raise DataError(
+                "is not the corpus any more that the complete store was built from",
+                path=block.corpus,
+                hint=f"Choose another --out, or remove {self.folder}.",
+            )
+
+    def _blocks(self) -> Iterator[Block]:
+        for corpus in self.corpora:
+            format = corpus_format(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
+            if format in SENTENCE_ENDS:
+                yield from text_blocks(corpus.path, format, corpus.options, size=self.size)
+            else:
+                yield from self._item_blocks(corpus, format)
+
+    def _item_blocks(self, corpus: CorpusFile, format: str) -> Iterator[Block]:
+        name = display_name(corpus.path)
+        skipped: list[Skipped] = []
+
+        def skip(error: DataError) -> None:
+            skipped.append(Skipped(name, f"line {error.line}", error.message))
+
+        told = skip if self.settings.skip else None
+        items = read_corpus(corpus.path, format=format, task=corpus.task, skip=told, **corpus.options)
+        return item_blocks(name, items, skipped=skipped, size=self.size)

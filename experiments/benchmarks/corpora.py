@@ -1,0 +1,137 @@
+"""``bench corpora``: stores of real corpora: the size of IMDB's, and what a parser costs with and without its cache."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+from graphattn.builders import Sentence
+from graphattn.builders.readers import read_conllu
+from graphattn.builders.store import Store
+from graphattn.experiments.benchmarks.command_apart import build_apart
+from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.data_sets import data_folder
+
+COMPARED = """\
+`graphattn build` of corpora in the folder that GRAPHATTN_DATA names. IMDB (Maas et al. 2011): raw texts with the
+windows of MS-Trans; the size of the store is that of all its files, beside that of the corpus as `xz -9` packs it.
+Stanza (Qi et al. 2020): the words of the first sentences of the test set of UD English-EWT, parsed by small models
+without embeddings in one process, the time of loading them included; first without a cache of parses, then with one
+that is empty, then with the same once more. The attachment scores are those of the heads in the store; of a relation
+its universal part counts."""
+
+_IMDB = ("imdb/train.tsv.xz", "imdb/test.tsv.xz")
+_TREEBANK, _MODELS = "ud_english_ewt/en_ewt-ud-test.conllu", "stanza_en_ewt_small"
+Row = dict[str, str]
+
+
+def measure_corpora(jobs: int, *, folder: Path | None = None, parsed: int = 2000) -> Report:
+    """Build stores of the corpora that are there.
+
+    Parameters
+    ----------
+    jobs : processes that build, where no parser is at work
+    folder : for the stores, which are removed in the end; None for the system's
+    parsed : sentences to parse
+
+    Raises
+    ------
+    ConfigError
+        when there is no folder of corpora
+    BuildError
+        when a building fails
+    """
+    data = data_folder().absolute()
+    rows: list[Row] = []
+    left_out: list[str] = []
+    with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as place:
+        measures: dict[str, tuple[str | None, Callable[[], list[Row]]]] = {
+            "IMDB": (_missing_files(data, _IMDB), lambda: _imdb(data, Path(place), jobs)),
+            "EWT by Stanza": (_without_stanza(data), lambda: _stanza(data, Path(place), parsed)),
+        }
+        for name, (missing, measure) in measures.items():
+            if missing is None:
+                rows += measure()
+            else:
+                left_out.append(f"{name}: {missing}")
+    columns = {name: lambda row, name=name: row[name] for name in ("corpus", "step", "seconds", "result")}
+    return Report("corpora", COMPARED, columns, rows, {"jobs": jobs, "parsed": parsed}, left_out=left_out)
+
+
+def attachment_scores(gold: Sequence[Sentence], found: Sequence[Sentence]) -> tuple[float, float]:
+    """Unlabelled and labelled attachment score in percent; of a relation its universal part counts.
+
+    Parameters
+    ----------
+    gold, found : the same sentences, both with heads and names of relations
+
+    Examples
+    --------
+    >>> gold = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    >>> attachment_scores([gold], [Sentence(["Dogs", "bark"], heads=[2, 1], deprels=["nsubj:pass", "root"])])
+    (50.0, 50.0)
+    """
+    heads = both = words = 0
+    for own, other in zip(gold, found, strict=True):
+        own_names, names = (sentence.deprels or ("",) * sentence.num_words for sentence in (own, other))
+        for head, name, head_found, name_found in zip(
+            own.heads or (), own_names, other.heads or (), names, strict=True
+        ):
+            right = head == head_found
+            heads += right
+            both += right and name.split(":")[0] == name_found.split(":")[0]
+            words += 1
+    return 100 * heads / max(words, 1), 100 * both / max(words, 1)
+
+
+def _imdb(data: Path, place: Path, jobs: int) -> list[Row]:
+    corpora, store = [data / name for name in _IMDB], place / "imdb"
+    columns = ("--columns", "label,none,none,text", "--format", "labelled")
+    built = build_apart(corpora, store, "--jobs", str(jobs), *columns)
+    manifest = Store(store).manifest
+    size = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
+    packed = sum(path.stat().st_size for path in corpora)
+    return [
+        _row(
+            "IMDB",
+            "build",
+            built.seconds,
+            f"{manifest.sentences:,} texts, {manifest.tokens:,} tokens; {manifest.tokens / built.seconds:,.0f} tokens "
+            f"a second, {jobs} processes",
+        ),
+        _row("IMDB", "size", None, f"{size / 1e6:.1f} MB, {size / packed:.2f} times {packed / 1e6:.1f} MB of xz"),
+    ]
+
+
+def _stanza(data: Path, place: Path, count: int) -> list[Row]:
+    gold = list(islice(read_conllu(data / _TREEBANK), count))
+    words = place / "words.conll"
+    words.write_text("".join("".join(f"{word}\tX\n" for word in own.words) + "\n" for own in gold), encoding="utf-8")
+    rows = []
+    for step, cache in (("no cache", "none"), ("empty cache", "parses.sqlite"), ("full cache", "parses.sqlite")):
+        store = place / step.replace(" ", "-")
+        flags = ("--relations", "dependency", "--format", "conll", "--separator", "\\t", "--parser", "stanza")
+        models = ("--parser-model", str(data / _MODELS), "--parser-device", "cpu")
+        built = build_apart([words], store, *flags, *models, "--parse-cache", cache)
+        rate = f"{len(gold):,} sentences, {len(gold) / built.seconds:,.0f} a second"
+        rows.append(_row("EWT by Stanza", step, built.seconds, rate))
+    unlabelled, labelled = attachment_scores(gold, list(Store(store)))
+    return [*rows, _row("EWT by Stanza", "attachment", None, f"UAS {unlabelled:.1f}, LAS {labelled:.1f}")]
+
+
+def _missing_files(data: Path, names: Sequence[str]) -> str | None:
+    missing = next((name for name in names if not (data / name).exists()), None)
+    return None if missing is None else f"there is no {missing} in the folder that GRAPHATTN_DATA names"
+
+
+def _without_stanza(data: Path) -> str | None:
+    if find_spec("stanza") is None:
+        return "not installed: pip install 'graphattn[stanza]'"
+    return _missing_files(data, (_TREEBANK, _MODELS))
+
+
+def _row(corpus: str, step: str, seconds: float | None, result: str) -> Row:
+    return {"corpus": corpus, "step": step, "seconds": "" if seconds is None else f"{seconds:,.1f}", "result": result}

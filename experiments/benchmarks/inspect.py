@@ -1,0 +1,110 @@
+"""``bench inspect``: what it costs to ask for attention weights, and that it costs nothing when nobody asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphattn.experiments.benchmarks.clock import Job, Spread, in_turns
+from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings
+from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.targets import Target
+from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
+from graphattn.models import TextClassifier, TrainingOptions
+from graphattn.models.encoders import EncoderOptions, encoder_options
+from graphattn.models.inspection.capture import maps_of, run_once
+
+LENGTHS = ("128x22", "128x109", "8x1024")
+QUICK = ("16x22", "4x109")
+ENCODERS = ("ms-trans", "transformer", "mtsa", "duo")
+ASKED, NOT_ASKED = Target(1.5, at_least=False), Target(1.05, at_least=False)
+_WORDS = 500
+
+COMPARED = """\
+`plain`: a model's forward pass in inference. `asked before`: the same pass of a model that was asked for weights just
+before; asking leaves nothing behind. `asked`: one pass that keeps the weights and sorts them by text, layer and head.
+Ratios are to `plain`."""
+
+TABLE = {
+    "encoder": lambda row: row["encoder"],
+    "workload": COLUMNS["workload"],
+    "what": lambda row: row["contender"],
+    "median, ms": COLUMNS["median, ms"],
+    "quartiles, ms": COLUMNS["quartiles, ms"],
+    "runs": COLUMNS["runs"],
+    "ratio": lambda row: f"{row['ratio']:.2f}" if "ratio" in row else "",
+    "target": lambda row: row.get("target") or "",
+}
+
+
+def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> Report:
+    """Time passes with weights beside passes without.
+
+    Parameters
+    ----------
+    settings : workloads and repeats; there are no peers
+    encoders : names, or options
+    """
+    workloads, left_out = parse_workloads(settings.lengths)
+    rows = []
+    for encoder in encoders:
+        estimator = _model(encoder)
+        for workload in workloads:
+            rows += _rows(estimator, workload, settings)
+    return Report("inspect", COMPARED, TABLE, rows, settings.as_row(), left_out=left_out)
+
+
+def _model(encoder: str | EncoderOptions) -> TextClassifier:
+    training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, logs=False)
+    random = np.random.default_rng(0)
+    texts = [_text(22, random) for _ in range(64)]
+    return TextClassifier(encoder_options(encoder), training=training).fit(texts, ["yes", "no"] * 32)
+
+
+def _text(length: int, random: np.random.Generator) -> str:
+    return " ".join(f"word{number}" for number in random.integers(_WORDS, size=length))
+
+
+def _rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:
+    random = np.random.default_rng(1)
+    corpus = estimator._corpus([[_text(length, random) for length in workload.lengths]])
+    model, numbers = estimator.model_, list(range(len(corpus)))
+    relations = model.encoder.relations()
+    names = [str(number) for number in numbers]
+
+    def plain(batch: Any) -> None:
+        with torch.inference_mode():
+            model(batch)
+
+    def asked(batch: Any) -> None:
+        with torch.inference_mode():
+            maps_of(run_once(model, batch), batch.graph, relations, names)
+
+    def after_asking() -> Any:
+        asked(corpus[numbers])
+        return corpus[numbers]
+
+    jobs = {
+        "plain": Job(plain, lambda: corpus[numbers]),
+        "asked before": Job(plain, after_asking),
+        "asked": Job(asked, lambda: corpus[numbers]),
+    }
+    spreads = in_turns(jobs, settings.repeats, seconds=settings.seconds)
+    rows = [_row(estimator, workload, name, spread) for name, spread in spreads.items()]
+    for row, target in zip(rows[1:], (NOT_ASKED, ASKED), strict=True):
+        row["ratio"] = row["median_ms"] / rows[0]["median_ms"]
+        row["target"] = target.verdict(row["ratio"])
+    return rows
+
+
+def _row(estimator: TextClassifier, workload: Workload, name: str, spread: Spread) -> Row:
+    return {
+        "encoder": estimator.encoder_.name,
+        "workload": workload.name,
+        "contender": name,
+        "median_ms": spread.median,
+        "quartiles_ms": list(spread.quartiles),
+        "times_ms": list(spread.times),
+    }

@@ -1,0 +1,53 @@
+"""``bench corpora``: what is there is measured, what is not is told."""
+
+import random
+
+import pytest
+
+from graphattn.builders import Sentence
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks.corpora import attachment_scores, measure_corpora
+
+
+def test_attachment_scores_are_shares_of_words():
+    gold = Sentence(["a", "b", "c", "d"], heads=[2, 0, 2, 3], deprels=["x", "root", "y:z", "w"])
+    found = Sentence(["a", "b", "c", "d"], heads=[2, 0, 2, 2], deprels=["v", "root", "y", "w"])
+    assert attachment_scores([gold, gold], [gold, found]) == (87.5, 75.0)
+    assert attachment_scores([], []) == (0.0, 0.0)
+
+
+def test_the_size_of_a_store_is_told_beside_xz(tmp_path, monkeypatch):
+    import lzma
+
+    monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
+    (tmp_path / "imdb").mkdir()
+    words = random.Random(0)
+    rows = "".join(f"pos\t9\t1\t{' '.join(f'w{words.randrange(99)}' for _ in range(40))}\n" for _ in range(300))
+    for name in ("train", "test"):
+        (tmp_path / "imdb" / f"{name}.tsv.xz").write_bytes(lzma.compress(rows.encode()))
+    text = measure_corpora(1).markdown()
+    assert "| IMDB | build | " in text
+    assert "600 texts, 24,000 tokens; " in text
+    assert "times 0.0 MB of xz |" in text
+    assert "- EWT by Stanza: " in text
+
+
+def test_without_corpora_nothing_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
+    text = measure_corpora(1).markdown()
+    assert "- IMDB: there is no imdb/train.tsv.xz in the folder that GRAPHATTN_DATA names\n" in text
+    monkeypatch.delenv("GRAPHATTN_DATA")
+    with pytest.raises(ConfigError):
+        measure_corpora(1)
+
+
+@pytest.mark.slow
+def test_parses_are_measured_and_scored(corpora, tmp_path, monkeypatch):
+    pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
+    for name in ("ud_english_ewt", "stanza_en_ewt_small"):
+        (tmp_path / name).symlink_to(corpora / name)
+    monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
+    report = measure_corpora(1, parsed=30)
+    assert [row["step"] for row in report.rows] == ["no cache", "empty cache", "full cache", "attachment"]
+    assert report.rows[0]["result"].startswith("30 sentences, ")
+    assert report.rows[-1]["result"].startswith("UAS ")
