@@ -6,10 +6,9 @@ pass the sources of different runs differ, so that runs do not write to the same
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from graphattn.backends.lane_code import COMPILE
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lanes import (
     add,
     draw_lots,
@@ -32,7 +31,7 @@ from graphattn.backends.lanes import (
 )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def forward(  # type: ignore[no-untyped-def]
     counter,
     runs,
@@ -97,7 +96,7 @@ def forward(  # type: ignore[no-untyped-def]
                 store_part(out, i * o_node + head * o_head + c, part, 0, value_width - c)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def backward(  # type: ignore[no-untyped-def]
     counter, runs, starts, indices, query, key, value, bias, out, tops, sums, grad_out, grad_weights, grad_query,
     grad_key, grad_value, grad_bias, steps, scale, dropout, seeds, work,
@@ -171,7 +170,7 @@ def backward(  # type: ignore[no-untyped-def]
                     store_part(grad_value, at, summed, 0, value_width - c)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _scores(  # type: ignore[no-untyped-def]
     indices, first, edges, query, place, key, key_at, k_node, width, bias, bias_at, scale, work
 ):

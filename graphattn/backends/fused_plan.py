@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba
 import numpy as np
 
+from graphattn.backends.compiling import kernel
 from graphattn.edges import Edges
 
 RUN = 1 << 15
@@ -185,7 +185,7 @@ def _make_narrow(relations: list[Edges]) -> NarrowPlan:
     return NarrowPlan(taken, lows, highs, *_with_shared(_narrow_chunks(lows, highs, ROWS)))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _spread(low, high):  # type: ignore[no-untyped-def]
     """Largest distance between a node and what lies at the ends of its range, twice, plus one."""
     widest = 1
@@ -195,7 +195,7 @@ def _spread(low, high):  # type: ignore[no-untyped-def]
     return widest
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
     """(C, 4) first and last destinations and keys of a :class:`NarrowPlan`'s chunks."""
     relations, count = lows.shape
@@ -221,7 +221,7 @@ def _narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
     return chunks[:made]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _side_by_side(starts, indices):  # type: ignore[no-untyped-def]
     """Whether every destination's sources count up by one."""
     for i in range(len(starts) - 1):
@@ -231,7 +231,7 @@ def _side_by_side(starts, indices):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _extent(starts, indices):  # type: ignore[no-untyped-def]
     """(N_dst,) smallest source of each destination and the one after its largest; equal without edges."""
     low = np.zeros(len(starts) - 1, np.int64)
@@ -291,7 +291,7 @@ def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, i
     return _with_shared(np.stack([places[:-1], places[1:], *_joined(low, high, places)], axis=1))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _with_shared(chunks):  # type: ignore[no-untyped-def]
     """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
     count = len(chunks)

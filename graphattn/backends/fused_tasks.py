@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from graphattn.backends import fused_edges, narrow_backward, narrow_forward, wide_backward, wide_forward, wide_tiles
+from graphattn.backends.compiling import announced
 from graphattn.backends.fused_call import Call, Part
 from graphattn.backends.fused_plan import NARROW, NarrowPlan, RangePlan
 from graphattn.backends.lane_code import BYTES
@@ -205,7 +206,8 @@ def _run(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> Non
             task.kernel(counter, *task.arguments, *([scratch] if task.size else []))
 
     products = features * sum(edges.num_edges * heads for edges, heads in zip(call.edges, call.heads, strict=True))
-    together(work, alone=products <= SMALL)
+    with announced(*((task.kernel, dtype) for task in tasks)):
+        together(work, alone=products <= SMALL)
 
 
 _LOCAL = threading.local()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_code import (
-    COMPILE,
     I32,
     I64,
     aligned,
@@ -185,7 +184,7 @@ multiply_single = _multiply(ROWS, 1)
 multiply_row = _multiply(1, 1)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def products(  # type: ignore[no-untyped-def]
     target, place, rows, left, left_place, row, column, right, right_place, length
 ):

@@ -9,9 +9,6 @@ from numba import extending, types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-COMPILE: Any = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-"""How kernels are compiled; NaN and infinity keep their meaning: a score of -inf hides an edge."""
-
 BYTES = 64
 """Size of a register."""
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import overload
 
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_code import (
     BYTES,
-    COMPILE,
     I32,
     I64,
     Lanes,
@@ -312,7 +311,7 @@ def kept_between(typing: Any, like: Any, rows: Any, number: Any, start: Any, lim
     return like(like, rows, types.int64, start, types.uint32, like.dtype), codegen
 
 
-@numba.njit(**COMPILE)
+@kernel
 def draw_lots(dropout, work):  # type: ignore[no-untyped-def]
     """What :func:`kept` needs: the bits below which an edge is dropped, and the gain of the others."""
     limit = np.uint32(min(dropout * 4294967296.0, 4294967295.0))

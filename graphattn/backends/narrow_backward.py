@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_blocks import ROWS, products, turn
-from graphattn.backends.lane_code import COMPILE
 from graphattn.backends.lanes import (
     add,
     draw_lots,
@@ -29,7 +28,7 @@ from graphattn.backends.shared_keys import hand_over
 from graphattn.backends.wide_tiles import add_against_rows, clear, padded
 
 
-@numba.njit(**COMPILE)
+@kernel
 def backward(  # type: ignore[no-untyped-def]
     counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, tops, sums, grad_out, grad_query,
     grad_key, grad_value, partial, steps, scale, dropout, seeds, group, work,
@@ -102,7 +101,7 @@ def backward(  # type: ignore[no-untyped-def]
         )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _differentiate_rows(  # type: ignore[no-untyped-def]
     work, scratch, grad_keys, grad_values, rows, row, here, begin, end, head, line, query, key, value, tops, sums,
     grad_out, grad_query, steps, scale, dropout, seed,
@@ -148,7 +147,7 @@ def _differentiate_rows(  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _slopes(  # type: ignore[no-untyped-def]
     work, scores, slopes, rows, tops, sums, row, here, begin, keys, scale, dropout, seed
 ):

@@ -14,11 +14,10 @@ that have queries and keys, ``which`` (K,) the relation of each, or -1 where a h
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_blocks import products, turn
-from graphattn.backends.lane_code import COMPILE
 from graphattn.backends.lanes import (
     add,
     draw_lots,
@@ -41,7 +40,7 @@ from graphattn.backends.narrow_rows import fetch_rows, look, lowest, pass_on, sc
 from graphattn.backends.wide_tiles import padded
 
 
-@numba.njit(**COMPILE)
+@kernel
 def forward(  # type: ignore[no-untyped-def]
     counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, out, tops, sums, steps, scale, dropout,
     seeds, work,
@@ -88,7 +87,7 @@ def forward(  # type: ignore[no-untyped-def]
             row += taken
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _attend_rows(  # type: ignore[no-untyped-def]
     work, rows, row, here, begin, end, head, line, query, key, value, out, tops, sums, steps, scale, dropout, seed
 ):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numba
-
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_blocks import products
-from graphattn.backends.lane_code import COMPILE
 from graphattn.backends.lanes import (
     draw_lots,
     fetch_early,
@@ -24,7 +22,7 @@ from graphattn.backends.lanes import (
 )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def look(rows, low, high, starts, row, here):  # type: ignore[no-untyped-def]
     """Fill ``rows`` (see :func:`~graphattn.backends.lanes.keep_between`) with what the rows from ``row`` on see.
 
@@ -48,7 +46,7 @@ def look(rows, low, high, starts, row, here):  # type: ignore[no-untyped-def]
     return (0, 0) if empty else (begin, end)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def scores_of(  # type: ignore[no-untyped-def]
     work, target, rows, turned, width, array, place, node, keys, first, factor, other
 ):
@@ -67,7 +65,7 @@ def scores_of(  # type: ignore[no-untyped-def]
     return odd
 
 
-@numba.njit(**COMPILE)
+@kernel
 def fetch_rows(array, first, stop, node, head, heads, width):  # type: ignore[no-untyped-def]
     """Ask for the rows from first to before stop, from the first to the last of some heads."""
     begin, end = heads.max(), heads.max()
@@ -80,7 +78,7 @@ def fetch_rows(array, first, stop, node, head, heads, width):  # type: ignore[no
             fetch_early(array, row * node + c)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def pass_on(  # type: ignore[no-untyped-def]
     source, place, node, target, target_place, target_node, rows, width, first, dropout, seed
 ):
@@ -100,13 +98,13 @@ def pass_on(  # type: ignore[no-untyped-def]
             store_part(target, target_place + r * target_node + c, part, 0, width - c)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def lowest(work):  # type: ignore[no-untyped-def]
     """The smallest finite number."""
     return work.dtype.type(-3.4028234663852886e38 if lanes(work) == 16 else -1.7976931348623157e308)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def copy_rows(source, place, node, target, target_place, target_node, rows, width):  # type: ignore[no-untyped-def]
     """Copy rows of ``width`` numbers into rows of whole registers, filled up with zeros."""
     for r in range(rows):
@@ -114,7 +112,7 @@ def copy_rows(source, place, node, target, target_place, target_node, rows, widt
             store(target, target_place + r * target_node + c, load_part(source, place + r * node + c, 0, width - c))
 
 
-@numba.njit(**COMPILE)
+@kernel
 def erase(target, place, width):  # type: ignore[no-untyped-def]
     """Zeros from ``place`` on."""
     for c in range(0, width, lanes(target)):

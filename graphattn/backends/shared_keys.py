@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numba
-
-from graphattn.backends.lane_code import COMPILE
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lanes import lanes, next_number
 from graphattn.backends.wide_tiles import give, padded
 
 
-@numba.njit(**COMPILE)
+@kernel
 def hand_over(  # type: ignore[no-untyped-def]
     work, source, chunk, lines, place, target, node, head, width, partial, both, at
 ):
@@ -34,7 +32,7 @@ def hand_over(  # type: ignore[no-untyped-def]
     give(work, source, partial, out, row, both, end - own_end, members, width, one, lines)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps):  # type: ignore[no-untyped-def]
     """Write the sums of what :func:`hand_over` left in ``partial``, in the chunks' order; a task is a head.
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphattn.backends.compiling import announced
 from graphattn.backends.tensorized_blocks import SMALLEST
 from graphattn.backends.tensorized_kernels import tensorized_backward, tensorized_forward
 from graphattn.backends.tensorized_plan import sentence_starts
@@ -154,4 +155,5 @@ def _in_threads(tasks: list[tuple[Any, ...]]) -> None:
         for kernel, *arguments in left:
             kernel(*arguments)
 
-    together(work, alone=len(tasks) < 2)
+    with announced(*{(kernel, arguments[2].dtype) for kernel, *arguments in tasks}):
+        together(work, alone=len(tasks) < 2)

@@ -5,25 +5,17 @@ Arrays as in :mod:`graphattn.backends.tensorized_fused`, heads first. Arrays (H,
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
+
+from graphattn.backends.compiling import loop_kernel
 
 IDENTITY, SIGMOID, LOG_SIGMOID, TANH = range(4)
 """Scale functions, numbered as in :data:`graphattn.backends.tensorized_scores.SCALE_FUNCTIONS`."""
 
 # Widths of heads stay variables in the kernels: known small ones the compiler would unroll instead of vectorise.
-# NaN and infinity keep their meaning: a score of -inf hides an edge.
-_COMPILE: Any = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-}
 
 
-@numba.njit(**_COMPILE)
+@loop_kernel
 def tensorized_forward(  # type: ignore[no-untyped-def]
     indptr, indices, query, key, weighed, bias, out, totals, scale, function, bound, longest, head, start, stop
 ):
@@ -47,7 +39,7 @@ def tensorized_forward(  # type: ignore[no-untyped-def]
                 totals[head, i, d] += power * weighed[head, j, width + d]
 
 
-@numba.njit(**_COMPILE)
+@loop_kernel
 def tensorized_backward(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -97,7 +89,7 @@ def tensorized_backward(  # type: ignore[no-untyped-def]
                 grad_query[head, i, d] += slope * key[head, j, d]
 
 
-@numba.njit(**_COMPILE)
+@loop_kernel
 def _powers(  # type: ignore[no-untyped-def]
     indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes
 ):

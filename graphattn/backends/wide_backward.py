@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_blocks import ROWS
-from graphattn.backends.lane_code import COMPILE
 from graphattn.backends.lanes import (
     add,
     draw_lots,
@@ -40,7 +39,7 @@ from graphattn.backends.wide_tiles import (
 )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def backward(  # type: ignore[no-untyped-def]
     counter, chunks, block, low, high, starts, query, key, value, bias, out, tops, sums, grad_out,
     grad_weights, grad_query, grad_key, grad_value, grad_bias, partial, steps, scale, dropout, seeds, group, work,
@@ -120,7 +119,7 @@ def backward(  # type: ignore[no-untyped-def]
         )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _differentiate_block(  # type: ignore[no-untyped-def]
     work, queries, keys, panels, value_panels, grads, grad_queries, grad_keys, grad_values, inner, scores, slopes, row,
     rows, lo, hi, begin, low, high, starts, bias, bias_at, tops, sums, head, wide, width, value_wide, value_width,

@@ -12,10 +12,9 @@ destinations meet the keys at once.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from graphattn.backends.lane_code import COMPILE
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lanes import (
     add,
     draw_lots,
@@ -46,7 +45,7 @@ from graphattn.backends.wide_tiles import (
 )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def forward(  # type: ignore[no-untyped-def]
     counter, chunks, block, low, high, starts, query, key, value, bias, out, tops, sums, weights, steps, scale,
     dropout, seeds, group, work,
@@ -115,7 +114,7 @@ def forward(  # type: ignore[no-untyped-def]
                 row += rows
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _attend_block(  # type: ignore[no-untyped-def]
     work, queries, panels, values, sums_at, scores, row, rows, lo, hi, begin, low, high, starts, bias, bias_at, tops,
     sums, head, wide, width, value_wide, dropout, seed,
@@ -175,7 +174,7 @@ def _attend_block(  # type: ignore[no-untyped-def]
             sums[head, i] = work.dtype.type(1) / sums[head, i]
 
 
-@numba.njit(**COMPILE)
+@kernel
 def _weigh_block(  # type: ignore[no-untyped-def]
     work, queries, panels, scores, row, rows, lo, hi, begin, low, high, starts, bias, bias_at, tops, sums, head, wide,
     width, weights,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_blocks import ROWS, multiply_pair, multiply_row, multiply_single, turn
-from graphattn.backends.lane_code import COMPILE
 from graphattn.backends.lanes import (
     add,
     exponential,
@@ -32,13 +31,13 @@ AHEAD = 16
 """Rows that are asked for before they are read: those of one head may lie a page apart, which no processor guesses."""
 
 
-@numba.njit(**COMPILE)
+@kernel
 def padded(number, step):  # type: ignore[no-untyped-def]
     """The next multiple of step."""
     return (number + step - 1) // step * step
 
 
-@numba.njit(**COMPILE)
+@kernel
 def union(low, high, row, rows):  # type: ignore[no-untyped-def]
     """The range of keys that some of the rows see."""
     lo, hi = high[row], low[row]
@@ -51,7 +50,7 @@ def union(low, high, row, rows):  # type: ignore[no-untyped-def]
     return (0, 0) if empty else (lo, hi)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def pack(  # type: ignore[no-untyped-def]
     source, place, node, head, rows, heads, width, factor, work, target, lines
 ):
@@ -76,7 +75,7 @@ def pack(  # type: ignore[no-untyped-def]
     return total(odd) == 0
 
 
-@numba.njit(**COMPILE)
+@kernel
 def pack_panels(  # type: ignore[no-untyped-def]
     source, place, node, head, rows, heads, width, work, staging, target
 ):
@@ -93,7 +92,7 @@ def pack_panels(  # type: ignore[no-untyped-def]
     return clean
 
 
-@numba.njit(**COMPILE)
+@kernel
 def turn_rows(work, source, target, rows, wide):  # type: ignore[no-untyped-def]
     """Panels of one register's width of rows, transposed."""
     count = lanes(work)
@@ -105,7 +104,7 @@ def turn_rows(work, source, target, rows, wide):  # type: ignore[no-untyped-def]
             )  # fmt: skip
 
 
-@numba.njit(**COMPILE)
+@kernel
 def against_panels(work, target, rows, left, wide, panels, columns, length):  # type: ignore[no-untyped-def]
     """(rows, TILE) products of rows with ``columns`` transposed rows."""
     count = lanes(work)
@@ -123,7 +122,7 @@ def against_panels(work, target, rows, left, wide, panels, columns, length):  # 
                 )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def against_rows(  # type: ignore[no-untyped-def]
     work, target, rows, left, row, column, right, wide, length, fresh
 ):
@@ -142,7 +141,7 @@ def against_rows(  # type: ignore[no-untyped-def]
                 )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def add_against_rows(  # type: ignore[no-untyped-def]
     work, target, rows, left, row, column, right, wide, length, exact
 ):
@@ -159,7 +158,7 @@ def add_against_rows(  # type: ignore[no-untyped-def]
             )
 
 
-@numba.njit(**COMPILE)
+@kernel
 def clear(work, start, stop):  # type: ignore[no-untyped-def]
     """Zeros from start to before stop."""
     zero = fill(work.dtype.type(0))
@@ -167,7 +166,7 @@ def clear(work, start, stop):  # type: ignore[no-untyped-def]
         store(work, c, zero)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def score_line(work, line, first, last, left, right, bias, slot):  # type: ignore[no-untyped-def]
     """Add the bias to a line of scores, hide what the row does not see, return the largest."""
     count = lanes(work)
@@ -184,13 +183,13 @@ def score_line(work, line, first, last, left, right, bias, slot):  # type: ignor
     return largest(top)
 
 
-@numba.njit(**COMPILE)
+@kernel
 def any_nan(work, line, start, stop):  # type: ignore[no-untyped-def]
     """Whether a part of a line is not a number somewhere."""
     return np.isnan(work[line + start : line + stop]).any()
 
 
-@numba.njit(**COMPILE)
+@kernel
 def share_tile(  # type: ignore[no-untyped-def]
     work, queries, panels, scores, row, rows, at, here, begin, low, high, starts, bias, bias_at, tops, sums, head, wide,
     width,
@@ -214,7 +213,7 @@ def share_tile(  # type: ignore[no-untyped-def]
             store(work, line + c, times(exponential(subtract(load(work, line + c), shift)), inverse))
 
 
-@numba.njit(**COMPILE)
+@kernel
 def give(  # type: ignore[no-untyped-def]
     work, source, target, place, node, head, rows, heads, width, factor, lines
 ):

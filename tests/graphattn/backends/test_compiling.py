@@ -1,0 +1,73 @@
+"""What users notice of compilation: news on a terminal, and that it works without a folder for the cache."""
+
+import io
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from graphattn.backends import compiling
+from graphattn.backends.compiling import NEWS, announced, kernel
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal in place of the error stream, and no patience."""
+    made = Terminal()
+    monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
+    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
+    monkeypatch.setattr(compiling, "_ready", set())
+    return made
+
+
+def test_compilation_is_announced_once(terminal):
+    for kind in ("forward", "backward"):
+        with announced(kind):
+            time.sleep(0.1)
+    assert terminal.getvalue() == NEWS + "\n"
+
+
+def test_what_is_quick_or_known_is_not_announced(terminal):
+    with announced("quick"):
+        pass
+    time.sleep(0.05)
+    with announced("quick"):
+        time.sleep(0.1)
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_is_said_off_a_terminal(monkeypatch, terminal):
+    monkeypatch.setattr(Terminal, "isatty", lambda self: False)
+    with announced("slow"):
+        time.sleep(0.1)
+    assert terminal.getvalue() == ""
+
+
+def test_kernels_work_without_a_folder_for_the_cache():
+    """Numba is told to look for folders in a place that modules never have, and finds none."""
+    program = (
+        "import torch, graphattn\n"
+        "from graphattn.backends import fused_edges\n"
+        "edges = graphattn.Edges(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 1, 0]), 2)\n"
+        "inputs = [torch.ones(2, 1, 4) for _ in range(3)]\n"
+        "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), fused_edges.forward.stats.cache_path)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["8.0", "None"], done.stderr
+
+
+def test_kernels_know_what_is_not_finite():
+    @kernel
+    def difference(one, other):
+        return one - other == 0
+
+    assert not difference(float("inf"), float("inf"))
