@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphattn.backends.tensorized_blocks import attend_in_blocks
 from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, through_means, weights_by_feature
+from graphattn.backends.tensorized_means import means_in_blocks
 from graphattn.backends.tensorized_plan import plan_of
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
 from graphattn.edges import Edges
@@ -113,7 +114,7 @@ def tensorized_attend(
         out = _attend(edges, wide, slots, rule, backend).to(value.dtype)
         if not return_weights:
             return out
-        weights = edges.by_id(mean_weights(edges, *wide, bias=slots, **rule).to(value.dtype))
+        weights = edges.by_id(_means(edges, wide, slots, rule).to(value.dtype))
     if out.requires_grad:
         means = weights.requires_grad_() if edges.edge_ids is None else weights.requires_grad_()[edges.edge_ids]
         out = through_means(out, means, edges, *wide, bias=slots, **rule)
@@ -189,6 +190,21 @@ def _with_exact_rows(
         exact = attend_by_edges(some, *own, bias=own_bias, **rule)
         out = out.index_put((nodes, torch.full_like(nodes, head)), exact.squeeze(1))
     return out
+
+
+def _means(edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any]) -> Tensor:
+    """(E, H) weights averaged over the features, in slot order: by blocks where that goes, else edge by edge."""
+    plan = plan_of(edges) if bias is None and inputs[0].device.type == "cpu" else None
+    if plan is None:
+        return mean_weights(edges, *inputs, bias=bias, **rule)
+    query, *of_sources = inputs
+    means, rows = means_in_blocks(plan, edges, query, of_sources[0], of_sources[2], **rule)
+    for head in rows.any(0).nonzero().squeeze(1).tolist():
+        nodes = rows[:, head].nonzero().squeeze(1)
+        some, slots = _edges_into(edges, nodes)
+        own = [query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in of_sources)]
+        means[slots, head] = mean_weights(some, *own, bias=None, **rule).squeeze(1)
+    return means
 
 
 def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:

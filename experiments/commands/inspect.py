@@ -72,7 +72,7 @@ def inspect(
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
     _check_flags(kind, compares=summary or html is not None, other=other, picture=picture)
     estimator = load(model)
-    texts = _texts(text, estimator.task, CorpusOptions(**given))
+    texts: Iterable[Any] = _texts(text, estimator.task, CorpusOptions(**given))
     if summary:
         _summarise(estimator, texts, None if other is None else load(other), out, picture, layer or 0)
         return

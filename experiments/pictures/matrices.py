@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -133,6 +134,6 @@ def _name_tokens(axes: Axes, labels: list[str], *, rows: bool, columns: bool) ->
         axes.set_yticklabels(labels, parse_math=False)
 
 
-def _write(figure: Figure, x: float, y: float, text: str, **options: object) -> None:
+def _write(figure: Figure, x: float, y: float, text: str, **options: Any) -> None:
     width, height = figure.get_size_inches()
     figure.text(x / width, y / height, text, parse_math=False, **options)

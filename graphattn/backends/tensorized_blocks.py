@@ -47,7 +47,7 @@ class _Blocks(torch.autograd.Function):
             weighed, _ = _weighed(chunk, value[:, head], scores[:, head])
             sums = torch.empty_like(weighed)
             for strip in chunk.strips:
-                powers, _ = _powers(strip, q, k, scale, function, bound)
+                powers, _ = strip_powers(strip, q, k, scale, function, bound)
                 sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
             numerators, denominators = sums.chunk(2, -1)
             small = denominators.amin(-1, keepdim=True) < SMALLEST[value.dtype]
@@ -77,7 +77,7 @@ class _Blocks(torch.autograd.Function):
             grad_weighed = torch.zeros_like(weighed)
             for strip in chunk.strips:
                 seen = strip.keys
-                powers, kept = _powers(strip, q, k, ctx.scale, ctx.function, ctx.bound)
+                powers, kept = strip_powers(strip, q, k, ctx.scale, ctx.function, ctx.bound)
                 total = torch.bmm(powers, of_scores[:, seen])
                 own = _shares(g[:, strip.queries], result[:, strip.queries], total)
                 grad_weighed[:, seen].baddbmm_(powers.transpose(1, 2), own)
@@ -119,7 +119,7 @@ def _weighed(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tenso
     return weighed, right
 
 
-def _powers(
+def strip_powers(
     strip: Strip, q: Tensor, k: Tensor, scale: float, function: str, bound: float
 ) -> tuple[Tensor, Tensor | None]:
     """(B, I, J) e^R of a strip."""

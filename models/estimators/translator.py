@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders import Example, TextGraphBuilder, Vocabulary
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
-from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.exceptions import ConfigError, NotFittedError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.inputs import held_out_split, listed, single_column
+from graphattn.models.estimators.inputs import held_out_split
+from graphattn.models.estimators.text_pairs import pairs_of, refuse_empty, refuse_long, sources_of
 from graphattn.models.options import Options, TrainingOptions
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
@@ -33,6 +34,9 @@ from graphattn.models.translation.options import (
     TranslationTraining,
 )
 from graphattn.models.translation.sources import ParsingOptions, parsed_sources
+
+if TYPE_CHECKING:
+    from graphattn.models.inspection import Attention
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,8 @@ class Translator(Parameters):
             when the loss is no longer finite
         """
         self._fix_options()
-        sources, targets = _pairs(X, y)
-        _refuse_empty(sources, targets)
+        sources, targets = pairs_of(X, y)
+        refuse_empty(sources, targets)
         text_metrics([""], [""])  # a missing library is better missed now than after an epoch
         sources, targets, held_out = self._with_dev_set(sources, targets, dev)
         self.subwords_ = Subwords.train(
@@ -189,7 +193,7 @@ class Translator(Parameters):
     ) -> tuple[list[Source], list[str], tuple[list[Source], References] | None]:
         """Training set and dev set; a share of the first when none is given."""
         if dev is not None:
-            pairs = _pairs(*dev) if isinstance(dev, tuple) and len(dev) == 2 else _pairs(dev, None)
+            pairs = pairs_of(*dev) if isinstance(dev, tuple) and len(dev) == 2 else pairs_of(dev, None)
             return sources, targets, pairs
         count = round(self.training_.dev_fraction * len(sources))
         if count < 1 or len(sources) - count < 2:
@@ -239,9 +243,9 @@ class Translator(Parameters):
             sentences = parsed_sources(sources, self.subwords_, self.parsing.made())
         ids = None if targets is None else self.subwords_.ids(targets)
         corpus = ParallelCorpus.of(self.builder_, sentences, ids)
-        _refuse_long("source", corpus.layouts[0].lengths - 1, self.inputs.longest)
+        refuse_long("source", corpus.layouts[0].lengths - 1, self.inputs.longest)
         if ids is not None:
-            _refuse_long("target", [len(own) for own in ids], self.inputs.longest)
+            refuse_long("target", [len(own) for own in ids], self.inputs.longest)
         return corpus
 
     # -- using ---------------------------------------------------------------------------------------------------------
@@ -255,7 +259,7 @@ class Translator(Parameters):
         count : how many for each; the beam is at least as wide
         """
         self._check_fitted()
-        corpus = self._corpus(_sources(X))
+        corpus = self._corpus(sources_of(X))
         self.search.check()
         return [
             [Output(self.subwords_.text(own.ids), own.score) for own in hypotheses]
@@ -274,12 +278,33 @@ class Translator(Parameters):
         X, y : as for :meth:`fit`; a target may be several texts that are as good
         """
         self._check_fitted()
-        sources, references = _pairs(X, y)
+        sources, references = pairs_of(X, y)
         return text_metrics(references, self.predict(sources))
 
     def score(self, X: Iterable[Any], y: References | None = None) -> float:
         """BLEU as a share of one."""
         return self.evaluate(X, y)[self.main_metric] / 100
+
+    def attention(self, x: Any, target: str | None = None) -> Attention:
+        """Translate one source and show the weights that made the translation: the encoder's, and the decoder's on it.
+
+        The decoder's layers count on from the encoder's; their relation is called ``cross``, and leads from the part
+        ``source`` to the part ``target``, whose position 0 is the border that ends the text.
+
+        Parameters
+        ----------
+        x : one source
+        target : show how this text would be written instead of what the search finds
+
+        Raises
+        ------
+        DataError
+            when the source has no words
+        """
+        from graphattn.models.inspection.written import look_at_writing  # loads networkx and pandas
+
+        self._check_fitted()
+        return look_at_writing(self, sources_of([x])[0], target)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -350,42 +375,3 @@ GROUPS: dict[str, type[Options]] = {
 
 def _texts(model: TranslationModel, corpus: ParallelCorpus, *, subwords: Subwords, search: SearchOptions) -> list[str]:
     return [subwords.text(found[0].ids) for found in generate(model, corpus, search)]
-
-
-def _sources(X: Iterable[Any]) -> list[Source]:
-    return single_column(listed(X), "Translator")[0]
-
-
-def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], list[Any]]:
-    """Sources, and a target for each, given or carried by examples."""
-    items = listed(X)
-    if not items:
-        raise DataError("there are no sources")
-    if y is None:
-        bare = next((n for n, item in enumerate(items, 1) if getattr(item, "second", None) is None), None)
-        if bare is not None:
-            raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
-        return _sources(items), [item.second for item in items]
-    targets = listed(y)
-    if len(targets) != len(items):
-        raise DataError(f"{len(items)} sources but {len(targets)} targets", hint="Give one for each.")
-    return _sources(items), targets
-
-
-def _refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:
-    for number, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
-        if not isinstance(target, str):
-            raise DataError(f"target {number} is a {type(target).__name__}", hint="Give a text to learn from.")
-        for name, text in (("source", source), ("target", target)):
-            words = text.words if isinstance(text, Sentence) else text
-            if not (words.strip() if isinstance(words, str) else len(words)):
-                raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
-
-
-def _refuse_long(what: str, lengths: Iterable[int], longest: int) -> None:
-    for number, length in enumerate(lengths, 1):
-        if length > longest:
-            raise DataError(
-                f"{what} {number} has {length:,} sub-words, longest is {longest:,}",
-                hint="Cut it, leave it out, or raise longest.",
-            )

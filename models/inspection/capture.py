@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.relations import Relation
@@ -52,7 +52,7 @@ def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Pass:
 
 
 @contextmanager
-def in_evaluation(model: TextModel) -> Iterator[None]:
+def in_evaluation(model: nn.Module) -> Iterator[None]:
     """Without dropout; afterwards the model is in the mode it was in."""
     was_training = model.training
     model.eval()
@@ -99,16 +99,21 @@ class Ends:
     def of(cls, graph: ArrayGraph, kind: CanonicalRelation) -> Ends:
         """Those of a batch."""
         edges = graph.take_edges(kind)
-        (from_, _), (to, starts) = (_positions(graph, end) for end in (kind[0], kind[2]))
-        sources, targets = edges.sources.numpy(), edges.destinations.numpy()
-        return cls(kind, from_[sources], to[targets], edges.indptr.numpy()[starts])
+        source_starts, target_starts = (_starts(graph, end) for end in (kind[0], kind[2]))
+        indptr = edges.indptr.numpy()
+        sources = edges.indices.numpy()
+        targets = np.repeat(np.arange(len(indptr) - 1, dtype=sources.dtype), np.diff(indptr))
+        begins = indptr[target_starts]
+        if len(begins) > 2:  # of several texts, each counts for itself
+            per_text = np.diff(begins)
+            sources = sources - np.repeat(source_starts[:-1], per_text).astype(sources.dtype)
+            targets = targets - np.repeat(target_starts[:-1], per_text).astype(targets.dtype)
+        return cls(kind, sources, targets, begins)
 
 
-def _positions(graph: ArrayGraph, kind: str) -> tuple[Ints, Ints]:
-    """(N,) position of each node in its text, and (B + 1,) where texts begin."""
-    counts = graph.batch_num_nodes(kind).numpy()
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    return np.arange(starts[-1]) - np.repeat(starts[:-1], counts), starts
+def _starts(graph: ArrayGraph, kind: str) -> Ints:
+    """(B + 1,) where the nodes of a type begin in each text, and their number."""
+    return np.concatenate([[0], np.cumsum(graph.batch_num_nodes(kind).numpy())])
 
 
 def kinds_of(relations: Iterable[Relation]) -> dict[str, list[CanonicalRelation]]:
@@ -132,7 +137,7 @@ def maps_of(found: Pass, graph: ArrayGraph, relations: Iterable[Relation], texts
     """
     kinds = kinds_of(relations)
     ends = {kind: Ends.of(graph, kind) for own in kinds.values() for kind in own}
-    maps = []
+    maps: list[AttentionMap] = []
     for layer, weights in enumerate(found.layers):
         features = found.features[layer] if found.features else {}
         first_head = 0
@@ -176,6 +181,11 @@ def _by_text(
 def part_name(text: str, kind: str) -> str:
     """What the nodes of a type are called: tokens as their text, others as their text and type."""
     return text if kind == TOKEN else f"{text} {kind}"
+
+
+def kinds_joined(batch: Batch) -> list[str]:
+    """The types of nodes that edges join."""
+    return list(dict.fromkeys(end for kind in batch.graph.canonical_etypes for end in (kind[0], kind[2])))
 
 
 def nodes_of(

@@ -10,7 +10,7 @@ import torch
 from graphattn.exceptions import ConfigError
 from graphattn.models.batches import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.capture import Pass, maps_of, nodes_of, run_once
+from graphattn.models.inspection.capture import Pass, kinds_joined, maps_of, nodes_of, run_once
 from graphattn.networkx_export import CLS
 
 if TYPE_CHECKING:
@@ -55,12 +55,7 @@ def attention_of(estimator: TextEstimator, found: Pass, batch: Batch, sentences:
     return Attention(
         prediction=label.item() if isinstance(label, np.generic) else label,
         probabilities=tuple(by_class) if head.per_word else by_class[0],
-        tokens=nodes_of(graph, _kinds(batch), {name: (CLS, *own.tokens) for name, own in sentences.items()}),
+        tokens=nodes_of(graph, kinds_joined(batch), {name: (CLS, *own.tokens) for name, own in sentences.items()}),
         sentences=sentences,
         maps=tuple(maps_of(found, graph, estimator.model_.encoder.relations(), tuple(sentences))),
     )
-
-
-def _kinds(batch: Batch) -> list[str]:
-    """The types of nodes that edges join."""
-    return list(dict.fromkeys(end for kind in batch.graph.canonical_etypes for end in (kind[0], kind[2])))

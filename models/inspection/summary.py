@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -263,5 +264,5 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: Path) -> Path:
     except OSError as error:
         raise DataError(f"cannot be made ({error.strerror})", path=path, hint="Choose another folder.") from error
     for name, table in tables.items():
-        write_beside(path / f"{name}.csv", {".csv": lambda beside, own=table: own.to_csv(beside, index=False)})
+        write_beside(path / f"{name}.csv", {".csv": partial(table.to_csv, index=False)})
     return path

@@ -1,0 +1,71 @@
+"""Sources and targets as users hand them over, made plain and checked; texts are counted from 1, as lines are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from graphattn.builders import Sentence
+from graphattn.builders.word_boundaries import Source
+from graphattn.exceptions import DataError
+from graphattn.models.estimators.inputs import listed, single_column
+
+
+def sources_of(X: Iterable[Any]) -> list[Source]:
+    """Inputs as one column."""
+    return single_column(listed(X), "Translator")[0]
+
+
+def pairs_of(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], list[Any]]:
+    """Sources, and a target for each, given or carried by examples.
+
+    Raises
+    ------
+    DataError
+        when there are none, or not one for each
+    """
+    items = listed(X)
+    if not items:
+        raise DataError("there are no sources")
+    if y is None:
+        bare = next((n for n, item in enumerate(items, 1) if getattr(item, "second", None) is None), None)
+        if bare is not None:
+            raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
+        return sources_of(items), [item.second for item in items]
+    targets = listed(y)
+    if len(targets) != len(items):
+        raise DataError(f"{len(items)} sources but {len(targets)} targets", hint="Give one for each.")
+    return sources_of(items), targets
+
+
+def refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:
+    """Refuse pairs from which nothing can be learnt.
+
+    Raises
+    ------
+    DataError
+        naming the pair
+    """
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
+        if not isinstance(target, str):
+            raise DataError(f"target {number} is a {type(target).__name__}", hint="Give a text to learn from.")
+        for name, text in (("source", source), ("target", target)):
+            words = text.words if isinstance(text, Sentence) else text
+            if not (words.strip() if isinstance(words, str) else len(words)):
+                raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
+
+
+def refuse_long(what: str, lengths: Iterable[int], longest: int) -> None:
+    """Refuse texts of more sub-words than are allowed.
+
+    Raises
+    ------
+    DataError
+        naming the text and its length
+    """
+    for number, length in enumerate(lengths, 1):
+        if length > longest:
+            raise DataError(
+                f"{what} {number} has {length:,} sub-words, longest is {longest:,}",
+                hint="Cut it, leave it out, or raise longest.",
+            )
