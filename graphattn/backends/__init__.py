@@ -6,6 +6,7 @@ belong here.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -21,6 +22,10 @@ BACKENDS = {
     "torch": "graphattn.backends.torch_segments",
 }
 """Backend name -> module; ``auto`` chooses among them."""
+
+
+PROCESS = os.getpid()
+"""The process that imported this, to be told from its forks."""
 
 
 class Attend(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from graphattn.backends import fused_edges, narrow_backward, narrow_forward, wide_backward, wide_forward, wide_tiles
@@ -200,8 +201,10 @@ def _run(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> Non
     shared = [(task, np.zeros(1, np.int64)) for task in tasks]
     size, dtype = max(task.size for task in tasks), like.numpy().dtype
 
-    def work() -> None:
-        scratch = _scratch(size, dtype)
+    kept = _scratch(torch.get_num_threads(), size * dtype.itemsize)
+
+    def work(number: int) -> None:
+        scratch = kept[number].view(dtype)
         for task, counter in shared:
             task.kernel(counter, *task.arguments, *([scratch] if task.size else []))
 
@@ -213,9 +216,9 @@ def _run(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> Non
 _LOCAL = threading.local()
 
 
-def _scratch(size: int, dtype: Any) -> np.ndarray:
-    """Memory that a thread keeps from call to call."""
-    memory: np.ndarray | None = getattr(_LOCAL, "memory", None)
-    if memory is None or memory.nbytes < size * dtype.itemsize:
-        memory = _LOCAL.memory = np.zeros(size * dtype.itemsize, np.uint8)
-    return memory[: memory.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
+def _scratch(count: int, size: int) -> list[np.ndarray]:
+    """At least so many arrays of at least so many bytes, which the calling thread keeps from call to call."""
+    kept: list[np.ndarray] = _LOCAL.__dict__.setdefault("kept", [])
+    if len(kept) < count or kept[0].nbytes < size:
+        kept[:] = [np.zeros(-(-size // BYTES) * BYTES, np.uint8) for _ in range(max(count, len(kept)))]
+    return kept

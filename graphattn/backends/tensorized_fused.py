@@ -151,7 +151,7 @@ def _in_threads(tasks: list[tuple[Any, ...]]) -> None:
     """Run kernels, each with its arguments; tasks write to places of their own."""
     left = iter(tasks)
 
-    def work() -> None:
+    def work(_: int) -> None:
         for kernel, *arguments in left:
             kernel(*arguments)
 

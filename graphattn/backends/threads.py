@@ -1,24 +1,75 @@
-"""Threads for compiled kernels that release the interpreter lock."""
+"""Threads for compiled kernels that release the interpreter lock.
+
+PyTorch's own threads where they can be had: after each of its operations they stay awake for a while, waiting for the
+next, and would compete with other threads for the same cores. Elsewhere, and after a fork, which PyTorch's do not
+survive, Python's.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import torch
 
+from graphattn.backends import PROCESS
 
-def together(work: Callable[[], None], *, alone: bool = False) -> None:
-    """Call ``work`` in as many threads as PyTorch uses, this one among them; only in this one when ``alone``."""
-    helpers = 0 if alone else torch.get_num_threads() - 1
-    futures = [_pool(os.getpid(), helpers).submit(work) for _ in range(helpers)]
+_TEAM = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def together(work: Callable[[int], None], *, alone: bool = False) -> None:
+    """Call ``work`` in as many threads as PyTorch uses, this one among them, with numbers from 0 on.
+
+    Fewer may be had, so the calls share out the work among them. ``alone``: in this thread only.
+    """
+    count = 1 if alone else torch.get_num_threads()
+    if count == 1:
+        work(0)
+    elif os.getpid() == PROCESS and (openmp := _openmp()) is not None:
+        _in_team(openmp, work, count)
+    else:
+        futures = [_pool(os.getpid(), count - 1).submit(work, number) for number in range(1, count)]
+        try:
+            work(0)
+        finally:
+            for future in futures:
+                future.result()
+
+
+def _in_team(openmp: Any, work: Callable[[int], None], count: int) -> None:
+    numbers = itertools.count()
+    errors: list[BaseException] = []
+
+    def member(_: object) -> None:
+        try:
+            work(next(numbers))
+        except BaseException as error:
+            errors.append(error)
+
+    openmp.GOMP_parallel(_TEAM(member), None, count, 0)
+    if errors:
+        raise errors[0]
+
+
+@lru_cache(maxsize=1)
+def _openmp() -> Any | None:
+    """GNU's OpenMP library as PyTorch has loaded it; None where it uses another."""
+    found = sorted(Path(torch.__file__).parent.glob("lib/libgomp*.so*"))
+    if not found or "OpenMP" not in torch.__config__.parallel_info():
+        return None
     try:
-        work()
-    finally:
-        for future in futures:
-            future.result()
+        library = ctypes.CDLL(str(found[0]))
+        library.GOMP_parallel.argtypes = [_TEAM, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        library.GOMP_parallel.restype = None
+    except (OSError, AttributeError):
+        return None
+    return library
 
 
 @lru_cache(maxsize=4)
