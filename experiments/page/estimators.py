@@ -39,7 +39,7 @@ def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
     """
 
     def count(text: str) -> int:
-        return 1 + len(estimator.vocabulary_.sentence(text))
+        return 1 + len(estimator.builder_.vocabulary.sentence(text))
 
     def look(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.task == _PAIR else texts[0]

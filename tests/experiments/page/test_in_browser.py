@@ -289,6 +289,13 @@ def test_several_labels(show, made):
     assert tab.locator(".chances .decided .class").all_inner_texts() == ["calm", "clear"]
 
 
+def test_a_translation_is_a_sentence(show, made):
+    said = "ein guter Film , der lange im Kopf bleibt , und länger"
+    tab = show([made(prediction={"label": said, "probabilities": {said: 0.1}})])
+    assert tab.locator(".prediction .label").inner_text() == said
+    assert tab.locator(".chances").count() == 0, "the chance of one sentence among all says little"
+
+
 def luminance(colour):
     return sum(int(part) for part in colour[4:-1].split(",")) / 765
 
