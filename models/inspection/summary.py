@@ -21,6 +21,7 @@ from graphattn.models.inspection.capture import Pass, kinds_of, run_once
 from graphattn.models.inspection.edge_kinds import ITSELF, EdgeKinds
 from graphattn.models.inspection.files import write_beside
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
+from graphattn.models.inspection.looking import check_decides
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN
 
@@ -48,10 +49,13 @@ def summarise(
     Raises
     ------
     ConfigError
-        when the encoder has no attention weights
+        when the encoder has no attention weights, or for a translator
+    NotFittedError
+        before ``fit``
     DataError
         when there are no inputs
     """
+    check_decides(estimator)
     summary = AttentionSummary()
     waiting = iter(progress(X))
     while chunk := list(islice(waiting, CHUNK)):
@@ -67,7 +71,6 @@ def summarise(
 
 def _passes(estimator: TextEstimator, chunk: Sequence[Any]) -> Iterator[tuple[Pass, ArrayGraph, list[Sentence]]]:
     """One pass for each batch of a chunk, with its graph and its sentences in their order."""
-    estimator._check_fitted()
     columns = estimator._columns(chunk)
     sentences = [estimator.vocabulary_.sentences(column) for column in columns]
     corpus = estimator._corpus(columns)
