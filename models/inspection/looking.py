@@ -31,9 +31,7 @@ def check_decides(estimator: Any) -> None:
     NotFittedError
         before ``fit``
     """
-    from graphattn.models.estimators import TextEstimator
-
-    if not isinstance(estimator, TextEstimator):
+    if not hasattr(estimator, "predict_with_probabilities"):
         raise ConfigError(f"this is for classifiers and taggers; a {type(estimator).__name__} has no classes")
     estimator._check_fitted()
 
