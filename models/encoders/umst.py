@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -236,7 +236,6 @@ class UMSTLayer(nn.Module):
         -------
         (N, hidden)
         """
-
         nodes = Derived.of(tokens)
         if self.group is not None:
             assert text.groups is not None
@@ -261,7 +260,8 @@ class UMSTLayer(nn.Module):
     ) -> Derived:
         """Nodes with what comes along a relation added to them."""
         seen: list[Tensor] | None = None if weights is None else []
-        added = mixers[relation].derive(edges, nodes.normed(self.mix_norms[relation]), seen)
+        norm = cast(nn.LayerNorm, self.mix_norms[relation])
+        added = mixers[relation].derive(edges, nodes.normed(norm), seen)
         _keep(weights, [relation], seen)
         random = self.training and self.dropout.probability > 0
         return nodes.plus(Derived.of(self.dropout(added.value())) if random else added)
