@@ -73,3 +73,19 @@ def test_an_unknown_language(tmp_path):
 
 def test_no_parser_is_made_unless_asked_for():
     assert ParsingOptions().made() is None
+
+
+def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
+    pytest.importorskip("stanza")
+    options = ParsingOptions(
+        "stanza",
+        parser_package="ewt_small",
+        parser_model=str(corpora / "stanza_en_ewt_small"),
+        parse_cache=str(tmp_path / "parses.sqlite"),
+    )
+    one, two = parsed_sources(TEXTS, subwords, options.made())
+    assert one.num_words == 7
+    assert one.heads[:3] == (2, 0, 2)
+    assert two.heads == (2, 0, 2)
+    assert two.deprels == ("nsubj", "root", "punct")
+    assert parsed_sources(TEXTS, subwords, options.made()) == [one, two]
