@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -205,7 +206,7 @@ class AttentionSummary:
         ways = (self.layers, self.distances, self.entropy, self.relations, self.dependencies, self.scales)
         return {way.__name__: way() for way in ways}
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all tables, into one ``.json`` file or a folder of ``.csv`` files; errors as :func:`save_tables`."""
         return save_tables(self.tables(), path)
 
@@ -248,7 +249,7 @@ def _add_relation(sums: Sequence[HeadSums], weights: Any, kinds: Sequence[_KindO
         head.add_entropy(weights[:, column], filled)
 
 
-def save_tables(tables: Mapping[str, pd.DataFrame], path: Path) -> Path:
+def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:
     """Write tables into one ``.json`` file, or into a folder with a ``.csv`` file for each.
 
     Raises
@@ -258,6 +259,7 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: Path) -> Path:
     DataError
         when something cannot be written
     """
+    path = Path(path)
     if path.suffix:
         plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         text = json.dumps(plain, indent=1) + "\n"
