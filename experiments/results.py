@@ -130,15 +130,16 @@ def _settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
         }
     if data_set in MTL:
         training["dev_fraction"] = 0.0  # of so few texts none can be spared, and a tenth of them chooses by luck
+    plain = data_set in ("sst2", "sst5", "r8")
     return {
         "encoder": own,
         "inputs": {
-            "vectors": VECTORS if data_set in ("sst2", "sst5", "r8") else ALL_VECTORS,
+            "vectors": VECTORS if plain else ALL_VECTORS,
             "tune_vectors": True,
             "word_dropout": 0.1,
             "split": "whitespace",
         },
-        "head": {"pooling": "mean" if data_set in ("sst2", "sst5") else "mean-max"},
+        "head": {"pooling": "mean" if plain else "mean-max"},
         "training": training,
     }
 

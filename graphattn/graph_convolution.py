@@ -12,6 +12,7 @@ from graphattn.aggregation import aggregate, mean_coefficients, symmetric_coeffi
 from graphattn.attention import attend
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
+from graphattn.recomputation import Derived
 
 
 class GraphConvolution(nn.Module):
@@ -49,13 +50,18 @@ class GraphConvolution(nn.Module):
         -------
         (N, feats)
         """
+        return self.derive(edges, Derived.of(inputs), weights).value()
+
+    def derive(self, edges: Edges, inputs: Derived, weights: list[Tensor] | None = None) -> Derived:
+        """The same, of inputs that need not be kept for the backward pass."""
         members = run_members(edges)
         if members is not None:
-            means = aggregate(members, inputs, mean_coefficients(members))
-            return aggregate(members.reverse[0], F.relu(self.linear(means)))
+            spread, shares = members.reverse[0], mean_coefficients(members)
+            means = inputs.then(lambda nodes: aggregate(members, nodes, shares))
+            return Derived(lambda mixed: aggregate(spread, mixed), F.relu(means.linear(self.linear.weight)))
         coefficients = symmetric_coefficients(edges)
-        mixed = F.relu(aggregate(edges, self.linear(inputs), coefficients))
-        return aggregate(edges, mixed, coefficients)
+        mixed = F.relu(aggregate(edges, inputs.linear(self.linear.weight), coefficients))
+        return Derived(lambda nodes: aggregate(edges, nodes, coefficients), mixed)
 
 
 class GraphAttention(nn.Module):
@@ -93,16 +99,20 @@ class GraphAttention(nn.Module):
         -------
         (N, feats)
         """
-        values = self.linear(inputs).view(-1, *self.source.shape)  # (N, H, D)
+        return self.derive(edges, Derived.of(inputs), weights).value()
+
+    def derive(self, edges: Edges, inputs: Derived, weights: list[Tensor] | None = None) -> Derived:
+        """The same, of inputs that need not be kept for the backward pass."""
+        values = inputs.linear(self.linear.weight).view(-1, *self.source.shape)  # (N, H, D)
         values = values.float() if values.element_size() < 4 else values  # sums in float32 also under autocast
         to, of = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
         scores = edges.by_id(F.leaky_relu(to[edges.destinations] + of[edges.sources], 0.2))
         nothing = values.new_zeros(len(values), self.heads, 1)
         if weights is None:
-            return F.elu(attend(edges, nothing, nothing, values, bias=scores)).flatten(1)
+            return Derived.of(F.elu(attend(edges, nothing, nothing, values, bias=scores)).flatten(1))
         mixed, seen = attend(edges, nothing, nothing, values, bias=scores, return_weights=True)
         weights.append(seen)
-        return F.elu(mixed).flatten(1)
+        return Derived.of(F.elu(mixed).flatten(1))
 
 
 class NeighbourMean(nn.Module):
@@ -110,7 +120,12 @@ class NeighbourMean(nn.Module):
 
     def forward(self, edges: Edges, inputs: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """(N, feats) -> (N, feats); ``weights`` is left as it is."""
-        return aggregate(edges, inputs, mean_coefficients(edges))
+        return self.derive(edges, Derived.of(inputs), weights).value()
+
+    def derive(self, edges: Edges, inputs: Derived, weights: list[Tensor] | None = None) -> Derived:
+        """The same, of inputs that need not be kept for the backward pass."""
+        shares = mean_coefficients(edges)
+        return inputs.then(lambda nodes: aggregate(edges, nodes, shares))
 
 
 def run_members(edges: Edges) -> Edges | None:

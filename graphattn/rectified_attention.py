@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers import distance_scores
+from graphattn.recomputation import Derived
 from graphattn.upsampling import Upsampling
 
 
@@ -83,9 +83,9 @@ class RectifiedAttention(nn.Module):
     def forward(
         self,
         edges: Edges,
-        tokens: Tensor,
+        tokens: Tensor | Derived,
         word_edges: Edges | None = None,
-        words: Tensor | None = None,
+        words: Tensor | Derived | None = None,
         upsampling: Upsampling | None = None,
         *,
         weights: list[Tensor] | None = None,
@@ -95,9 +95,9 @@ class RectifiedAttention(nn.Module):
         Parameters
         ----------
         edges : which tokens see which
-        tokens : (N, feats)
+        tokens : (N, feats); derived ones need not be kept for the backward pass
         word_edges : which words see which
-        words : (W, feats)
+        words : (W, feats), as tokens
         upsampling : how words and tokens belong together
         weights : when given, the maps of tokens (E, heads) and of words (E_words, heads) are appended, by edge id
 
@@ -105,14 +105,14 @@ class RectifiedAttention(nn.Module):
         -------
         (N, feats)
         """
-        projected = self._split(self.project(tokens), 3)
+        projected = self._split(_derived(tokens).linear(self.project.weight, self.project.bias), 3)
         seen = self._attended(edges, projected, weights)
         if word_edges is not None and words is not None and upsampling is not None:
             value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
-            query, key = self._split(self._project_words(words), 2).unbind(1)
+            query, key = self._split(self._project_words(_derived(words)), 2).unbind(1)
             found = self._attend(word_edges, query, key, value, None, weights)
-            both = seen + upsampling.spread(found.flatten(1))
-            return F.linear(both.to(self.output.weight.dtype), 0.5 * self.output.weight, self.output.bias)
+            both = Derived(lambda own, others: own + upsampling.spread(others), seen, found.flatten(1))
+            return both.linear(0.5 * self.output.weight, self.output.bias)
         return self.output(seen.to(self.output.weight.dtype))
 
     def _split(self, projected: Tensor, count: int) -> Tensor:
@@ -120,12 +120,12 @@ class RectifiedAttention(nn.Module):
         wide = projected.float() if projected.element_size() < 4 else projected
         return wide.view(-1, count, self.heads, self.head_feats)
 
-    def _project_words(self, words: Tensor) -> Tensor:
+    def _project_words(self, words: Derived) -> Tensor:
         """(W, 2 feats) queries and keys."""
         if self.project_words is not None:
-            return self.project_words(words)
+            return words.linear(self.project_words.weight, self.project_words.bias)
         both = 2 * self.output.out_features
-        return F.linear(words, self.project.weight[:both], self.project.bias[:both])
+        return words.linear(self.project.weight[:both], self.project.bias[:both])
 
     def _attended(self, edges: Edges, projected: Tensor, weights: list[Tensor] | None) -> Tensor:
         """(N, feats) what tokens see."""
@@ -158,3 +158,7 @@ class RectifiedAttention(nn.Module):
             return result
         weights.append(result[1])
         return result[0]
+
+
+def _derived(nodes: Tensor | Derived) -> Derived:
+    return nodes if isinstance(nodes, Derived) else Derived.of(nodes)

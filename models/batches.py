@@ -142,7 +142,7 @@ class Corpus(Dataset[Batch]):
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
         digest = hashlib.sha256()
         for array in arrays:
-            digest.update(b"-" if array is None else np.ascontiguousarray(array))
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         if self.builder.vocabulary is not None:
             digest.update(self.builder.vocabulary.to_json().encode("utf-8"))
         return f"{len(self)} examples, {digest.hexdigest()[:16]}"

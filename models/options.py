@@ -178,6 +178,9 @@ class TrainingOptions(Options):
         "measure and keep a moving average of the weights in their place; the share of it that stays in a step "
         "(0.99: an average over about 100 steps)",
     )
+    average_epochs: int | None = option(
+        None, "measure and keep the mean of the weights at the ends of this many last epochs in their place"
+    )
     accumulate: int = option(1, "batches whose gradients are summed before a step")
     patience: int | None = option(None, "stop after this many epochs without a better dev metric")
     metric: str | None = option(
@@ -204,7 +207,9 @@ class TrainingOptions(Options):
         """Refuse impossible values."""
         super().check()
         at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
-        at_least(self, 1, "devices", "nodes", "warmup_steps")
+        at_least(self, 1, "devices", "nodes", "warmup_steps", "average_epochs")
+        if self.average is not None and self.average_epochs is not None:
+            raise ConfigError("average and average_epochs are both given; leave one of them out")
         at_least(self, 0, "weight_decay", "seed", "checkpoint_minutes")
         if self.seed >= 2**32:
             raise ConfigError(f"seed is {self.seed}; it must be below 2**32")

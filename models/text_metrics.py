@@ -77,7 +77,8 @@ def compared(
     metrics = _sacrebleu(references=_streams(references))
     from sacrebleu.significance import PairedTest
 
-    named = [(name, list(texts)) for name, texts in systems.items()]
+    named: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in systems.items()]
+    results: Any
     _, results = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)()
     columns = zip(metrics, list(results.values())[1:], strict=True)  # the first holds the names
     return {

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphattn.models.batches import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads import Head
 from graphattn.models.token_embedding import TokenEmbedding
+from graphattn.models.trainable import Trainable
 from graphattn.schema import TOKEN
 
 
-class TextModel(nn.Module):
+class TextModel(Trainable):
     """Token ids on a graph -> token vectors -> encoder -> head.
 
     Parameters

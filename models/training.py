@@ -36,8 +36,9 @@ from graphattn.models.run_folder import (
     run_folder,
     write_text,
 )
-from graphattn.models.training_module import Decide, Evaluate, SharedBatches, Trainable, TrainingModule, quiet
-from graphattn.models.weight_average import WeightAverage
+from graphattn.models.trainable import Trainable
+from graphattn.models.training_module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.weight_average import Average, EpochAverage, WeightAverage
 
 
 class KeepBest(Callback):
@@ -50,7 +51,7 @@ class KeepBest(Callback):
     average : what is measured and kept in place of the weights; None for the weights themselves
     """
 
-    def __init__(self, metric: str | None, folder: Path, average: WeightAverage | None = None):
+    def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
         self.metric, self.folder, self.average = metric, folder, average
         self.best: float | None = None
         self.weights: dict[str, Tensor] = {}
@@ -210,8 +211,7 @@ def train(
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
-        average = None if options.average is None else WeightAverage(options.average)
-        keep = KeepBest(metric if dev is not None else None, folder, average)
+        keep = KeepBest(metric if dev is not None else None, folder, _average(options))
         try:
             trainer = _trainer(options, folder, keep)
         except (MisconfigurationException, RuntimeError, ValueError) as error:
@@ -259,6 +259,12 @@ def _as_raised(error: ProcessRaisedException) -> Exception:
     name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
     kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
     return kind(message) if isinstance(kind, type) and issubclass(kind, GraphAttnError) else error
+
+
+def _average(options: TrainingOptions) -> Average | None:
+    if options.average_epochs is not None:
+        return EpochAverage(options.average_epochs)
+    return None if options.average is None else WeightAverage(options.average)
 
 
 def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:

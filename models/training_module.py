@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import lightning.pytorch as pl
 import torch
@@ -19,6 +19,7 @@ from graphattn.exceptions import TrainingError
 from graphattn.models.batches import Batch, Corpus, Share
 from graphattn.models.options import TrainingOptions
 from graphattn.models.prediction import predicted_decisions
+from graphattn.models.trainable import Trainable
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
 """Decisions for each sentence of the dev set -> metrics."""
@@ -57,16 +58,6 @@ class SharedBatches(Sampler[Share]):
 
     def __len__(self) -> int:
         return len(self._of_epoch)
-
-
-class Trainable(Protocol):
-    """What a model must have beside being a module."""
-
-    embedding: Any
-    """Its input layer; ``embedding.trained`` are word vectors."""
-
-    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The batch's loss, and scores."""
 
 
 class TrainingModule(pl.LightningModule):

@@ -1,7 +1,8 @@
-"""The mean of the weights of many steps: less noisy than the last ones, and measured and kept in their place."""
+"""The mean of the weights of many steps or epochs: less noisy than the last, and measured and kept in their place."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,26 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
-class WeightAverage(Callback):
+class Average(Callback):
+    """What has an average of a model's trained weights."""
+
+    @abstractmethod
+    def mean(self) -> list[Tensor]:
+        """One tensor for each trained parameter, in their order."""
+
+    @contextmanager
+    def in_place(self, model: nn.Module) -> Iterator[None]:
+        """Let a model have the average for a while."""
+        weights = _trained(model)
+        own = [weight.detach().clone() for weight in weights]
+        _copy(self.mean(), weights)
+        try:
+            yield
+        finally:
+            _copy(own, weights)
+
+
+class WeightAverage(Average):
     r"""Keeps an exponential moving average of the trained weights, also across a resume.
 
     After step n, counted from 1, :math:`a_n = d_n a_{n-1} + (1 - d_n) w_n`, with :math:`a_0 = w_0` and
@@ -49,16 +69,9 @@ class WeightAverage(Callback):
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         get_ema_multi_avg_fn(decay)(self.average, _trained(pl_module.model), self.steps)
 
-    @contextmanager
-    def in_place(self, model: nn.Module) -> Iterator[None]:
-        """Let a model have the average for a while."""
-        weights = _trained(model)
-        own = [weight.detach().clone() for weight in weights]
-        _copy(self.average, weights)
-        try:
-            yield
-        finally:
-            _copy(own, weights)
+    def mean(self) -> list[Tensor]:
+        """The moving average."""
+        return self.average
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -67,6 +80,40 @@ class WeightAverage(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.average, self.steps = state_dict["average"], state_dict["steps"]
+
+
+class EpochAverage(Average):
+    """The mean of the weights at the ends of the last epochs (Vaswani et al. 2017, section 6.1), also across a resume.
+
+    Parameters
+    ----------
+    epochs : how many at most; the first epochs have fewer before them
+
+    Attributes
+    ----------
+    ends : for each of these epochs one tensor for each trained parameter, in their order
+    """
+
+    def __init__(self, epochs: int):
+        self.epochs = epochs
+        self.ends: list[list[Tensor]] = []
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Take in this epoch's weights."""
+        ended = [weight.detach().clone() for weight in _trained(pl_module.model)]
+        self.ends = [*self.ends, ended][-self.epochs :]
+
+    def mean(self) -> list[Tensor]:
+        """Of all that are kept."""
+        return [torch.stack(own).mean(0) for own in zip(*self.ends, strict=True)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"ends": self.ends}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.ends = state_dict["ends"]
 
 
 def _trained(model: nn.Module) -> list[Tensor]:

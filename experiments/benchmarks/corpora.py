@@ -16,7 +16,7 @@ from graphattn.experiments.benchmarks.report import Report
 from graphattn.experiments.data_sets import data_folder
 
 COMPARED = """\
-`graphattn build` of corpora in the folder that GRAPHATTN_DATA names. IMDB (Maas et al. 2011): raw texts with the
+`graphattn build` of corpora in the data folder. IMDB (Maas et al. 2011): raw texts with the
 windows of MS-Trans; the size of the store is that of all its files, beside that of the corpus as `xz -9` packs it.
 Stanza (Qi et al. 2020): the words of the first sentences of the test set of UD English-EWT, parsed by small models
 without embeddings in one process, the time of loading them included; first without a cache of parses, then with one
@@ -28,12 +28,13 @@ _TREEBANK, _MODELS = "ud_english_ewt/en_ewt-ud-test.conllu", "stanza_en_ewt_smal
 Row = dict[str, str]
 
 
-def measure_corpora(jobs: int, *, folder: Path | None = None, parsed: int = 2000) -> Report:
+def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000) -> Report:
     """Build stores of the corpora that are there.
 
     Parameters
     ----------
     jobs : processes that build, where no parser is at work
+    data : folder of corpora; None for the one that ``GRAPHATTN_DATA`` names
     folder : for the stores, which are removed in the end; None for the system's
     parsed : sentences to parse
 
@@ -44,7 +45,7 @@ def measure_corpora(jobs: int, *, folder: Path | None = None, parsed: int = 2000
     BuildError
         when a building fails
     """
-    data = data_folder().absolute()
+    data = (data or data_folder()).absolute()
     rows: list[Row] = []
     left_out: list[str] = []
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as place:
@@ -124,7 +125,7 @@ def _stanza(data: Path, place: Path, count: int) -> list[Row]:
 
 def _missing_files(data: Path, names: Sequence[str]) -> str | None:
     missing = next((name for name in names if not (data / name).exists()), None)
-    return None if missing is None else f"there is no {missing} in the folder that GRAPHATTN_DATA names"
+    return None if missing is None else f"there is no {missing} in the data folder"
 
 
 def _without_stanza(data: Path) -> str | None:

@@ -73,3 +73,19 @@ def transformer_operations(lengths: Sequence[int], *, hidden: int, layers: int, 
     per_token = 4 * 2 * hidden * hidden + 2 * 2 * hidden * ffn
     per_pair = 4 * hidden
     return layers * (per_token * sum(lengths) + per_pair * sum(length * length for length in lengths))
+
+
+def umst_operations(lengths: Sequence[int], word_counts: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
+    """Operations of a forward pass through the UMST encoder: those of a Transformer, and those on words.
+
+    Both graph convolutions multiply words, as the tokens of a word share their mean; arcs are not counted.
+
+    Parameters
+    ----------
+    lengths, word_counts : tokens and words of each sentence
+    hidden, layers, ffn : of the encoder
+    """
+    per_word = 4 * 2 * hidden * hidden  # two convolutions, queries and keys
+    pairs = sum(count * count for count in word_counts)
+    on_words = layers * (per_word * sum(word_counts) + 4 * hidden * pairs)
+    return transformer_operations(lengths, hidden=hidden, layers=layers, ffn=ffn) + on_words

@@ -7,11 +7,18 @@ from collections.abc import Callable
 from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, compare, merged
 from graphattn.experiments.benchmarks.contenders import OURS, chosen
 from graphattn.experiments.benchmarks.fresh_process import GIVE_BACK, UMST_STEP, Failed, measured_apart
+from graphattn.experiments.benchmarks.operations import transformer_operations, umst_operations
 from graphattn.experiments.benchmarks.plots import cost_against_length
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import INFERENCE, TRAINING, Target
-from graphattn.experiments.benchmarks.umst_contenders import CONTENDERS, PlainTransformer, SplitProblem
-from graphattn.experiments.benchmarks.workloads import parse_workloads
+from graphattn.experiments.benchmarks.umst_contenders import (
+    CONTENDERS,
+    OPTIONS,
+    PlainTransformer,
+    SplitProblem,
+    split_layout,
+)
+from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.experiments.progress_bars import shown
 
 LENGTHS = ("164x25", "41x100", "10x400")
@@ -26,7 +33,8 @@ Transformer on the same operator. One word in seven is split in two; every sente
 is forward, backward and a step of Adam. Each run takes its edges from a new graph, whose making is not timed. `memory`
 is what a training step needs beside libraries (weights, inputs, gradients, moments of Adam and what is kept for the
 backward pass), measured in a process of its own whose allocator gives freed blocks of a megabyte or more back at once
-(MALLOC_MMAP_THRESHOLD_)."""
+(MALLOC_MMAP_THRESHOLD_). `limit` is the ratio of floating-point operations: no implementation of equal efficiency gets
+below it."""
 
 MEBIBYTE = 2**20
 _COLUMNS: dict[str, Callable[[Row], str]] = {
@@ -38,6 +46,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
     "within rounds": lambda row: (
         " - ".join(f"{1 / r:.2f}" for r in reversed(row["ratio_quartiles"])) if "ratio" in row else ""
     ),
+    "limit": lambda row: f"{row['limit']:.2f}" if "limit" in row else "",
     "memory, MiB": lambda row: f"{row['memory'] / MEBIBYTE:,.0f}" if "memory" in row else "",
     "memory, UMST / peer": lambda row: f"{row['memory_ratio']:.2f}" if "memory_ratio" in row else "",
     "target": lambda row: row.get("target") or "",
@@ -58,6 +67,9 @@ def measure(settings: Settings) -> Report:
         except Failed as error:
             failed.append(f"{row['title']}, {row['workload']}, memory: {error}")
     _judge(rows)
+    for row in rows:
+        if row["contender"] == PlainTransformer.name:
+            row["limit"] = arithmetic_limit(by_name[row["workload"]])
     return Report(
         "umst",
         COMPARED,
@@ -81,3 +93,10 @@ def _judge(rows: list[Row]) -> None:
             row["memory_ratio"] = own["memory"] / row["memory"]
             verdicts.append(f"memory {DEAREST.verdict(row['memory_ratio'])}")
         row["target"] = ", ".join(verdicts) if row["contender"] == PlainTransformer.name else None
+
+
+def arithmetic_limit(workload: Workload) -> float:
+    """Floating-point operations of UMST over those of the Transformer; the backward pass is twice both."""
+    widths = {name: getattr(OPTIONS, name) for name in ("hidden", "layers", "ffn")}
+    words = [int(count) for batch in workload.batches for count in split_layout(batch).word_counts]
+    return umst_operations(workload.lengths, words, **widths) / transformer_operations(workload.lengths, **widths)

@@ -6,6 +6,7 @@ Letters: N tokens, C width.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from graphattn.experiments.benchmarks.workloads import Lengths, Workload
 from graphattn.models import TransformerOptions, UMSTOptions
 from graphattn.models.encoders import Encoder, make_encoder
 
-LAYERS = 2
+OPTIONS = UMSTOptions.of_size("base", layers=2, dropout=0.0)
 EVERY = 7
 """One word in so many is split in two."""
 LEARNING_RATE = 1e-4
@@ -36,10 +37,9 @@ class SplitProblem:
     """
 
     def __init__(self, workload: Workload, *, seed: int = 0):
-        self.options = UMSTOptions.of_size("base", layers=LAYERS, dropout=0.0)
         self.layouts = [split_layout(batch) for batch in workload.batches]
         random = torch.Generator().manual_seed(seed)
-        sizes = [(sum(batch), self.options.hidden) for batch in workload.batches]
+        sizes = [(sum(batch), OPTIONS.hidden) for batch in workload.batches]
         self.tokens, self.weights = ([torch.randn(size, generator=random) for size in sizes] for _ in range(2))
 
 
@@ -69,7 +69,7 @@ class SplitContender(Contender[SplitProblem]):
 
     def job(self, problem: SplitProblem, *, backward: bool) -> Job:
         """Forward in inference mode, or forward, backward (down to the token vectors) and a step of the optimizer."""
-        encoder = self.encoder(problem.options).train(backward)
+        encoder = self.encoder().train(backward)
         builder = TextGraphBuilder(encoder.relations(), cls=False)
         inputs = [tokens.clone().requires_grad_(backward) for tokens in problem.tokens]
 
@@ -94,7 +94,7 @@ class SplitContender(Contender[SplitProblem]):
         return Job(step, graphs)
 
     @abstractmethod
-    def encoder(self, options: UMSTOptions) -> Encoder:
+    def encoder(self) -> Encoder:
         """The encoder, with fresh weights."""
 
 
@@ -103,9 +103,9 @@ class OursUMST(SplitContender):
 
     name, title = OURS, "UMST"
 
-    def encoder(self, options: UMSTOptions) -> Encoder:
+    def encoder(self) -> Encoder:
         """As it is."""
-        return make_encoder(options)
+        return make_encoder(OPTIONS)
 
 
 class PlainTransformer(SplitContender):
@@ -113,10 +113,10 @@ class PlainTransformer(SplitContender):
 
     name, title = "transformer", "Transformer"
 
-    def encoder(self, options: UMSTOptions) -> Encoder:
+    def encoder(self) -> Encoder:
         """The same widths."""
         names = ("hidden", "layers", "heads", "ffn", "dropout")
-        return make_encoder(TransformerOptions(**{name: getattr(options, name) for name in names}, norm="pre"))
+        return make_encoder(TransformerOptions(**{name: getattr(OPTIONS, name) for name in names}, norm="pre"))
 
 
 class WithoutWords(SplitContender):
@@ -124,9 +124,9 @@ class WithoutWords(SplitContender):
 
     name, title = "without-words", "UMST without words"
 
-    def encoder(self, options: UMSTOptions) -> Encoder:
+    def encoder(self) -> Encoder:
         """Neither phrase convolution nor the attention of words."""
-        return make_encoder(UMSTOptions.of_size("base", layers=options.layers, dropout=0.0, inter_group=False))
+        return make_encoder(replace(OPTIONS, inter_group=False))
 
 
 CONTENDERS: tuple[type[Contender[SplitProblem]], ...] = (OursUMST, PlainTransformer, WithoutWords)

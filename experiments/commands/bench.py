@@ -187,6 +187,7 @@ def store(
 @app.command(epilog="graphattn bench corpora --jobs 2")
 def corpora(
     jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2,
+    data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
     folder: Annotated[Path | None, typer.Option(help="Folder for the stores (default: the system's).")] = None,
     out: Out = None,
 ) -> None:
@@ -197,7 +198,7 @@ def corpora(
         _make(out)
     if folder is not None:
         _make(folder, "--folder")
-    report = measure_corpora(jobs, folder=folder)
+    report = measure_corpora(jobs, data=data, folder=folder)
     print(report.markdown(), end="")
     if out is not None:
         report.write(out)

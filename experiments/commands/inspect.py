@@ -70,6 +70,8 @@ def inspect(
         return
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
+    if summary and html is not None:
+        raise ConfigError("--html shows single texts, --summary sums over all; leave one of them out")
     _check_flags(kind, compares=summary or html is not None, other=other, picture=picture)
     estimator = load(model)
     texts: Iterable[Any] = _texts(text, estimator.task, CorpusOptions(**given))

@@ -38,8 +38,11 @@ def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
     estimator : the model
     """
 
+    vocabulary = estimator.builder_.vocabulary
+    assert vocabulary is not None, "an estimator's builder has one"
+
     def count(text: str) -> int:
-        return 1 + len(estimator.vocabulary_.sentence(text))
+        return 1 + len(vocabulary.sentence(text))
 
     def look(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.task == _PAIR else texts[0]

@@ -17,6 +17,7 @@ from graphattn.experiments.drawing import MOST_TOKENS
 from graphattn.experiments.pictures.picture_file import GREY, INK, heading, picture
 from graphattn.experiments.sheet import PALETTE, Sheet, visible
 from graphattn.models.inspection import Attention
+from graphattn.models.inspection.words import word_ids_of
 
 MOST_ARCS = 60
 WEAKEST = 0.05
@@ -82,9 +83,15 @@ def _arcs(attention: Attention, text: str) -> pd.DataFrame:
     inside = [one for one in attention.maps if one.source_part == one.target_part == text]
     layers = len({one.layer for one in inside})
     rows = [
-        pd.DataFrame({"relation": one.relation, "source": one.sources, "target": one.targets, "weight": w})
+        pd.DataFrame(
+            {
+                "relation": one.relation,
+                "source": one.sources,
+                "target": one.targets,
+                "weight": one.weights.mean(axis=1) / layers,
+            }
+        )
         for one in inside
-        for w in [one.weights.mean(axis=1) / layers]
     ]
     table = pd.concat(rows).groupby(["relation", "source", "target"], as_index=False).weight.sum()
     strong = table[(table.source != table.target) & (table.weight >= WEAKEST)]
@@ -96,9 +103,8 @@ class _Row:
 
     def __init__(self, attention: Attention, text: str, arcs: pd.DataFrame):
         sentence = attention.sentences[text]
-        words = [0, *(word + 1 for word in sentence.word_ids or range(len(sentence)))]
         self.texts = [visible(token) for token in attention.tokens[text]]
-        self.centres = np.array(Sheet().centres_of(self.texts, words))
+        self.centres = np.array(Sheet().centres_of(self.texts, word_ids_of(sentence)))
         self.arcs = arcs
         self.width = float(self.centres[-1]) + 0.6
         spans = np.abs(self.centres[arcs.source] - self.centres[arcs.target])

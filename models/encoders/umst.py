@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,12 +29,15 @@ from graphattn.models.dropout import Dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.transformer import sinusoids
 from graphattn.models.options import at_least, option, share
+from graphattn.recomputation import Derived
 from graphattn.rectified_attention import RectifiedAttention
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 from graphattn.upsampling import KINDS, Upsampling
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+
+Mixer = GraphConvolution | GraphAttention | NeighbourMean
 
 SIZES: dict[str, dict[str, Any]] = {
     "small": {"hidden": 256, "layers": 3, "heads": 4, "ffn": 1024, "dropout": 0.1},
@@ -137,7 +140,7 @@ class UMSTOptions(EncoderOptions):
         inside = [self.group_relation().name] if self.intra_group else []
         return [*inside, self.arc_relation().name] if self.inter_group else inside
 
-    def make_mixer(self) -> nn.Module:
+    def make_mixer(self) -> Mixer:
         """A new layer that mixes."""
         if self.graph_layer == "mean":
             return NeighbourMean()
@@ -203,7 +206,7 @@ class UMSTLayer(nn.Module):
         names = options.mixed_along()
         self.group = names[0] if options.intra_group else None
         self.arc = names[-1] if options.inter_group else None
-        self.mix_norms = nn.ModuleList(nn.LayerNorm(options.hidden) for _ in names)
+        self.mix_norms = nn.ModuleDict({name: nn.LayerNorm(options.hidden) for name in names})
         self.word_norm = nn.LayerNorm(options.hidden) if options.inter_group else None
         self.attention_norm, self.ffn_norm = nn.LayerNorm(options.hidden), nn.LayerNorm(options.hidden)
         self.widen, self.narrow = nn.Linear(options.hidden, options.ffn), nn.Linear(options.ffn, options.hidden)
@@ -218,7 +221,7 @@ class UMSTLayer(nn.Module):
         self.dropout = Dropout(options.dropout)
 
     def forward(
-        self, text: TextEdges, tokens: Tensor, mixers: Mapping[str, nn.Module], weights: LayerWeights | None = None
+        self, text: TextEdges, tokens: Tensor, mixers: Mapping[str, Mixer], weights: LayerWeights | None = None
     ) -> Tensor:
         """Encode.
 
@@ -233,28 +236,35 @@ class UMSTLayer(nn.Module):
         -------
         (N, hidden)
         """
-
-        def mixed(relation: str, edges: Edges, nodes: Tensor, norm: nn.Module) -> Tensor:
-            seen = None if weights is None else []
-            added = mixers[relation](edges, norm(nodes), seen)
-            _keep(weights, [relation], seen)
-            return nodes + self.dropout(added)
-
+        nodes = Derived.of(tokens)
         if self.group is not None:
             assert text.groups is not None
-            tokens = mixed(self.group, text.groups, tokens, self.mix_norms[0])
+            nodes = self._mixed(nodes, self.group, text.groups, mixers, weights)
         words = None
         if self.arc is not None and self.word_norm is not None:
             assert text.members is not None and text.arcs is not None
-            words = aggregate(text.members, tokens, mean_coefficients(text.members))
-            words = self.word_norm(mixed(self.arc, text.arcs, words, self.mix_norms[-1]))
-        seen = None if weights is None else []
+            members, shares = text.members, mean_coefficients(text.members)
+            words = nodes.then(lambda tokens: aggregate(members, tokens, shares))
+            words = self._mixed(words, self.arc, text.arcs, mixers, weights).normed(self.word_norm)
+        seen: list[Tensor] | None = None if weights is None else []
         found = self.attention(
-            text.tokens, self.attention_norm(tokens), text.words, words, text.upsampling, weights=seen
+            text.tokens, nodes.normed(self.attention_norm), text.words, words, text.upsampling, weights=seen
         )
         _keep(weights, [ALL, ALL_WORDS], seen)
-        tokens = tokens + self.dropout(found)
-        return tokens + self.dropout(self.narrow(self.dropout(F.relu(self.widen(self.ffn_norm(tokens))))))
+        tokens = nodes.value() + self.dropout(found)
+        wide = Derived.of(tokens).normed(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
+        return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide))))
+
+    def _mixed(
+        self, nodes: Derived, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
+    ) -> Derived:
+        """Nodes with what comes along a relation added to them."""
+        seen: list[Tensor] | None = None if weights is None else []
+        norm = cast(nn.LayerNorm, self.mix_norms[relation])
+        added = mixers[relation].derive(edges, nodes.normed(norm), seen)
+        _keep(weights, [relation], seen)
+        random = self.training and self.dropout.probability > 0
+        return nodes.plus(Derived.of(self.dropout(added.value())) if random else added)
 
 
 def _keep(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:

@@ -346,7 +346,6 @@ class TextEstimator(Parameters):
         """
         from graphattn.models.inspection.looking import look_at  # loads networkx and pandas
 
-        self._check_fitted()
         return look_at(self, x, features=features)
 
     # -- saving --------------------------------------------------------------------------------------------------------

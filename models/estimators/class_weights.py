@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -14,7 +14,7 @@ from graphattn.models.labels import LabelSet
 
 
 def class_weights(
-    given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Sequence[Any]
+    given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Iterable[Any]
 ) -> torch.Tensor | None:
     """The weight of each class.
 

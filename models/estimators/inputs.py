@@ -102,12 +102,17 @@ def carried_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
         if len(given) != len(items):
             raise DataError(f"{len(items)} inputs but {len(given)} labels", hint="Give one for each.")
         return given
-    lazy = isinstance(items, LazyTexts)
-    labels: Sequence[Any] = items.carried(field) if lazy else [getattr(item, field, None) for item in items]
+    labels = _carried(items, field)
     missing = next((index for index, label in enumerate(labels) if label is None), None)
     if missing is not None:
         raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs that carry their {field}.")
     return labels
+
+
+def _carried(items: Sequence[Any], field: str) -> Sequence[Any]:
+    if isinstance(items, LazyTexts):
+        return items.carried(field)
+    return [getattr(item, field, None) for item in items]
 
 
 def chosen(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from graphattn.models.estimators.inputs import listed, single_column
 
 def sources_of(X: Iterable[Any]) -> list[Source]:
     """Inputs as one column."""
-    return single_column(listed(X), "Translator")[0]
+    return list(single_column(listed(X), "Translator")[0])
 
 
 def pairs_of(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], list[Any]]:

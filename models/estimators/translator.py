@@ -17,7 +17,7 @@ from graphattn.exceptions import ConfigError, NotFittedError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.inputs import held_out_split
 from graphattn.models.estimators.text_pairs import pairs_of, refuse_empty, refuse_long, sources_of
-from graphattn.models.options import Options, TrainingOptions
+from graphattn.models.options import Options
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_metrics import References, text_metrics
@@ -84,7 +84,7 @@ class Translator(Parameters):
         preset: str = "small",
         inputs: SubwordOptions | None = None,
         decoder: DecoderOptions | None = None,
-        training: TrainingOptions | None = None,
+        training: TranslationTraining | None = None,
         search: SearchOptions | None = None,
         parsing: ParsingOptions | None = None,
     ):
@@ -346,9 +346,8 @@ class Translator(Parameters):
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Translator:
         config = files.config
-        groups = {name: kind.from_dict(config[name]) for name, kind in GROUPS.items() if name != "training"}
-        training = TranslationTraining.from_dict(config["training"])
-        estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], training=training, **groups)
+        groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in GROUPS.items()}
+        estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
         estimator._fix_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)
         rows = len(files.weights["embedding.trained"])
@@ -366,7 +365,7 @@ class Translator(Parameters):
 GROUPS: dict[str, type[Options]] = {
     "inputs": SubwordOptions,
     "decoder": DecoderOptions,
-    "training": TrainingOptions,
+    "training": TranslationTraining,
     "search": SearchOptions,
     "parsing": ParsingOptions,
 }

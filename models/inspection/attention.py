@@ -94,9 +94,8 @@ class Attention:
             chosen = [one.of_head(head) for one in chosen if head in one.heads]
         kept = tuple(one for one in chosen if relation in (None, one.relation))
         if not kept:
-            raise ConfigError(
-                f"head {head} does not look along {relation!r}" + (f" in layer {layer}" * (layer is not None))
-            )
+            who = "no head looks" if head is None else f"head {head} does not look"
+            raise ConfigError(f"{who} along {relation!r}" + ("" if layer is None else f" in layer {layer}"))
         return replace(self, maps=kept)
 
     def table(self) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -21,6 +22,7 @@ from graphattn.models.inspection.capture import Pass, kinds_of, run_once
 from graphattn.models.inspection.edge_kinds import ITSELF, EdgeKinds
 from graphattn.models.inspection.files import write_beside
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
+from graphattn.models.inspection.looking import check_decides
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN
 
@@ -48,10 +50,13 @@ def summarise(
     Raises
     ------
     ConfigError
-        when the encoder has no attention weights
+        when the encoder has no attention weights, or for a translator
+    NotFittedError
+        before ``fit``
     DataError
         when there are no inputs
     """
+    check_decides(estimator)
     summary = AttentionSummary()
     waiting = iter(progress(X))
     while chunk := list(islice(waiting, CHUNK)):
@@ -67,7 +72,6 @@ def summarise(
 
 def _passes(estimator: TextEstimator, chunk: Sequence[Any]) -> Iterator[tuple[Pass, ArrayGraph, list[Sentence]]]:
     """One pass for each batch of a chunk, with its graph and its sentences in their order."""
-    estimator._check_fitted()
     columns = estimator._columns(chunk)
     sentences = [estimator.vocabulary_.sentences(column) for column in columns]
     corpus = estimator._corpus(columns)
@@ -202,7 +206,7 @@ class AttentionSummary:
         ways = (self.layers, self.distances, self.entropy, self.relations, self.dependencies, self.scales)
         return {way.__name__: way() for way in ways}
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all tables, into one ``.json`` file or a folder of ``.csv`` files; errors as :func:`save_tables`."""
         return save_tables(self.tables(), path)
 
@@ -245,7 +249,7 @@ def _add_relation(sums: Sequence[HeadSums], weights: Any, kinds: Sequence[_KindO
         head.add_entropy(weights[:, column], filled)
 
 
-def save_tables(tables: Mapping[str, pd.DataFrame], path: Path) -> Path:
+def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:
     """Write tables into one ``.json`` file, or into a folder with a ``.csv`` file for each.
 
     Raises
@@ -255,6 +259,7 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: Path) -> Path:
     DataError
         when something cannot be written
     """
+    path = Path(path)
     if path.suffix:
         plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         text = json.dumps(plain, indent=1) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -111,7 +112,8 @@ class Decoder(nn.Module):
 
     def start(self, memory: Memory, beams: int = 1) -> DecoderState:
         """The state before the first token; keys and values of sources are made once, whatever K is."""
-        return DecoderState([layer.source.keys_values(memory.states) for layer in self.layers], memory.mask, beams)
+        layers: list[Any] = list(self.layers)
+        return DecoderState([layer.source.keys_values(memory.states) for layer in layers], memory.mask, beams)
 
     def forward(self, inputs: Tensor, state: DecoderState, weights: list[Tensor] | None = None) -> Tensor:
         """Write T further tokens; several at once only at the beginning.

@@ -12,6 +12,7 @@ from graphattn.models.batches import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.padding import pad, prefix_mask, unpad
+from graphattn.models.trainable import Trainable
 from graphattn.models.translation.decoder import Decoder, DecoderState, Memory
 from graphattn.models.translation.embedding import SharedEmbedding
 from graphattn.schema import TOKEN
@@ -20,7 +21,7 @@ BORDER = CLS_ID
 """The token before the first and after the last token of a target."""
 
 
-class TranslationModel(nn.Module):
+class TranslationModel(Trainable):
     """Token ids on a graph -> encoder -> memory -> decoder -> scores of the target's tokens.
 
     Parameters

@@ -57,7 +57,7 @@ class Rules:
     banned: Sequence[int] = ()
 
     def applied(self, scores: Tensor, written: Tensor, limits: Tensor) -> Tensor:
-        """Scores with those of forbidden tokens at minus infinity.
+        """Scores with those of forbidden tokens at minus infinity; where no token is left, the text ends.
 
         Parameters
         ----------
@@ -65,17 +65,15 @@ class Rules:
         written : (B, K, 1 + T), the border first
         limits : (B,) most tokens of each text
         """
-        length = written.shape[2] - 1
+        length, ends = written.shape[2] - 1, scores[..., self.end].clone()
         scores[..., list(self.banned)] = NEVER
         if length < self.options.min_length:
             scores[..., self.end] = NEVER
         if self.options.no_repeat_ngram is not None:
             _forbid_repetitions(scores.flatten(0, 1), written[:, :, 1:].flatten(0, 1), self.options.no_repeat_ngram)
-        full = limits <= length
-        if full.any():
-            ends = scores[full][..., self.end].clone()
-            scores[full] = NEVER
-            scores[full.nonzero().squeeze(1), :, self.end] = ends
+        scores[limits <= length] = NEVER
+        stuck = scores.amax(2) == NEVER
+        scores[..., self.end] = torch.where(stuck, ends, scores[..., self.end])
         return scores
 
     def score(self, log_probability: float, length: int) -> float:
@@ -107,7 +105,7 @@ def beam_search(next_tokens: NextTokens, limits: Tensor, rules: Rules) -> list[l
 
     Returns
     -------
-    For each source at least one hypothesis, unless the rules leave none
+    For each source at least one hypothesis
     """
     width, device = rules.options.beam, limits.device
     found: list[list[Hypothesis]] = [[] for _ in range(len(limits))]

@@ -12,6 +12,7 @@ from graphattn.builders.parsers.base import parse_texts
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
+from graphattn.exceptions import GraphAttnWarning
 from graphattn.models.options import Options, option
 
 
@@ -33,15 +34,11 @@ class ParsingOptions(Options):
         return parser if self.parse_cache is None else CachedParser(parser, self.parse_cache)
 
 
-class NoParseWarning(UserWarning):
-    """A source has no parse and nobody was asked to make one."""
-
-
 def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser | None) -> list[Sentence]:
     """Sources as sentences of marked words, with heads for each.
 
     Given heads stay. Where there are none the parser makes them; without a parser every word is a root, so that the
-    only arcs are those of words to themselves, and a :class:`NoParseWarning` says so.
+    only arcs are those of words to themselves, and a :class:`GraphAttnWarning` says so.
 
     Parameters
     ----------
@@ -57,7 +54,7 @@ def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser |
         warnings.warn(
             f"{len(lacking)} of {len(sources)} sources have no parse: they go without dependency arcs. Give sources "
             "with heads (CoNLL-U, sentences, a store), or a parser",
-            NoParseWarning,
+            GraphAttnWarning,
             stacklevel=2,
         )
         for number in lacking:

@@ -117,6 +117,11 @@ def test_copies_are_plain_and_apart():
         (TrainingOptions(label_smoothing=1.0), "label_smoothing is 1.0; it must be at least 0 and below 1"),
         (TrainingOptions(warmup_steps=0), "warmup_steps is 0; it must be at least 1"),
         (TrainingOptions(beta2=1.0), "beta2 is 1.0; it must be at least 0 and below 1"),
+        (TrainingOptions(average_epochs=0), "average_epochs is 0; it must be at least 1"),
+        (
+            TrainingOptions(average=0.9, average_epochs=3),
+            "average and average_epochs are both given; leave one of them out",
+        ),
         (TrainingOptions(average=1.0), "average is 1.0; it must be at least 0 and below 1"),
         (TrainingOptions(dev_fraction=-0.5), "dev_fraction is -0.5; it must be at least 0 and below 1"),
         (TrainingOptions(clip=0.0), "clip is 0.0; it must be positive, or none for no clipping"),

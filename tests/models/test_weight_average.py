@@ -128,3 +128,42 @@ def test_a_run_with_another_average_is_not_resumed(corpus, tiny, tmp_path):
     with pytest.raises(ConfigError) as caught:
         tiny("classifier", training={**settings, "average": 0.8}).fit(texts, labels)
     assert "another average (0.9, now 0.8)" in str(caught.value)
+
+
+def test_the_mean_of_the_last_epochs_is_measured_and_kept(parts, weights_of_steps):
+    model, corpus = parts()
+    weights_of_steps.clear()
+    kept, figures = [], iter([50.0, 60.0, 80.0, 70.0])
+
+    def evaluate(decisions):
+        kept.append((trained(model), len(weights_of_steps)))
+        return {"accuracy": next(figures)}
+
+    train(model, corpus, TrainingOptions(epochs=4, batch_size=8, average_epochs=3), dev=corpus, evaluate=evaluate)
+    ends = [[weights_of_steps[steps - 1][id(p)] for p in model.parameters() if p.requires_grad] for _, steps in kept]
+    for epoch, (measured, _) in enumerate(kept):
+        last = ends[max(0, epoch - 2) : epoch + 1]
+        close(measured, [sum(own) / len(last) for own in zip(*last, strict=True)])
+    assert all(torch.equal(one, other) for one, other in zip(trained(model), kept[2][0], strict=True))
+
+
+def test_a_killed_run_keeps_the_ends_of_epochs(corpus, tiny, tmp_path, monkeypatch):
+    texts, labels = corpus("classifier")
+    settings = {"epochs": 4, "dev_fraction": 0.2, "average_epochs": 3}
+    undisturbed = tiny("classifier", training=settings).fit(texts, labels)
+    disturbed = tiny("classifier", training={**settings, "run_dir": str(tmp_path), "logs": False})
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        if (self.current_epoch, batch_idx) == (2, 1):
+            raise RuntimeError("killed")
+        return original(self, batch, batch_idx)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", step)
+        with pytest.raises(RuntimeError, match="killed"):
+            disturbed.fit(texts, labels)
+    disturbed.fit(texts, labels)
+    assert disturbed.history_ == undisturbed.history_
+    expected = undisturbed.model_.state_dict()
+    assert all(torch.equal(own, expected[name]) for name, own in disturbed.model_.state_dict().items())

@@ -1,6 +1,8 @@
 // The choices of one pane: layer, relation, head, threshold, cell size; and the legend of relations.
 
-const EDGES_PER_TOKEN = 2.5; // that the threshold leaves when nobody has moved it
+// What the threshold leaves when nobody has moved it: so many edges, of at least this share of the heaviest.
+const EDGES_PER_TOKEN = 2;
+const LEAST_SHARE = 0.05;
 
 class Controls {
   /** `changed(what)` hears of a choice: {layer}, {relation}, {head}, {threshold} or {zoom}. */

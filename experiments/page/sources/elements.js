@@ -29,7 +29,8 @@ function shortened(text, most) {
 
 /** A weight with the digits that tell something. */
 function decimals(weight) {
-  if (weight === 0 || weight >= 0.0995) return weight.toFixed(2);
+  if (weight === 0) return "0";
+  if (weight >= 0.0995) return weight.toFixed(2);
   return weight >= 0.000095 ? weight.toFixed(1 - Math.floor(Math.log10(weight))) : weight.toExponential(0);
 }
 

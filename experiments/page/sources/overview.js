@@ -71,12 +71,13 @@ class Overview {
   /** One picture at a time, and none of an older turn. */
   later(turn, waiting) {
     const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 30));
-    idle(() => {
+    const work = () => {
       const made = waiting.shift();
       if (!made || turn !== this.turn) return;
       const selection = this.attention.selection(this.attention.chosen(Number(made.dataset.layer), Number(made.dataset.head), ALL));
       thumbnail(made.firstChild, selection, axesOf(selection, this.attention), currentColours());
       this.later(turn, waiting);
-    });
+    };
+    idle(work, { timeout: 300 });
   }
 }

@@ -60,14 +60,18 @@ class Pane {
   refresh() {
     const { layer, head, relation } = this.choice;
     this.selection = this.attention.select(layer, head, relation);
-    const wanted = EDGES_PER_TOKEN * this.attention.tokens.length;
-    const threshold = clamp(this.choice.threshold ?? this.selection.thresholdFor(wanted), 0, this.selection.largest);
+    const threshold = clamp(this.choice.threshold ?? this.usualThreshold(), 0, this.selection.largest);
     this.controls.show(this.attention, this.choice, this.selection, threshold);
     this.overview.mark(layer, head, relation);
     if (this.view === "arcs") this.arcs.show(this.attention, this.selection, threshold);
     else this.matrix.show(this.attention, this.selection);
     this.root.querySelector(".edges").textContent = this.edgesNote();
     this.light();
+  }
+
+  usualThreshold() {
+    const few = this.selection.thresholdFor(EDGES_PER_TOKEN * this.attention.tokens.length);
+    return Math.max(few, LEAST_SHARE * this.selection.largest);
   }
 
   /** How many edges are to be seen, and why not all. */

@@ -7,8 +7,9 @@ function showPrediction(place, prediction) {
   const { label, labels = [label], tags, probabilities } = prediction;
   if (tags) parts.push(tagCounts(tags));
   else {
-    parts.push(element("p", { className: "label", dir: "auto", textContent: labels.join(", ") || "no label" }));
-    parts.push(chances(new Set(labels.map(String)), probabilities));
+    const said = labels.join(", ") || "no label";
+    parts.push(element("p", { className: said.length > 40 ? "label long" : "label", dir: "auto", textContent: said }));
+    if (Object.keys(probabilities).length > 1) parts.push(chances(new Set(labels.map(String)), probabilities));
   }
   place.replaceChildren(...parts);
 }

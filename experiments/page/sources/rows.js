@@ -20,7 +20,15 @@ const ruler = document.createElement("canvas").getContext("2d");
 
 /** Left edges, widths and rows of all tokens of an attention result, for a width in CSS pixels. */
 function layOut(attention, width) {
-  const size = SIZES.find(({ most }) => attention.tokens.length <= most);
+  const sizes = SIZES.filter(({ most }) => attention.tokens.length <= most);
+  const layouts = sizes.map((size) => inRows(attention, width, size));
+  const layout = layouts.find(({ rows }) => rows.length === attention.parts.size) ?? layouts[0];
+  place(layout, attention.parts.size > 1);
+  return layout;
+}
+
+/** Tokens in rows from left to right, in letters of one size. */
+function inRows(attention, width, size) {
   ruler.font = tokenFont(size.font);
   const layout = { font: size.font, line: size.line, width, left: [], widths: [], rowOf: [], rows: [] };
   for (const [name, { first, count }] of attention.parts) {
@@ -40,7 +48,6 @@ function layOut(attention, width) {
       x += own + GAP;
     }
   }
-  place(layout, attention.parts.size > 1);
   return layout;
 }
 

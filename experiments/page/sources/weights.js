@@ -56,7 +56,7 @@ class Attention {
     );
   }
 
-  /** What a head gives to its edges, along each of its relations; of several heads the mean. */
+  /** What a head gives to its edges, along each of its relations; of several heads the mean of those that a target has. */
   select(layer, head, relation) {
     const key = JSON.stringify([layer, head, relation]);
     if (!this.selections.has(key)) {
@@ -67,24 +67,24 @@ class Attention {
   }
 
   selection(maps) {
-    const share = 1 / Math.max(1, new Set(maps.map((map) => map.head)).size);
+    const heads = (part) => distinct(maps.filter((map) => map.target_part === part).map((map) => map.head)).length;
     const groups = distinct(maps.map((map) => map.relation)).map((relation) => {
-      const edges = maps.filter((map) => map.relation === relation).map((map) => this.edges(map));
-      const joined = edges.length === 1 ? edges[0] : sum(edges, this.tokens.length);
-      return { relation, ...joined, weights: share === 1 ? joined.weights : joined.weights.map((w) => w * share) };
+      const own = maps.filter((map) => map.relation === relation);
+      const edges = own.map((map) => this.edges(map, 1 / heads(map.target_part)));
+      return { relation, ...(edges.length === 1 ? edges[0] : sum(edges, this.tokens.length)) };
     });
     return new Selection(groups, maps, this);
   }
 
-  /** A map's edges, with tokens counted over all parts. */
-  edges(map) {
+  /** A map's edges with a share of their weights, tokens counted over all parts. */
+  edges(map, share) {
     const { pointers, sources } = this.structure(map.edges);
     const target = this.parts.get(map.target_part);
     const source = this.parts.get(map.source_part);
     const own = new Uint32Array(this.tokens.length + 1);
     own.set(pointers, target.first);
     own.fill(pointers[target.count], target.first + target.count);
-    const weights = new Float32Array(numbers(map.weights, Uint16Array)).map((level) => level * map.unit);
+    const weights = new Float32Array(numbers(map.weights, Uint16Array)).map((level) => level * map.unit * share);
     return { pointers: own, sources: source.first ? sources.map((place) => place + source.first) : sources, weights };
   }
 

@@ -33,21 +33,19 @@ def test_the_size_of_a_store_is_told_beside_xz(tmp_path, monkeypatch):
 
 
 def test_without_corpora_nothing_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
-    text = measure_corpora(1).markdown()
-    assert "- IMDB: there is no imdb/train.tsv.xz in the folder that GRAPHATTN_DATA names\n" in text
-    monkeypatch.delenv("GRAPHATTN_DATA")
+    text = measure_corpora(1, data=tmp_path).markdown()
+    assert "- IMDB: there is no imdb/train.tsv.xz in the data folder\n" in text
+    monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
     with pytest.raises(ConfigError):
         measure_corpora(1)
 
 
 @pytest.mark.slow
-def test_parses_are_measured_and_scored(corpora, tmp_path, monkeypatch):
+def test_parses_are_measured_and_scored(corpora, tmp_path):
     pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
     for name in ("ud_english_ewt", "stanza_en_ewt_small"):
         (tmp_path / name).symlink_to(corpora / name)
-    monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
-    report = measure_corpora(1, parsed=30)
+    report = measure_corpora(1, data=tmp_path, parsed=30)
     assert [row["step"] for row in report.rows] == ["no cache", "empty cache", "full cache", "attachment"]
     assert report.rows[0]["result"].startswith("30 sentences, ")
     assert report.rows[-1]["result"].startswith("UAS ")

@@ -8,6 +8,7 @@ from graphattn.experiments.benchmarks.operations import (
     ms_trans_operations,
     scored_pairs,
     transformer_operations,
+    umst_operations,
     window_edges,
 )
 from graphattn.models import MSTransOptions
@@ -50,3 +51,11 @@ def test_the_papers_sizes_at_22_tokens():
     projections = 22 * 2 * 300 * 30 * (2 * 30 + 2 * 13)
     assert ours == projections + 4 * 30 * (6 * 64 + 4 * 64 + 3 * 104)
     assert dense / ours == pytest.approx(4.22, abs=0.01)
+
+
+def test_umst_by_hand():
+    """Two layers of width 4 on a sentence of 5 tokens and 3 words, beside the Transformer's operations."""
+    own = umst_operations([5], [3], hidden=4, layers=2, ffn=8)
+    projections = 2 * 3 * (4 * 2 * 4 * 4)  # layers, words: W_w, W_p, queries, keys
+    attention = 2 * (9 * 4 * 2 * 2)  # layers: 9 pairs of 4 features, scores and sums
+    assert own - transformer_operations([5], hidden=4, layers=2, ffn=8) == projections + attention

@@ -34,6 +34,14 @@ def test_rows_with_time_and_memory(monkeypatch):
         assert report.columns["UMST / peer"](row) == f"{report.rows[0]['median_ms'] / row['median_ms']:.2f}"
 
 
+def test_the_limit_of_arithmetic():
+    """Per token 24 d^2 and 4 d for each pair; for 21 words of 24 tokens 8 d^2 a word, and their pairs."""
+    width = 512
+    plain = 24 * 24 * width**2 + 4 * width * 24**2
+    on_words = 21 * 8 * width**2 + 4 * width * 21**2
+    assert umst.arithmetic_limit(uniform(3, 24)) == pytest.approx((plain + on_words) / plain)
+
+
 @pytest.mark.parametrize("contender", CONTENDERS)
 def test_every_encoder_runs_forward_and_backward(contender):
     problem = SplitProblem(uniform(2, 9))

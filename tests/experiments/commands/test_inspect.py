@@ -221,6 +221,11 @@ def test_serving_is_all(graphattn, classifier, flag):
     assert answer.err == f"error: --serve shows a page and does nothing else; leave {name} out\n"
 
 
+def test_sums_have_no_page(graphattn, classifier):
+    answer = graphattn("inspect", classifier, "a film", "--summary", "--html", "a.html")
+    assert answer.err == "error: --html shows single texts, --summary sums over all; leave one of them out\n"
+
+
 def test_no_text(graphattn, classifier):
     answer = graphattn("inspect", classifier)
     assert answer.code == 2

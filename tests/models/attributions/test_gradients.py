@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 import torch
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, NotFittedError
 from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
 from graphattn.models.attributions import by_source, gradient_times_weight
+from graphattn.models.estimators import Translator
+from graphattn.models.inspection import summarise
 
 TEXT = "fine and never dull"
 
@@ -108,3 +110,13 @@ def test_no_attention_no_gradient():
     ).fit(["a", "b"] * 4, [0, 1] * 4)
     with pytest.raises(ConfigError, match=r"^encoder 'bilstm' has no attention weights$"):
         gradient_times_weight(model, "a")
+
+
+def test_what_decides_about_no_classes():
+    with pytest.raises(NotFittedError, match="this TextClassifier is not trained yet"):
+        gradient_times_weight(TextClassifier(), "a")
+    with pytest.raises(ConfigError) as caught:
+        gradient_times_weight(Translator(), "a")
+    assert str(caught.value) == "this is for classifiers and taggers; a Translator has no classes"
+    with pytest.raises(ConfigError, match="a Translator has no classes"):
+        summarise(Translator(), ["a"])

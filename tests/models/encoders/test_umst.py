@@ -57,7 +57,7 @@ class Dense:
         return norm(self.encoder.norm, x)
 
     def block(self, number, layer, x):
-        norms, words = iter(layer.mix_norms), None
+        norms, words = iter(layer.mix_norms.values()), None
         if self.options.intra_group:
             x = x + self.mixed(number, "group", self.groups, norm(next(norms), x))
         if self.options.inter_group:

@@ -8,7 +8,7 @@ import torch
 
 import graphattn
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError, NotFittedError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError, NotFittedError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators.translator import Translator
 from graphattn.models.training_module import TrainingModule
@@ -18,7 +18,6 @@ from graphattn.models.translation.options import (
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.translation.sources import NoParseWarning
 
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 
@@ -158,9 +157,9 @@ def test_sources_without_a_parse_go_without_arcs(small, toy_pairs):
     if "umst" not in ENCODERS:
         pytest.skip("no encoder looks along arcs")
     sources, targets = toy_pairs(12)
-    with pytest.warns(NoParseWarning, match="12 of 12 sources have no parse"):
+    with pytest.warns(GraphAttnWarning, match="12 of 12 sources have no parse"):
         translator = small("umst", training={"dev_fraction": 0.0, "epochs": 1}).fit(sources, targets)
-    with pytest.warns(NoParseWarning, match="1 of 1 sources have no parse"):
+    with pytest.warns(GraphAttnWarning, match="1 of 1 sources have no parse"):
         assert len(translator.predict(sources[:1])) == 1
 
 

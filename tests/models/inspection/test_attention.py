@@ -429,6 +429,14 @@ def test_parts_that_do_not_exist(estimators, arguments, message):
     assert str(caught.value) == message
 
 
+def test_a_relation_that_a_layer_lacks(estimators):
+    estimator = estimators["tagger"][0]
+    assert [row["window:5"] for row in estimator.encoder_.layer_heads()] == [0, 1]
+    with pytest.raises(ConfigError) as caught:
+        estimator.attention(["dogs", "sleep"]).only(layer=0, relation="window:5")
+    assert str(caught.value) == "no head looks along 'window:5' in layer 0"
+
+
 def test_probabilities_are_those_of_predict(estimators):
     for kind in ("classifier", "multilabel", "pair"):
         estimator, x = estimators[kind]

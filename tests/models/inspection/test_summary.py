@@ -154,7 +154,7 @@ def test_tables_of_two_models(classifier, make_classifier, sentences):
 
 def test_files(classifier, sentences, tmp_path):
     found = summarise(classifier, sentences)
-    found.save(tmp_path / "tables.json")
+    found.save(str(tmp_path / "tables.json"))
     assert list(json.loads((tmp_path / "tables.json").read_text())) == list(found.tables())
     found.save(tmp_path / "tables")
     names = sorted(path.name for path in (tmp_path / "tables").iterdir())

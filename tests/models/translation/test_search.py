@@ -133,8 +133,9 @@ def test_runs_are_not_repeated(size):
     assert not any(repeats(hypothesis.ids) for own in bound for hypothesis in own)
 
 
-def test_rules_may_leave_nothing_to_write():
-    assert searched([0], 2, [9], vocabulary=4, min_length=5, no_repeat_ngram=1) == [[]]
+def test_a_text_ends_where_the_rules_leave_no_token():
+    for own in searched(range(3), 2, [9] * 3, vocabulary=4, min_length=5, no_repeat_ngram=1):
+        assert [sorted(hypothesis.ids) for hypothesis in own] == [[0, 1, 3]] * 2
 
 
 def test_scores_are_divided_by_a_power_of_the_length():

@@ -7,8 +7,8 @@ import pytest
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
 from graphattn.builders.subwords import Subwords
-from graphattn.exceptions import ConfigError
-from graphattn.models.translation.sources import NoParseWarning, ParsingOptions, parsed_sources
+from graphattn.exceptions import ConfigError, GraphAttnWarning
+from graphattn.models.translation.sources import ParsingOptions, parsed_sources
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
 
@@ -51,7 +51,7 @@ def test_the_parser_sees_words_without_marks_sentence_by_sentence(subwords):
 
 def test_without_a_parser_words_are_roots_and_one_warning_says_so(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
-    with pytest.warns(NoParseWarning) as caught:
+    with pytest.warns(GraphAttnWarning) as caught:
         sources = parsed_sources([*TEXTS, tree], subwords, None)
     assert [source.heads for source in sources] == [(0,) * 7, (0,) * 3, (2, 0)]
     assert [str(warning.message) for warning in caught] == [
@@ -73,3 +73,19 @@ def test_an_unknown_language(tmp_path):
 
 def test_no_parser_is_made_unless_asked_for():
     assert ParsingOptions().made() is None
+
+
+def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
+    pytest.importorskip("stanza")
+    options = ParsingOptions(
+        "stanza",
+        parser_package="ewt_small",
+        parser_model=str(corpora / "stanza_en_ewt_small"),
+        parse_cache=str(tmp_path / "parses.sqlite"),
+    )
+    one, two = parsed_sources(TEXTS, subwords, options.made())
+    assert one.num_words == 7
+    assert one.heads[:3] == (2, 0, 2)
+    assert two.heads == (2, 0, 2)
+    assert two.deprels == ("nsubj", "root", "punct")
+    assert parsed_sources(TEXTS, subwords, options.made()) == [one, two]

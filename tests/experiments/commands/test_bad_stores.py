@@ -1,0 +1,165 @@
+"""What can be wrong with a store and with what goes into it: every command says so in one line and ends with 1."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from graphattn.builders.store import Store, shard
+from graphattn.builders.store.lock import sole_writer
+
+AGAIN = "Run the same graphattn build again: it makes damaged shards anew."
+
+
+@pytest.fixture(scope="module")
+def built(graphattn, tmp_path_factory):
+    """A store of three shards."""
+    folder = tmp_path_factory.mktemp("bad")
+    rows = [f'{{"tokens": ["a{number}", "b"], "label": "{("pos", "neg")[number % 2]}"}}' for number in range(90)]
+    (folder / "a.jsonl").write_text("\n".join(rows) + "\n")
+    answer = graphattn("build", folder / "a.jsonl", "--out", folder / "s", "--shard-size", "0.0013")
+    assert answer.out.startswith("90 sentences, 180 tokens in 3 shards"), answer
+    return folder / "s"
+
+
+@pytest.fixture
+def store(built, tmp_path):
+    """A copy of the store, to be spoilt."""
+    return shutil.copytree(built, tmp_path / "s")
+
+
+@pytest.fixture
+def commands(graphattn, classifier, tmp_path, tiny):
+    """What every command that reads a store says of one."""
+
+    def run(store):
+        return {
+            "train": graphattn("train", "classify", store, "--out", tmp_path / "m", *tiny),
+            "evaluate": graphattn("evaluate", classifier, store),
+            "predict": graphattn("predict", classifier, store),
+            "encode": graphattn("encode", classifier, store, "--out", tmp_path / "v.npy"),
+            "show": graphattn("show", store, "--index", "40"),
+            "check": graphattn("info", store, "--check"),
+        }
+
+    return run
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, store, damage):
+    path = store / "sentences" / "part-000001.parquet"
+    content = bytearray(path.read_bytes())
+    if damage == "missing":
+        path.unlink()
+    elif damage == "truncated":
+        path.write_bytes(content[:-9])
+    else:
+        content[40] ^= 4
+        path.write_bytes(content)
+    answers = commands(store)
+    check = answers.pop("check")
+    assert (check.code, check.err) == (
+        1, f"error: {store}: 1 of 3 shards are damaged. Run the same graphattn build again: it makes them anew.\n",
+    )  # fmt: skip
+    reasons = {
+        "missing": "sentences/part-000001.parquet is missing",
+        "truncated": f"sentences/part-000001.parquet has {len(content) - 9:,} bytes, {len(content):,} were written",
+        "flipped": "sentences/part-000001.parquet has other content than was written",
+    }
+    assert f"\ndamaged: {reasons[damage]}\n" in check.out
+    for name, answer in answers.items():
+        assert answer.code == 1, name
+        assert answer.err.startswith(f"error: {path}: "), name
+        assert answer.err.endswith(f". {AGAIN}\n"), name
+        assert answer.err.count("\n") == 1, name
+    for index in ("0", "89"):
+        assert graphattn("show", store, "--index", index).out.startswith(f"a{index} b\n")
+    assert graphattn("info", store).code == 0
+
+
+def test_a_shard_of_another_version(commands, store, monkeypatch):
+    path = store / "sentences" / "part-000001.parquet"
+    monkeypatch.setattr(shard, "VERSION", 1)
+    shard.write_shard(pq.read_table(path, schema=shard.SCHEMA), path, {"digest": "", "skipped": []})
+    monkeypatch.undo()
+    for name, answer in commands(store).items():
+        if name != "check":
+            assert (answer.code, answer.err) == (
+                1,
+                f"error: {path}: is of version 1 of the store's schema, this GraphAttn reads version 2. "
+                "Build the store again, or use the GraphAttn it was built with.\n",
+            )
+
+
+def test_a_store_of_another_version(commands, store):
+    manifest = json.loads((store / "store.json").read_text())
+    (store / "store.json").write_text(json.dumps({**manifest, "version": 1}))
+    for answer in commands(store).values():
+        assert (answer.code, answer.err) == (
+            1,
+            f"error: {store}: the store is of version 1, this GraphAttn reads version 2. "
+            "Build it again, or use the GraphAttn it was built with.\n",
+        )
+
+
+def test_a_store_that_is_being_written_or_was_left_behind(graphattn, commands, store, tmp_path):
+    manifest = json.loads((store / "store.json").read_text())
+    (store / "store.json").write_text(json.dumps({**manifest, "complete": False}))
+    for answer in commands(store).values():
+        assert (answer.code, answer.err) == (
+            1, f"error: {store}: is not complete: its building was stopped. "
+            "Run the same graphattn build again to go on.\n",
+        )  # fmt: skip
+    with sole_writer(store):
+        for answer in commands(store).values():
+            assert (answer.code, answer.err) == (
+                1, f"error: {store}: is being written by another process. Wait until it is complete.\n",
+            )  # fmt: skip
+        (tmp_path / "a.jsonl").write_text('{"tokens": []}\n')
+        answer = graphattn("build", tmp_path / "a.jsonl", "--out", store)
+        assert answer.code == 1
+        assert answer.err.startswith(f"error: {store}: is being written by another process (")
+        assert answer.err.endswith("). Wait for it, or choose another --out.\n")
+
+
+def test_lines_without_a_token(graphattn, tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\nx\ta film\ny\t\nx\t  \n")
+    answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "s")
+    assert (answer.code, answer.err) == (0, "")
+    assert [(sentence.tokens, sentence.label) for sentence in Store(tmp_path / "s")] == [
+        (("a", "film"), "x"), ((), "y"), ((), "x"),
+    ]  # fmt: skip
+    assert graphattn("show", tmp_path / "s", "--index", "1").out.startswith("\nwindow:1: 1 edges\n")
+    assert "\n0               2  " in graphattn("info", tmp_path / "s").out
+
+
+def test_a_document_of_200_000_tokens(graphattn, tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\nx\t" + "word " * 200_000 + "\ny\tshort\n")
+    answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "s", "--relations", "window:3,star")
+    assert (answer.code, answer.err) == (0, "")
+    assert "\nwindow:3: 600,005 edges\n" in answer.out
+    assert "200,000 at most" in graphattn("info", tmp_path / "s").out
+    assert graphattn("show", tmp_path / "s", "--relations", "window:3").out.endswith("\nwindow:3: 600,001 edges\n")
+    answer = graphattn("show", tmp_path / "s", "--png", "--out", tmp_path / "picture")
+    assert (answer.code, answer.err.count("\n")) == (1, 1)
+    assert "--dot and --graphml take any number" in answer.err
+
+
+def test_a_wrong_encoding_far_down(graphattn, tmp_path):
+    good = b"x\ta film\n"
+    for line in (2, 300_000):
+        (tmp_path / "a.tsv").write_bytes(b"label\ttext\n" + good * (line - 2) + b"y\tcaf\xe9\n" + good)
+        answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / f"s{line}")
+        assert (answer.code, answer.err) == (
+            1,
+            f"error: {tmp_path / 'a.tsv'}, line {line}: byte 0xe9 at column 6 is not UTF-8. "
+            "Convert the file, from Latin-1 say: iconv -f LATIN1 -t UTF-8 OLD > NEW.\n",
+        )
+    answer = graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "t", "--skip-bad", "--relations", "all")
+    assert answer.code == 0
+    assert f"(1 left out, see {tmp_path / 't' / 'skipped.jsonl'})" in answer.out
+    assert json.loads((tmp_path / "t" / "skipped.jsonl").read_text()) == {
+        "corpus": "a.tsv", "place": "line 300000", "reason": "byte 0xe9 at column 6 is not UTF-8",
+    }  # fmt: skip
+    assert len(Store(tmp_path / "t")) == 299_999
