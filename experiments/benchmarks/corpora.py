@@ -72,7 +72,7 @@ def attachment_scores(gold: Sequence[Sentence], found: Sequence[Sentence]) -> tu
     Examples
     --------
     >>> gold = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    >>> attachment_scores([gold], [Sentence(["Dogs", "bark"], heads=[2, 1], deprels=["nsubj:pass", "root"])])
+    >>> attachment_scores([gold], [Sentence(["Dogs", "bark"], heads=[0, 0], deprels=["nsubj:pass", "root"])])
     (50.0, 50.0)
     """
     heads = both = words = 0
