@@ -114,12 +114,11 @@ def test_it_answers_at_once(long_page, visit, at):
     tab.wait_for_timeout(600)  # the overview draws its small pictures
     measure = MEASURE.replace("async (act) => {", "async (act) => {" + ACTS).replace("TRIES", str(TRIES))
     acts = ["cell", "zoom", "head"] if "matrix" in at else ["hover", "focus", "threshold", "scroll"]
-
-    def times(act):
-        late = max(0, median(tab.evaluate(measure, "nothing")) - FRAME)  # other processes' doing
-        return [time - late for time in tab.evaluate(measure, act)]
-
-    taken = {act: fastest_median(lambda act=act: times(act), INTERACTION) for act in acts}
+    late = max(0, median(tab.evaluate(measure, "nothing")) - FRAME)  # other processes' doing
+    taken = {
+        act: fastest_median(lambda act=act: [time - late for time in tab.evaluate(measure, act)], INTERACTION)
+        for act in acts
+    }
     slow = {act: round(time) for act, time in taken.items() if time >= INTERACTION}
     if slow and os.getloadavg()[0] > 2 * os.cpu_count():
         pytest.skip(f"the machine is too busy to tell (load {os.getloadavg()[0]:.0f}): {slow} milliseconds")
