@@ -39,9 +39,9 @@ def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
 
     Examples
     --------
-    >>> agreement(pd.DataFrame({"weight": [0.7, 0.2, 0.1], "effect": [2.0, -1.0, 0.0]}), k=2)
+    >>> agreement(pd.DataFrame({"weight": [0.7, 0.2, 0.1], "effect": [2.0, -0.5, 1.0]}), k=2)
           one   other  rank_correlation  overlap
-    0  weight  effect               0.5      1.0
+    0  weight  effect               0.5      0.5
     """
     if k < 1:
         raise ConfigError(f"k is {k}; it must be at least 1")

@@ -30,7 +30,7 @@ def test_everything_is_there(story):
         *("store", "tag.yaml", "tagger", "tagger.run"),
     ]
     assert (out / "graph.png").read_bytes().startswith(b"\x89PNG")
-    assert (out / "attention.csv").read_text().startswith("layer,head,relation,source,target,")
+    assert (out / "attention.csv").read_text().startswith("layer,head,relation,scale,source,target,")
 
 
 def test_the_corpus_is_the_same_in_both_formats(story):
