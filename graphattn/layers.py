@@ -160,9 +160,11 @@ class MultiScaleAttention(nn.Module):
                 rows.append(slice(start, start + count * self.head_feats))
             start += count * self.head_feats
         rows += [slice(own.start + width, own.stop + width) for own in rows] + [slice(2 * width, None)]
-        weight, bias = self.project.weight, self.project.bias
-        weight = torch.cat([weight[own] for own in rows])
-        bias = None if bias is None else torch.cat([bias[own] for own in rows])
+        weight, bias = (
+            None if whole is None else torch.cat([whole[own] for own in rows])
+            for whole in (self.project.weight, self.project.bias)
+        )
+        assert weight is not None
         return _in_full(F.linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:

@@ -23,6 +23,9 @@ Lengths = Annotated[
     typer.Option(help="Workloads with commas between: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
 ]
 Repeats = Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)]
+EVERYTHING = ("attention", "encoder", "train-step", "memory", "build", "predict", "inspect", "mtsa", "umst")
+"""What ``all`` measures."""
+
 Peers = Annotated[str | None, typer.Option(help="Peers with commas between, or none (default: all that can run).")]
 Threads = Annotated[int | None, typer.Option(help="Threads of all contenders (default: all cores).", min=1)]
 Seconds = Annotated[float, typer.Option(help="Begin no new round on a workload after so much time.", min=0)]
@@ -212,8 +215,8 @@ def all_(
     out: Out = None,
     quick: Quick = False,
 ) -> None:
-    """Everything above, one after the other."""
-    for name in ("attention", "encoder", "train-step", "memory", "build", "predict", "umst"):
+    """Everything above but store and corpora, one after the other."""
+    for name in EVERYTHING:
         _run(name, Given(None, repeats, None, threads, seconds, out, quick))
 
 

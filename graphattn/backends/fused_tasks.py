@@ -62,8 +62,8 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: 
     plan, width, value_width, count = part.plan, steps[0], steps[1], lanes(saved.tops.numpy())
     scale = saved.tops.numpy().dtype.type(call.scale)
     if isinstance(plan, NarrowPlan):
-        arrays = [_flat(tensor) for tensor in (*saved[:3], saved.out)]
-        given = (*arrays, saved.tops.numpy(), saved.sums.numpy(), steps, scale, call.dropout, call.seeds)
+        flat = [_flat(tensor) for tensor in (*saved[:3], saved.out)]
+        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), steps, scale, call.dropout, call.seeds)
         size = narrow_backward.work_size(0, count + NARROW, 0, width, value_width, count)
         return _Task(narrow_forward.forward, (*_bounds(call, part, plan), *given), size)
     own = _run_of(part.heads)
@@ -106,10 +106,10 @@ def _backward_task(
     if isinstance(plan, NarrowPlan):
         steps = (*widths, *_steps(*saved[:3], grad_out, *grads))
         group, size = _narrow_group(plan, heads, width, value_width, count)
-        arrays = [_flat(tensor) for tensor in saved[:3]]
+        flat = [_flat(tensor) for tensor in saved[:3]]
         made = [_flat(tensor) for tensor in grads]
         partial = np.empty(plan.shared * heads * (width + value_width), kind)
-        given = (*arrays, saved.tops.numpy(), saved.sums.numpy(), _flat(grad_out), *made, partial, steps, *options)
+        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), _flat(grad_out), *made, partial, steps, *options)
         task = _Task(narrow_backward.backward, (*_bounds(call, part, plan), *given, call.seeds, group), size)
         return task, _merging(plan, part.heads, part.lines, partial, made, steps)
     own, lines = _run_of(part.heads), _run_of(part.lines)

@@ -6,6 +6,8 @@ import os
 import pytest
 import torch
 
+from graphattn.experiments.commands.bench import EVERYTHING
+
 
 def test_a_table_is_printed(graphattn):
     answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", "dense,dgl")
@@ -94,11 +96,11 @@ def test_all_runs_every_sub_command(graphattn, monkeypatch, tmp_path):
     ran = []
     monkeypatch.setattr(bench, "_run", lambda name, given: ran.append((name, given.quick, given.repeats, given.out)))
     assert graphattn("bench", "all", "--quick", "--repeats", "2", "--out", tmp_path).code == 0
-    names = ["attention", "encoder", "train-step", "memory", "build", "predict"]
+    names = ["attention", "encoder", "train-step", "memory", "build", "predict", "inspect", "mtsa", "umst"]
     assert ran == [(name, True, 2, tmp_path) for name in names]
 
 
-@pytest.mark.parametrize("name", ["attention", "encoder", "train-step", "memory", "build", "predict"])
+@pytest.mark.parametrize("name", EVERYTHING)
 def test_every_sub_command_has_workloads_of_its_own(name):
     from importlib import import_module
 
