@@ -72,9 +72,10 @@ def _refuse_foreign(encoder: str, values: Values, of_encoders: Mapping[str, Mapp
         owners = [other for other, own in of_encoders.items() if name in own]
         if owners and encoder not in owners:
             spelled = name.replace("_", "-") if place == "--" else name
+            known = " and ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
             raise ConfigError(
                 f"{place}{spelled} is no option of the encoder {encoder}; "
-                f"{' and '.join(owners)} {'has' if len(owners) == 1 else 'have'} it. "
+                f"{known} {'has' if len(owners) == 1 else 'have'} it. "
                 "Leave it out, or choose another --encoder"
             )
 

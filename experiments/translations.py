@@ -35,8 +35,9 @@ def changed_search(search: SearchOptions, text: str) -> SearchOptions:
     Examples
     --------
     >>> from graphattn.models import SearchOptions
-    >>> changed_search(SearchOptions(), "beam=8, max_length=20")
-    SearchOptions(beam=8, max_length=20)
+    >>> search = changed_search(SearchOptions(), "beam=8, max_length=20")
+    >>> search.beam, search.max_length
+    (8, 20)
     """
     flags, values = {flag.name: flag for flag in flags_of(search)}, {}
     for part in filter(None, map(str.strip, text.split(","))):

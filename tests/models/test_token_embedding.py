@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.characters import CharacterVocabulary
+from graphattn.models.characters import CharacterVocabulary, FormNumbers
 from graphattn.models.options import InputOptions
 from graphattn.models.token_embedding import TokenEmbedding
 
@@ -84,10 +84,11 @@ def test_no_dropout_in_evaluation():
 
 def test_characters_stand_beside_the_vectors():
     vocabulary = CharacterVocabulary.of(["ab"])
-    forms, (numbers,) = vocabulary.forms([["ab", "b"]])
+    known = FormNumbers()
+    (numbers,) = known.of([["ab", "b"]])
     options = InputOptions(embedding=4, characters=True, character_embedding=3, character_filters=2)
     embedding = TokenEmbedding(options, 7, 6, num_characters=len(vocabulary)).eval()
-    batch = forms.take(numbers)
+    batch = vocabulary.forms(known).take(numbers)
     rows = torch.cat([embedding.trained[[4, 5]], embedding.characters(batch)], dim=1)
     assert rows.shape[1] == 4 + 2 + 10
     expected = rows @ embedding.project.weight.T + embedding.project.bias

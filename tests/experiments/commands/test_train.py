@@ -231,12 +231,12 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
         (["--heads", "3"], "hidden 16 is no multiple of heads 3; set --head-feats"),
         (
             ["--ffn", "8"],
-            "--ffn is no option of the encoder ms-trans; umst and tnt and multi-stage and transformer have it. "
-            "Leave it out, or choose another --encoder",
+            "--ffn is no option of the encoder ms-trans; duo-transformer, umst, tnt, multi-stage and transformer have "
+            "it. Leave it out, or choose another --encoder",
         ),
         (
             ["--encoder", "bilstm"],
-            "--heads is no option of the encoder bilstm; ms-trans and mtsa and umst and tnt and multi-stage and "
+            "--heads is no option of the encoder bilstm; ms-trans, mtsa, duo-transformer, umst, tnt, multi-stage and "
             "transformer have it. Leave it out, or choose another --encoder",
         ),
         (["--config", "none.yaml"], "none.yaml: there is no such file; give --config a YAML file"),
