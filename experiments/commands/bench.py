@@ -177,14 +177,8 @@ def store(
     """Building a store of parsed sentences, its memory, and reading it as batches beside inference."""
     from graphattn.experiments.benchmarks.store import measure_store
 
-    if out is not None:
-        _make(out)
-    if folder is not None:
-        _make(folder, "--folder")
-    report = measure_store(sentences, jobs, folder=folder)
-    print(report.markdown(), end="")
-    if out is not None:
-        report.write(out)
+    _make_folders(out, folder)
+    _publish(measure_store(sentences, jobs, folder=folder), out)
 
 
 @app.command(epilog="graphattn bench corpora --jobs 2")
@@ -197,14 +191,8 @@ def corpora(
     """Stores of real corpora: IMDB's size beside xz, and Stanza's parses with and without a cache."""
     from graphattn.experiments.benchmarks.corpora import measure_corpora
 
-    if out is not None:
-        _make(out)
-    if folder is not None:
-        _make(folder, "--folder")
-    report = measure_corpora(jobs, data=data, folder=folder)
-    print(report.markdown(), end="")
-    if out is not None:
-        report.write(out)
+    _make_folders(out, folder)
+    _publish(measure_corpora(jobs, data=data, folder=folder), out)
 
 
 @app.command("all", epilog="graphattn bench all --out docs/benchmarks")
@@ -223,12 +211,23 @@ def all_(
 def _run(name: str, given: Given) -> None:
     """Measure, print the table, and write it when a folder is given."""
     _use_threads(given.threads)
-    if given.out is not None:
-        _make(given.out)
-    report = _measured(name, given)
+    _make_folders(given.out)
+    _publish(_measured(name, given), given.out)
+
+
+def _make_folders(out: Path | None, folder: Path | None = None) -> None:
+    """Make the folders that are given before anything is measured."""
+    if out is not None:
+        _make(out)
+    if folder is not None:
+        _make(folder, "--folder")
+
+
+def _publish(report: Report, out: Path | None) -> None:
+    """Print the table, and write it when a folder is given."""
     print(report.markdown(), end="")
-    if given.out is not None:
-        report.write(given.out)
+    if out is not None:
+        report.write(out)
 
 
 def _measured(name: str, given: Given) -> Report:
