@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -210,3 +211,25 @@ def toy_pairs() -> Callable[..., tuple[list[str], list[str]]]:
         return list(pairs), list(pairs.values())
 
     return make
+
+
+@pytest.fixture
+def killed_at(monkeypatch) -> Callable[[int, int], Any]:
+    """``with killed_at(epoch, batch):`` what trains inside ends there, as by a kill: nothing is tidied up."""
+    from graphattn.models.training_module import TrainingModule
+
+    @contextmanager
+    def kill(epoch: int, batch: int) -> Iterator[None]:
+        original = TrainingModule.training_step
+
+        def step(self, taken, batch_idx):
+            if (self.current_epoch, batch_idx) == (epoch, batch):
+                raise RuntimeError("killed")
+            return original(self, taken, batch_idx)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TrainingModule, "training_step", step)
+            with pytest.raises(RuntimeError, match="killed"):
+                yield
+
+    return kill

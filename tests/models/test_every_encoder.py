@@ -12,7 +12,6 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.option_flags import flags_of
 from graphattn.experiments.training_plan import training_flags
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
-from graphattn.models.training_module import TrainingModule
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 TASKS = {"classifier": "classify", "pair": "pair", "tagger": "tag"}
@@ -56,22 +55,13 @@ def test_a_prediction_depends_on_its_input_alone(kind, encoder, corpus, tiny):
 
 
 @every_encoder
-def test_a_killed_run_ends_as_an_undisturbed_one(encoder, corpus, tiny, tmp_path, monkeypatch):
+def test_a_killed_run_ends_as_an_undisturbed_one(encoder, corpus, tiny, tmp_path, killed_at):
     texts, labels = corpus("classifier", 24)
     settings = {"epochs": 3, "dev_fraction": 0.2, "batch_size": 8}
     undisturbed = tiny("classifier", small(encoder), training=settings).fit(texts, labels)
     disturbed = tiny("classifier", small(encoder), training={**settings, "run_dir": str(tmp_path / "run")})
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if (self.current_epoch, batch_idx) == (1, 1):
-            raise RuntimeError("killed")
-        return original(self, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", step)
-        with pytest.raises(RuntimeError, match="killed"):
-            disturbed.fit(texts, labels)
+    with killed_at(1, 1):
+        disturbed.fit(texts, labels)
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
     expected = undisturbed.model_.state_dict()

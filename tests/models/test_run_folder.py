@@ -41,18 +41,6 @@ def same(some, others):
     return some.keys() == others.keys() and all(torch.equal(some[name], others[name]) for name in some)
 
 
-def stopped_in(epoch):
-    """A training step that ends the run in the middle of an epoch, as a kill does: nothing is tidied up."""
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if (self.current_epoch, batch_idx) == (epoch, 1):
-            raise RuntimeError("killed")
-        return original(self, batch, batch_idx)
-
-    return step
-
-
 @pytest.mark.slow
 def test_killed_run_ends_as_an_undisturbed_one(corpus, tiny, described, fresh_process, tmp_path, steps):
     words, tags = corpus("crf")
@@ -87,15 +75,13 @@ estimator_from(given["estimator"]).fit(given["words"], given["tags"])
 
 @pytest.mark.parametrize("encoder", ["ms-trans", "transformer", "bilstm"])
 @pytest.mark.parametrize("epoch", [0, 1, 2])
-def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, monkeypatch):
+def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, killed_at):
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
     undisturbed = tiny("classifier", encoder, training=settings).fit(texts, labels)
     disturbed = tiny("classifier", encoder, training={**settings, "run_dir": str(tmp_path), "logs": False})
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", stopped_in(epoch))
-        with pytest.raises(RuntimeError, match="killed"):
-            disturbed.fit(texts, labels)
+    with killed_at(epoch, 1):
+        disturbed.fit(texts, labels)
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
     assert same(weights_of(disturbed), weights_of(undisturbed))
@@ -259,13 +245,11 @@ def test_what_makes_no_difference(corpus, tiny, tmp_path, steps):
     assert steps == []
 
 
-def test_logs(corpus, tiny, tmp_path, monkeypatch):
+def test_logs(corpus, tiny, tmp_path, killed_at):
     texts, labels = corpus("classifier")
     estimator = tiny("classifier", training={"run_dir": str(tmp_path), "epochs": 3})
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", stopped_in(2))
-        with pytest.raises(RuntimeError, match="killed"):
-            estimator.fit(texts, labels)
+    with killed_at(2, 1):
+        estimator.fit(texts, labels)
     estimator.fit(texts, labels)
     tables = [pd.read_csv(path) for path in sorted(tmp_path.glob("logs/csv/*/metrics.csv"))]
     logged = pd.concat(tables)

@@ -97,24 +97,15 @@ def test_what_is_not_trained_is_not_copied(parts):
 
 
 @pytest.mark.parametrize("at", [(0, 3), (2, 1)], ids=["first epoch", "last epoch"])
-def test_a_killed_run_ends_as_an_undisturbed_one(at, corpus, tiny, tmp_path, monkeypatch):
+def test_a_killed_run_ends_as_an_undisturbed_one(at, corpus, tiny, tmp_path, killed_at):
     """The same bits, with checkpoints inside epochs too."""
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "dev_fraction": 0.2, "average": DECAY}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
     settings |= {"run_dir": str(tmp_path), "logs": False, "checkpoint_minutes": 0.0}
     disturbed = tiny("classifier", training=settings)
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if (self.current_epoch, batch_idx) == at:
-            raise RuntimeError("killed")
-        return original(self, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", step)
-        with pytest.raises(RuntimeError, match="killed"):
-            disturbed.fit(texts, labels)
+    with killed_at(*at):
+        disturbed.fit(texts, labels)
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
     ours, theirs = disturbed.model_.state_dict(), undisturbed.model_.state_dict()
@@ -147,22 +138,13 @@ def test_the_mean_of_the_last_epochs_is_measured_and_kept(parts, weights_of_step
     assert all(torch.equal(one, other) for one, other in zip(trained(model), kept[2][0], strict=True))
 
 
-def test_a_killed_run_keeps_the_ends_of_epochs(corpus, tiny, tmp_path, monkeypatch):
+def test_a_killed_run_keeps_the_ends_of_epochs(corpus, tiny, tmp_path, killed_at):
     texts, labels = corpus("classifier")
     settings = {"epochs": 4, "dev_fraction": 0.2, "average_epochs": 3}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
     disturbed = tiny("classifier", training={**settings, "run_dir": str(tmp_path), "logs": False})
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if (self.current_epoch, batch_idx) == (2, 1):
-            raise RuntimeError("killed")
-        return original(self, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", step)
-        with pytest.raises(RuntimeError, match="killed"):
-            disturbed.fit(texts, labels)
+    with killed_at(2, 1):
+        disturbed.fit(texts, labels)
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
     expected = undisturbed.model_.state_dict()

@@ -11,7 +11,6 @@ from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError, NotFittedError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators.translator import Translator
-from graphattn.models.training_module import TrainingModule
 from graphattn.models.translation.options import (
     DecoderOptions,
     SearchOptions,
@@ -91,21 +90,12 @@ print(json.dumps([[own.text, own.score.hex()] for own, in found]))
     assert json.loads(answer.stdout) == expected, answer.stderr
 
 
-def test_a_killed_run_ends_as_an_undisturbed_one(small, toy_pairs, tmp_path, monkeypatch):
+def test_a_killed_run_ends_as_an_undisturbed_one(small, toy_pairs, tmp_path, killed_at):
     sources, targets = toy_pairs(40)
     undisturbed = small(training={"epochs": 3}).fit(sources, targets)
     disturbed = small(training={"epochs": 3, "run_dir": str(tmp_path / "run")})
-    original = TrainingModule.training_step
-
-    def step(self, batch, batch_idx):
-        if (self.current_epoch, batch_idx) == (1, 1):
-            raise RuntimeError("killed")
-        return original(self, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", step)
-        with pytest.raises(RuntimeError, match="killed"):
-            disturbed.fit(sources, targets)
+    with killed_at(1, 1):
+        disturbed.fit(sources, targets)
     disturbed.fit(sources, targets)
     assert disturbed.history_ == undisturbed.history_
     expected = weights_of(undisturbed)
