@@ -114,7 +114,8 @@ def attend_heads(
     scale: float | None = None,
     dropout: float = 0.0,
     backend: str = "auto",
-) -> Tensor:
+    return_weights: bool = False,
+) -> Any:
     """Attend with all heads of a layer, each along its relation, in one call (MS-Trans, Eq. 9 before W_O).
 
     The same as :func:`attend` for each relation and its heads, without the overhead of several calls and without copies
@@ -127,11 +128,11 @@ def attend_heads(
     projected : (N, 3, H, D) queries, keys and values of all heads, those of the first relation first; or (N, P, D)
         queries, then keys, of the heads whose relation is not the identity, then values of all: a softmax over one
         edge is one, whatever the score, so the others need neither
-    scale, dropout, backend : as in :func:`attend`
+    scale, dropout, backend, return_weights : as in :func:`attend`
 
     Returns
     -------
-    (N, H, D)
+    (N, H, D); with ``return_weights`` a pair of that and, for each relation, the weights (E, heads) in edge-id order
 
     Raises
     ------
@@ -140,14 +141,23 @@ def attend_heads(
     rows = _checked_rows(edges, heads, projected)
     _check_dropout(dropout)
     name = choose_backend(projected) if backend == "auto" else backend
-    if name != "fused" or projected.device.type != "cpu" or projected.element_size() < 4:
+    # weights that gradients go through, or some of which are dropped, are made before the result
+    apart = return_weights and bool(dropout or (torch.is_grad_enabled() and projected.requires_grad))
+    if apart or name != "fused" or projected.device.type != "cpu" or projected.element_size() < 4:
         options: dict[str, Any] = {"scale": scale, "dropout": dropout, "backend": backend}
-        parts = _by_relation(edges, heads, rows)
-        return torch.cat([attend(one, *part, **options) for one, part in zip(edges, parts, strict=True)], dim=1)
+        parts = zip(edges, _by_relation(edges, heads, rows), strict=True)
+        found = [attend(one, *part, **options, return_weights=return_weights) for one, part in parts]
+        if not return_weights:
+            return torch.cat(found, dim=1)
+        outs, weights = zip(*found, strict=True)
+        return torch.cat(outs, dim=1), list(weights)
     from graphattn.backends.fused import attend_heads as attend_together  # compiles: only when it is used
 
     scale = 1.0 / math.sqrt(projected.shape[-1]) if scale is None else scale
-    return attend_together(edges, heads, first_order(rows), scale=scale, dropout=dropout)
+    out, seen = attend_together(
+        edges, heads, first_order(rows), scale=scale, dropout=dropout, return_weights=return_weights
+    )
+    return (out, [one.by_id(own) for one, own in zip(edges, seen, strict=True)]) if return_weights else out
 
 
 def _checked_rows(edges: Sequence[Edges], heads: Sequence[int], projected: Tensor) -> Tensor:

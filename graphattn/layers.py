@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -124,10 +124,15 @@ class MultiScaleAttention(nn.Module):
         for relation in self.heads.keys() - edges.keys():
             raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
         dropout = self.attn_drop if self.training else 0.0
-        if weights is None and not self.distances:
+        if not self.distances:
             taken, counts = [edges[relation] for relation in self.heads], list(self.heads.values())
-            projected = self._project_needed(taken, inputs)
-            found = attend_heads(taken, counts, projected, scale=self.scale, dropout=dropout, backend=self.backend)
+            options: dict[str, Any] = {"scale": self.scale, "dropout": dropout, "backend": self.backend}
+            found = attend_heads(
+                taken, counts, self._project_needed(taken, inputs), **options, return_weights=weights is not None
+            )
+            if weights is not None:
+                found, seen = found
+                weights.update(zip(self.heads, seen, strict=True))
             return self.output(found.flatten(1).to(self.output.weight.dtype))
         projected = _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
         parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)

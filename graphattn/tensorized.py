@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,8 +11,7 @@ from torch import Tensor
 
 from graphattn.backends.tensorized_blocks import attend_in_blocks
 from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, through_means, weights_by_feature
-from graphattn.backends.tensorized_means import means_in_blocks
-from graphattn.backends.tensorized_plan import plan_of
+from graphattn.backends.tensorized_plan import Plan, plan_of
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError, ConfigError, GraphError
@@ -111,10 +111,11 @@ def tensorized_attend(
         slots = slots.float() if slots.element_size() < 4 else slots
     rule: dict[str, Any] = {"scale": scale, "function": scale_function, "bound": bound}
     with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need the digits
-        out = _attend(edges, wide, slots, rule, backend).to(value.dtype)
-        if not return_weights:
+        out, means = _attend(edges, wide, slots, rule, backend, return_weights)
+        out = out.to(value.dtype)
+        if means is None:
             return out
-        weights = edges.by_id(_means(edges, wide, slots, rule).to(value.dtype))
+        weights = edges.by_id(means.to(value.dtype))
     if out.requires_grad:
         means = weights.requires_grad_() if edges.edge_ids is None else weights.requires_grad_()[edges.edge_ids]
         out = through_means(out, means, edges, *wide, bias=slots, **rule)
@@ -154,57 +155,73 @@ def tensorized_weights(
     return edges.by_id(weights_by_feature(edges, query, key, value, source_scores, **rule))
 
 
-def _attend(edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any], backend: str) -> Tensor:
+def _attend(
+    edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any], backend: str, wanted: bool
+) -> tuple[Tensor, Tensor | None]:
+    """(N_dst, H, F) outputs and, when wanted, the (E, H) weights averaged over the features, in slot order."""
     if backend not in (*TENSORIZED_BACKENDS, "auto"):
         raise BackendError(f"backend {backend!r} does not exist; choose one of: auto, {', '.join(TENSORIZED_BACKENDS)}")
     plan = plan_of(edges) if backend in ("auto", "blocks") and bias is None else None
     if plan is not None:
-        out, rows = attend_in_blocks(plan, *inputs, **rule)
-    elif backend == "blocks":
+        return _attend_in_blocks(plan, edges, inputs, rule, wanted)
+    if backend == "blocks":
         raise BackendError(
             "backend 'blocks' takes relations whose keys are neighbours, densely, and no bias; use 'auto'"
         )
-    elif backend == "edges" or (backend == "auto" and inputs[0].device.type != "cpu"):
-        return attend_by_edges(edges, *inputs, bias=bias, **rule)
-    elif inputs[0].device.type != "cpu":
+    on_cpu = inputs[0].device.type == "cpu"
+    if backend == "fused" and not on_cpu:
         raise BackendError(f"backend 'fused' computes on a CPU, not on {inputs[0].device}; use 'auto'")
+    if backend == "edges" or not on_cpu:
+        out = attend_by_edges(edges, *inputs, bias=bias, **rule)
     else:
         from graphattn.backends.tensorized_fused import attend_fused  # Numba takes a while to load
 
         out, rows = attend_fused(edges, *inputs, bias=bias, **rule)
-    return _with_exact_rows(out, rows, edges, inputs, bias, rule)
+        out = _with_exact_rows(out, rows, edges, inputs, bias, rule)
+    return out, mean_weights(edges, *inputs, bias=bias, **rule) if wanted else None
+
+
+def _attend_in_blocks(
+    plan: Plan, edges: Edges, inputs: list[Tensor], rule: dict[str, Any], wanted: bool
+) -> tuple[Tensor, Tensor | None]:
+    """As :func:`_attend`, by matrix products, which make the weights in the same pass on a CPU."""
+    if not wanted or inputs[0].device.type != "cpu":
+        out, rows = attend_in_blocks(plan, *inputs, **rule)
+        out = _with_exact_rows(out, rows, edges, inputs, None, rule)
+        return out, mean_weights(edges, *inputs, **rule) if wanted else None
+    from graphattn.backends.tensorized_means import Means  # Numba takes a while to load
+
+    means = Means(edges, inputs[0].shape[1], inputs[0].dtype)
+    out, rows = attend_in_blocks(plan, *inputs, **rule, means=means)
+    weights = means.weights.t()
+    for head, some, slots, own in _rows_again(rows, edges, inputs):
+        weights[slots, head] = mean_weights(some, *own, **rule).squeeze(1)
+    return _with_exact_rows(out, rows, edges, inputs, None, rule), weights
 
 
 def _with_exact_rows(
     out: Tensor, rows: Tensor, edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any]
 ) -> Tensor:
     """The outputs with some rows (N_dst, H) computed again, edge by edge."""
-    if not bool(rows.any()):
-        return out
-    query, *of_sources = inputs
-    for head in rows.any(0).nonzero().squeeze(1).tolist():
-        nodes = rows[:, head].nonzero().squeeze(1)
-        some, slots = _edges_into(edges, nodes)
-        own = [query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in of_sources)]
+    for head, some, slots, own in _rows_again(rows, edges, inputs):
         own_bias = None if bias is None else bias[slots, head : head + 1]
         exact = attend_by_edges(some, *own, bias=own_bias, **rule)
+        nodes = rows[:, head].nonzero().squeeze(1)
         out = out.index_put((nodes, torch.full_like(nodes, head)), exact.squeeze(1))
     return out
 
 
-def _means(edges: Edges, inputs: list[Tensor], bias: Tensor | None, rule: dict[str, Any]) -> Tensor:
-    """(E, H) weights averaged over the features, in slot order: by blocks where that goes, else edge by edge."""
-    plan = plan_of(edges) if bias is None and inputs[0].device.type == "cpu" else None
-    if plan is None:
-        return mean_weights(edges, *inputs, bias=bias, **rule)
+def _rows_again(
+    rows: Tensor, edges: Edges, inputs: list[Tensor]
+) -> Iterator[tuple[int, Edges, Tensor, tuple[Tensor, ...]]]:
+    """For each head that has rows to compute again: the edges into them, their slots, and its own inputs."""
+    if not bool(rows.any()):
+        return
     query, *of_sources = inputs
-    means, rows = means_in_blocks(plan, edges, query, of_sources[0], of_sources[2], **rule)
     for head in rows.any(0).nonzero().squeeze(1).tolist():
         nodes = rows[:, head].nonzero().squeeze(1)
         some, slots = _edges_into(edges, nodes)
-        own = [query[nodes, head : head + 1], *(tensor[:, head : head + 1] for tensor in of_sources)]
-        means[slots, head] = mean_weights(some, *own, bias=None, **rule).squeeze(1)
-    return means
+        yield head, some, slots, (query[nodes, head : head + 1], *(own[:, head : head + 1] for own in of_sources))
 
 
 def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:

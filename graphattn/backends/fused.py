@@ -53,22 +53,35 @@ def attend(
             edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
         )
         return out.bfloat16(), None if weights is None else weights.bfloat16()
-    call = Call([edges], [query.shape[1]], scale, dropout, plain=bias is None and not return_weights)
+    plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
+    call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
     out, weights = _Attention.apply(query, key, value, bias, call, return_weights)
     return out, weights if return_weights else None
 
 
 def attend_heads(
-    edges: Sequence[Edges], heads: Sequence[int], projected: Tensor, *, scale: float, dropout: float
-) -> Tensor:
-    """Attention of all heads of a layer, each along its relation, in one call.
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    projected: Tensor,
+    *,
+    scale: float,
+    dropout: float,
+    return_weights: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    """Attention of all heads of a layer, each along its relation, in one call; and (E, heads) weights of each relation.
 
     ``projected`` (N, P, D) has the queries of all heads, their keys, their values; or queries and keys of those heads
-    only whose relation is not the identity.
+    only whose relation is not the identity. Weights come without gradients and not under dropout.
     """
     compact = projected.shape[1] != 3 * sum(heads)
-    out: Tensor = _ProjectedAttention.apply(projected, Call(edges, heads, scale, dropout, plain=True, compact=compact))
-    return out
+    call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
+    weights = _empty((call.places[-1] if return_weights else 0,), projected.dtype)
+    out: Tensor = _ProjectedAttention.apply(projected, call, weights)
+    if not return_weights:
+        return out, []
+    shapes = [(count, one.num_edges) for one, count in zip(edges, heads, strict=True)]
+    parts = weights.split([count * size for count, size in shapes])
+    return out, [part.view(shape).t() for part, shape in zip(parts, shapes, strict=True)]
 
 
 class _Attention(torch.autograd.Function):
@@ -80,11 +93,12 @@ class _Attention(torch.autograd.Function):
         heads = query.shape[1]
         out = _empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
-        weights = query.new_zeros(heads, call.edges[0].num_edges if return_weights else 0)
+        wanted = heads * call.edges[0].num_edges if return_weights else 0
+        weights = _empty((wanted,), query.dtype) if bias is None else query.new_zeros(wanted)  # a bias may hide edges
         tops, sums = fused_tasks.forward(call, query, key, value, added, out, weights)
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, added, out, tops, sums)
-        return out, weights.t()
+        return out, weights.view(heads, -1).t()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -100,12 +114,12 @@ class _Attention(torch.autograd.Function):
 
 class _ProjectedAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, projected: Tensor, call: Call) -> Tensor:
+    def forward(ctx: Any, projected: Tensor, call: Call, weights: Tensor) -> Tensor:
         projected = projected.detach().contiguous()
         query, key, value = _split(projected, call)
         out = _empty(value.shape, value.dtype)
         nothing = value.new_zeros(value.shape[1], 0)
-        tops, sums = fused_tasks.forward(call, query, key, value, nothing, out, nothing)
+        tops, sums = fused_tasks.forward(call, query, key, value, nothing, out, weights)
         ctx.call = call
         ctx.save_for_backward(projected, nothing, out, tops, sums)
         return out
@@ -117,7 +131,7 @@ class _ProjectedAttention(torch.autograd.Function):
         saved = Saved(*_split(projected, ctx.call), nothing, out, tops, sums)
         upper = _rows(gradients[0].detach())
         fused_tasks.backward(ctx.call, saved, upper, nothing, _split(gradient, ctx.call), nothing)
-        return gradient, None
+        return gradient, None, None
 
 
 def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,7 +22,7 @@ class Call:
     ----------
     edges, heads : relations and the heads of each
     scale, dropout : as in :func:`graphattn.attend`
-    plain : there is neither a bias nor does anybody want the weights
+    plain : there is neither a bias nor does anybody want gradients of weights
     compact : heads on identity relations have values only, no queries and keys
     """
 
@@ -44,6 +44,12 @@ class Call:
     def scored(self) -> int:
         """Heads that have queries and keys."""
         return sum(count for edges, count in zip(self.edges, self.heads, strict=True) if not self._omits(edges))
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(H + 1,) where the weights of each head begin when those of all stand in one row."""
+        sizes = np.repeat([edges.num_edges for edges in self.edges], self.heads)
+        return np.concatenate([[0], np.cumsum(sizes)])
 
     def _omits(self, edges: Edges) -> bool:
         return self.compact and edges.is_identity

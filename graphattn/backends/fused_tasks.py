@@ -48,7 +48,7 @@ class _Task(NamedTuple):
 def forward(
     call: Call, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Fill ``out`` and ``weights``; largest scores and inverse sums, (H, N_dst) each."""
+    """Fill ``out`` and, if they have room, ``weights``: head after head; largest scores and inverse sums (H, N_dst)."""
     make = query.new_empty if call.covers_everything else query.new_zeros
     tops, sums = make(2, value.shape[1], query.shape[0])
     saved = Saved(query, key, value, bias, out, tops, sums)
@@ -63,12 +63,14 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: 
     scale = saved.tops.numpy().dtype.type(call.scale)
     if isinstance(plan, NarrowPlan):
         flat = [_flat(tensor) for tensor in (*saved[:3], saved.out)]
-        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), steps, scale, call.dropout, call.seeds)
+        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), weights.numpy(), call.places[part.heads], steps)
         size = narrow_backward.work_size(0, count + NARROW, 0, width, value_width, count)
-        return _Task(narrow_forward.forward, (*_bounds(call, part, plan), *given), size)
+        bounds = _bounds(part, plan, slots=call.dropout > 0 or len(weights) > 0)
+        return _Task(narrow_forward.forward, (*bounds, *given, scale, call.dropout, call.seeds), size)
     own = _run_of(part.heads)
     arrays = _arrays(saved, part)
-    last = (weights[own].flatten().numpy(), steps, scale, call.dropout, call.seeds[own])
+    wanted = weights[call.places[own.start] : call.places[own.stop]].numpy()
+    last = (wanted, steps, scale, call.dropout, call.seeds[own])
     if isinstance(plan, RangePlan):
         group, size = _group(plan, len(part.heads), width, value_width, count)
         return _Task(wide_forward.forward, (*_ends(plan), *arrays, *last, group), size)
@@ -110,7 +112,8 @@ def _backward_task(
         made = [_flat(tensor) for tensor in grads]
         partial = np.empty(plan.shared * heads * (width + value_width), kind)
         given = (*flat, saved.tops.numpy(), saved.sums.numpy(), _flat(grad_out), *made, partial, steps, *options)
-        task = _Task(narrow_backward.backward, (*_bounds(call, part, plan), *given, call.seeds, group), size)
+        bounds = _bounds(part, plan, slots=call.dropout > 0)
+        task = _Task(narrow_backward.backward, (*bounds, *given, call.seeds, group), size)
         return task, _merging(plan, part.heads, part.lines, partial, made, steps)
     own, lines = _run_of(part.heads), _run_of(part.lines)
     steps = (*widths, *_steps(*saved[:3], saved.out, grad_out, *grads))
@@ -127,9 +130,9 @@ def _backward_task(
     return _Task(fused_edges.backward, arguments, size), []
 
 
-def _bounds(call: Call, part: Part, plan: NarrowPlan) -> tuple[Any, ...]:
-    slots = plan.slots if call.dropout else np.zeros((len(plan.lows), 0), np.int64)
-    return plan.chunks, part.heads, part.lines, part.which, plan.lows, plan.highs, slots
+def _bounds(part: Part, plan: NarrowPlan, *, slots: bool) -> tuple[Any, ...]:
+    first = plan.slots if slots else np.zeros((len(plan.lows), 0), np.int64)
+    return plan.chunks, part.heads, part.lines, part.which, plan.lows, plan.highs, first
 
 
 def _ends(plan: RangePlan) -> tuple[Any, ...]:

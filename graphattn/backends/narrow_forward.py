@@ -9,7 +9,8 @@ Arrays are one-dimensional; query, key, value and the like come with the distanc
 ``steps``, features lie side by side. ``heads`` (K,) are the heads to work on, ``lines`` (K,) their places among those
 that have queries and keys, ``which`` (K,) the relation of each, or -1 where a head only looks at its own node;
 ``lows`` and ``highs`` (R, N) are the ends of the ranges, ``slots`` (R, N + 1) the first slot of each destination,
-(R, 0) without dropout. ``work`` is scratch memory.
+(R, 0) without dropout where nobody wants weights. Those of head ``heads[k]`` begin at ``places[k]``, relation after
+relation; they are not to be had under dropout. ``work`` is scratch memory.
 """
 
 from __future__ import annotations
@@ -37,15 +38,16 @@ from graphattn.backends.lanes import (
     total,
 )
 from graphattn.backends.narrow_rows import fetch_rows, look, lowest, pass_on, scores_of
+from graphattn.backends.narrow_weights import write_weights
 from graphattn.backends.wide_tiles import padded
 
 
 @kernel
 def forward(  # type: ignore[no-untyped-def]
-    counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, out, tops, sums, steps, scale, dropout,
-    seeds, work,
+    counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, out, tops, sums, weights, places,
+    steps, scale, dropout, seeds, work,
 ):  # fmt: skip
-    """Fill ``out``, the rows' largest scores ``tops`` and inverse sums ``sums`` (H, N).
+    """Fill ``out``, the rows' largest scores ``tops`` and inverse sums ``sums`` (H, N), and ``weights`` if it has room.
 
     Takes chunks from ``counter`` until none is left.
     """
@@ -70,6 +72,8 @@ def forward(  # type: ignore[no-untyped-def]
                 if relation < 0:
                     pass_on(value, row * v_node + head * v_head, v_node, out, row * o_node + head * o_head, o_node,
                             taken, value_width, row, dropout, seeds[head])  # fmt: skip
+                    if len(weights) > 0:
+                        weights[places[number] + row : places[number] + row + taken] = 1
                     continue
                 at, step = row, taken
                 while at < row + taken:
@@ -81,6 +85,11 @@ def forward(  # type: ignore[no-untyped-def]
                         dropout, seeds[head],
                     )  # fmt: skip
                     if clean or step == 1:
+                        if len(weights) > 0:
+                            write_weights(
+                                work, width, value_width, rows, slots[relation], at, step, begin, end, sums[head],
+                                weights, places[number],
+                            )  # fmt: skip
                         at += step
                     else:
                         step = 1  # what is not finite must not reach rows that do not see it

@@ -27,7 +27,7 @@ def look(rows, low, high, starts, row, here):  # type: ignore[no-untyped-def]
     """Fill ``rows`` (see :func:`~graphattn.backends.lanes.keep_between`) with what the rows from ``row`` on see.
 
     Returns the first key that one of them sees and the one after the last; lanes without a row see none. ``starts`` are
-    their first slots, which only dropout needs.
+    their first slots, which only dropout and weights need.
     """
     count = len(rows) // 3
     begin, end = high[row], low[row]

@@ -8,7 +8,7 @@ Letters: N nodes, H heads, D features of queries, F of values; B sentences of T 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,15 +16,30 @@ from torch import Tensor
 from graphattn.backends.tensorized_plan import Chunk, Plan, Strip
 from graphattn.backends.tensorized_scores import apply_slope, exponentials
 
+if TYPE_CHECKING:
+    from graphattn.backends.tensorized_means import Means
+
 SMALLEST = {torch.float32: 1e-25, torch.float64: 1e-250}
 """Denominators below this have lost digits: the best source scores lie outside the neighbourhood."""
 
 
 def attend_in_blocks(
-    plan: Plan, query: Tensor, key: Tensor, value: Tensor, scores: Tensor, *, scale: float, function: str, bound: float
+    plan: Plan,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    scale: float,
+    function: str,
+    bound: float,
+    means: Means | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs (N, H, F), and which rows (N, H) are to be computed otherwise because a denominator is too small."""
-    return _Blocks.apply(query, key, value, scores, plan, scale, function, bound)
+    """Outputs (N, H, F), and which rows (N, H) are to be computed otherwise because a denominator is too small.
+
+    ``means`` gets the mean weights of all edges, when given.
+    """
+    return _Blocks.apply(query, key, value, scores, plan, scale, function, bound, means)
 
 
 class _Blocks(torch.autograd.Function):
@@ -39,16 +54,20 @@ class _Blocks(torch.autograd.Function):
         scale: float,
         function: str,
         bound: float,
+        means: Means | None,
     ) -> tuple[Tensor, Tensor]:
         out = torch.empty_like(value)
         rows = torch.empty(value.shape[:2], dtype=torch.bool, device=value.device)
         for head, chunk in _parts(plan, value.shape[1]):
             q, k = chunk.take(query[:, head]), chunk.take(key[:, head])
-            weighed, _ = _weighed(chunk, value[:, head], scores[:, head])
+            weighed, of_scores = _weighed(chunk, value[:, head], scores[:, head])
             sums = torch.empty_like(weighed)
             for strip in chunk.strips:
                 powers, _ = strip_powers(strip, q, k, scale, function, bound)
-                sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
+                own_sums = sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
+                if means is not None:
+                    shares = own_sums.chunk(2, -1)[1].clamp(min=SMALLEST[value.dtype]).reciprocal_()
+                    means.add(head, chunk, strip, powers, shares, of_scores[:, strip.keys])
             numerators, denominators = sums.chunk(2, -1)
             small = denominators.amin(-1, keepdim=True) < SMALLEST[value.dtype]
             own = torch.div(numerators, denominators, out=chunk.room(out[:, head])).masked_fill_(small, 0)
@@ -90,7 +109,7 @@ class _Blocks(torch.autograd.Function):
             torch.mul(of_powers, of_scores, out=grad_s).addcmul_(grad_v, v)
             for tensor, rows in zip(grads, into, strict=True):
                 chunk.put(tensor[:, head], rows)
-        return (*grads, None, None, None, None)
+        return (*grads, None, None, None, None, None)
 
 
 def _shares(gradient: Tensor, result: Tensor, total: Tensor) -> Tensor:

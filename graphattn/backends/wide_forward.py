@@ -23,6 +23,7 @@ from graphattn.backends.lanes import (
     kept,
     lanes,
     load,
+    load_part,
     next_number,
     store,
     store_part,
@@ -40,7 +41,6 @@ from graphattn.backends.wide_tiles import (
     pack_panels,
     padded,
     score_line,
-    share_tile,
     union,
 )
 
@@ -95,8 +95,8 @@ def forward(  # type: ignore[no-untyped-def]
                 if lo < hi:
                     _attend_block(
                         work, own_queries, own_panels, own_values, sums_at, scores, row, rows, lo - begin, hi - begin,
-                        begin, low, high, starts, bias, bias_at, tops, sums, head, wide, width, value_wide, dropout,
-                        seeds[head],
+                        begin, low, high, starts, bias, bias_at, tops, sums, weights, head, wide, width, value_wide,
+                        dropout, seeds[head],
                     )  # fmt: skip
                 for r in range(rows):
                     inverse = sums[head, row + r]
@@ -106,20 +106,19 @@ def forward(  # type: ignore[no-untyped-def]
                             part = fill(inverse)
                         place = (row + r) * o_node + head * o_head + c
                         store_part(out, place, part, 0, value_width - c)
-                if len(weights) > 0 and lo < hi:
-                    _weigh_block(
-                        work, own_queries, own_panels, scores, row, rows, lo - begin, hi - begin, begin,
-                        low, high, starts, bias, bias_at, tops, sums, head, wide, width, weights,
-                    )  # fmt: skip
                 row += rows
 
 
 @kernel
 def _attend_block(  # type: ignore[no-untyped-def]
     work, queries, panels, values, sums_at, scores, row, rows, lo, hi, begin, low, high, starts, bias, bias_at, tops,
-    sums, head, wide, width, value_wide, dropout, seed,
+    sums, weights, head, wide, width, value_wide, dropout, seed,
 ):  # fmt: skip
-    """Attention of a block of rows over the keys from lo to hi of the strip, tile by tile (online softmax)."""
+    """Attention of a block of rows over the keys from lo to hi of the strip, tile by tile (online softmax).
+
+    ``weights``, where wanted, follow the softmax: written as its shares come, they shrink with the sums and are divided
+    by them.
+    """
     count = lanes(work)
     base = lo // count * count
     columns = padded(hi - base, count)
@@ -156,10 +155,14 @@ def _attend_block(  # type: ignore[no-untyped-def]
                 for c in range(0, value_wide, count):
                     place = sums_at + r * value_wide + c
                     store(work, place, times(load(work, place), fill(shrink)))
+                if len(weights) > 0:
+                    _multiply(weights, bias_at + starts[i], max(-left, 0), shrink)
             shift, collected = fill(top), fill(work.dtype.type(0))
             for c in range(first, last, count):
                 share = exponential(subtract(load(work, line + c), shift))
                 collected = add(collected, share)
+                if len(weights) > 0:
+                    store_part(weights, bias_at + starts[i] + c - left, share, left - c, right - c)
                 if dropout > 0:
                     share = times(share, kept(share, starts[i] + c - left, seed, limit, gain))
                 store(work, line + c, share)
@@ -172,25 +175,13 @@ def _attend_block(  # type: ignore[no-untyped-def]
     for i in range(row, row + rows):
         if sums[head, i] != 0:
             sums[head, i] = work.dtype.type(1) / sums[head, i]
+            if len(weights) > 0:
+                _multiply(weights, bias_at + starts[i], starts[i + 1] - starts[i], sums[head, i])
 
 
 @kernel
-def _weigh_block(  # type: ignore[no-untyped-def]
-    work, queries, panels, scores, row, rows, lo, hi, begin, low, high, starts, bias, bias_at, tops, sums, head, wide,
-    width, weights,
-):  # fmt: skip
-    """Write the weights of a block of rows."""
-    count = lanes(work)
-    base = lo // count * count
-    columns = padded(hi - base, count)
-    for tile in range(0, columns, TILE):
-        at, here = base + tile, min(TILE, columns - tile)
-        share_tile(
-            work, queries, panels, scores, row, rows, at, here, begin, low, high, starts, bias, bias_at, tops, sums,
-            head, wide, width,
-        )  # fmt: skip
-        for r in range(rows):
-            left, right = low[row + r] - begin - at, high[row + r] - begin - at
-            for c in range(max(left, 0) // count * count, min(right, here), count):
-                place = bias_at + starts[row + r] - left + c
-                store_part(weights, place, load(work, scores + r * TILE + c), left - c, right - c)
+def _multiply(weights, place, length, factor):  # type: ignore[no-untyped-def]
+    """Multiply some weights that lie side by side."""
+    for c in range(0, length, lanes(weights)):
+        part = load_part(weights, place + c, 0, length - c)
+        store_part(weights, place + c, times(part, fill(factor)), 0, length - c)

@@ -146,3 +146,65 @@ def test_bad_arguments():
         attend_heads([windows([5], "3")], [2], inputs)
     with pytest.raises(ConfigError, match=r"dropout is 1\.0"):
         attend_heads(edges, [2], inputs, dropout=1.0)
+
+
+def plain_weights(edges, query, key):
+    """(E, H) one destination after the other."""
+    scores = (query[edges.destinations] * key[edges.sources]).sum(2) / query.shape[2] ** 0.5
+    return torch.cat([own.softmax(0) for own in scores.split(edges.indptr.diff().tolist())])
+
+
+@pytest.mark.parametrize("backend", ["auto", "fused", "torch", "dgl"])
+@pytest.mark.parametrize(
+    "scales", [("1", "3", "N/4"), ("1", "1"), ("3", "any", "1"), ("N", "5"), ("N/2", "1", "3", "1")], ids=str
+)
+@pytest.mark.parametrize("lengths", [(9, 1, 30), (700, 20)], ids=str)
+def test_weights_of_all_relations(lengths, scales, backend):
+    count, heads = sum(lengths), [1 + number % 2 for number in range(len(scales))]
+    edges = [scattered(count) if scale == "any" else windows(lengths, scale) for scale in scales]
+    inputs = 3 * projected(count, sum(heads)).detach()
+    out, weights = attend_heads(edges, heads, inputs, backend=backend, return_weights=True)
+    torch.testing.assert_close(out, separately(edges, heads, inputs), rtol=1e-11, atol=1e-11)
+    queries, keys, _ = (part.split(heads, dim=1) for part in inputs.unbind(1))
+    for one, own, query, key in zip(edges, weights, queries, keys, strict=True):
+        torch.testing.assert_close(own, plain_weights(one, query, key), rtol=1e-10, atol=1e-14)
+
+
+def test_weights_come_in_the_order_of_edge_ids():
+    ids = torch.tensor([2, 0, 1, 3])
+    edges = Edges(torch.tensor([0, 2, 3, 4]), torch.tensor([0, 2, 1, 0]), 3, ids)
+    inputs = projected(3, 2).detach()
+    _, (weights,) = attend_heads([edges], [2], inputs, return_weights=True)
+    assert torch.equal(weights, attend(edges, *inputs.unbind(1), return_weights=True)[1])
+    torch.testing.assert_close(weights[ids[2:]], torch.ones(2, 2, dtype=torch.float64))
+
+
+def test_weights_beside_what_is_not_finite():
+    edges = [windows([20, 20], "3"), windows([600], "N")]
+    for one in edges:
+        count = one.num_destinations
+        inputs = projected(count, 2).detach()
+        inputs[5, 1, 0] = float("nan")
+        _, (weights,) = attend_heads([one], [2], inputs, return_weights=True)
+        sees = torch.zeros(count, dtype=torch.bool).index_fill(0, one.destinations[one.sources == 5], True)
+        assert torch.equal(weights[:, 0].isnan(), sees[one.destinations])
+        assert weights[:, 1].isfinite().all()
+
+
+def test_weights_under_dropout_are_those_before_it():
+    edges, inputs = [windows([40, 300], "3"), windows([40, 300], "N")], projected(340, 3).detach()
+    torch.manual_seed(0)
+    out, weights = attend_heads(edges, [2, 1], inputs, dropout=0.5, return_weights=True)
+    plain, expected = attend_heads(edges, [2, 1], inputs, return_weights=True)
+    assert not torch.allclose(out, plain)
+    for own, other in zip(weights, expected, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-11, atol=1e-14)
+
+
+def test_gradients_go_through_weights():
+    edges, heads = [windows([6, 3], "1"), windows([6, 3], "3")], [1, 2]
+    inputs = projected(9, 3)
+    out, weights = attend_heads(edges, heads, inputs, return_weights=True)
+    slopes = torch.autograd.grad(out.sum(), weights)
+    for one, own, value in zip(edges, slopes, inputs[:, 2].detach().split(heads, dim=1), strict=True):
+        torch.testing.assert_close(own, value.sum(2)[one.sources])
