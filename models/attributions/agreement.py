@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from graphattn.exceptions import ConfigError
+from graphattn.models.attributions.edges_left_out import EDGE, edge_sums
 from graphattn.models.attributions.flow import MOST_EDGES, attention_flow
 from graphattn.models.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.attributions.integrated_gradients import integrated_gradients
-from graphattn.models.attributions.leave_one_out import EDGE, edge_sums, leave_one_edge_out
+from graphattn.models.attributions.leave_one_out import leave_one_edge_out
 from graphattn.models.attributions.rollout import attention_rollout, layer_matrices
 from graphattn.models.inspection.looking import look_at
 

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from graphattn.array_graph import ArrayGraph
 from graphattn.exceptions import ConfigError
+from graphattn.models.attributions.edges_left_out import chosen_edges, copies_that_fit, without_edges
 from graphattn.models.attributions.explained import Explained, explained
 from graphattn.models.batches import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.capture import Ends, in_evaluation, kinds_of, part_name
+from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.looking import encoded, look_at
-from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
-from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import TextEstimator
-
-EDGE = ["relation", "source_part", "target_part", "source", "target"]
-"""Columns that name an edge of the graph."""
+    from graphattn.models.estimators.translator import Translator
 
 
 def leave_one_edge_out(
-    estimator: TextEstimator,
+    estimator: TextEstimator | Translator,
     x: Any,
     *,
     edges: pd.DataFrame | None = None,
     k: int = 20,
     label: Any = None,
     word: int | None = None,
+    target: str | None = None,
 ) -> pd.DataFrame:
     """Take edges out of the graph, one at a time, and predict again.
 
@@ -48,27 +44,41 @@ def leave_one_edge_out(
         source_part and target_part; the ``k`` with the largest sums of weights over layers and heads when None
     k : how many, when ``edges`` is None; edges that are a target's only one do not count
     label, word : what to explain, as for :func:`gradient_times_weight`
+    target : of a translator, the text to explain; what it writes for the source when None
 
     Returns
     -------
     One row for each edge: the columns that name it, source_token, target_token, weight (summed over layers and heads),
-    log_odds without it, and effect: what the log-odds lose without it, largest first.
+    log_odds without it, and effect: what the log-odds lose without it, largest first. Of a translator it is the
+    log_probability of the whole text, each token read as it stands (teacher forcing); its edges are the encoder's and
+    the decoder's on the source, ``cross``.
 
     Raises
     ------
     ConfigError
-        when the encoder has no attention weights, there is no such class or word, or an edge is not in the graph
+        when the encoder has no attention weights, there is no such class or word, or an edge is not in the graph; for
+        ``label`` and ``word`` of a translator, and ``target`` of another model
     """
+    if hasattr(estimator, "outputs"):
+        if label is not None or word is not None:
+            raise ConfigError("a translator has no classes; leave label and word out, and give target for a text")
+        from graphattn.models.attributions.left_out_of_writing import leave_out_of_writing  # loads the translator
+        from graphattn.models.estimators.text_pairs import sources_of
+
+        estimator._check_fitted()
+        return leave_out_of_writing(estimator, sources_of([x])[0], target, edges, k)
+    if target is not None:
+        raise ConfigError("target is for translators; give label for a class")
     corpus, _ = encoded(estimator, x)
     attention = look_at(estimator, x)
-    chosen = _chosen(attention, edges, k)
+    chosen = chosen_edges(attention, edges, k)
     model = estimator.model_
     with torch.inference_mode(), in_evaluation(model):
         scores = model(corpus[[0]])
         what = explained(estimator, scores, label, word)
         whole = float(what.log_odds(scores.unsqueeze(0)))
         without: list[float] = []
-        for start in range(0, len(chosen), step := _copies(corpus)):
+        for start in range(0, len(chosen), step := copies_that_fit(corpus)):
             without += _log_odds_without(estimator, corpus, attention, chosen.iloc[start : start + step], what)
     chosen["log_odds"] = without
     chosen["effect"] = whole - chosen["log_odds"]
@@ -76,79 +86,12 @@ def leave_one_edge_out(
     return chosen if len(attention.tokens) > 1 else chosen.drop(columns=["source_part", "target_part"])
 
 
-def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.DataFrame:
-    """Sums over layers and heads: one row for each edge of the graph.
-
-    Parameters
-    ----------
-    table : one row for each edge, layer and head
-    columns : what to add up
-    """
-    named = [*EDGE, "source_token", "target_token"]
-    if "source_part" not in table:
-        table = table.assign(source_part="text", target_part="text")
-    return table.groupby(named, sort=False)[list(columns)].sum().reset_index()
-
-
-def _chosen(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd.DataFrame:
-    sums = edge_sums(attention.table())
-    if edges is None:
-        if k < 1:
-            raise ConfigError(f"k is {k}; it must be at least 1")
-        degrees = sums.groupby(["relation", "target_part", "target"]).weight.transform("size")
-        return sums[degrees > 1].nlargest(k, "weight").reset_index(drop=True)
-    if "source_part" not in edges:
-        (part,) = attention.sentences if len(attention.sentences) == 1 else [None]
-        edges = edges.assign(source_part=part, target_part=part)
-    found = edges[EDGE].drop_duplicates().merge(sums, on=EDGE, how="left")
-    missing = found[found.weight.isna()]
-    if len(missing):
-        edge = missing.iloc[0]
-        raise ConfigError(f"the graph has no edge from {edge.source} to {edge.target} along {edge.relation!r}")
-    return found
-
-
-def _copies(corpus: Corpus) -> int:
-    """How many copies of the input fit into one batch."""
-    return int(max(1, min(MAX_TOKENS // corpus.lengths[0], MAX_EDGES // max(1, corpus.num_edges()[0]))))
-
-
 def _log_odds_without(
     estimator: TextEstimator, corpus: Corpus, attention: Attention, edges: pd.DataFrame, what: Explained
 ) -> list[float]:
     """The log-odds of copies of the input, each without one of the edges."""
     count, model = len(edges), estimator.model_
-    batch = corpus[[0] * count]
-    texts = list(attention.sentences)
-    kinds = kinds_of(model.encoder.relations())
-    gone: dict[CanonicalRelation, list[np.ndarray]] = {}
-    for (relation, source_part, target_part), own in edges.assign(copy=np.arange(count)).groupby(EDGE[:3]):
-        text, kind = _kind(kinds[relation], texts, source_part, target_part)
-        gone.setdefault(kind, []).append(_ids(batch.graph, kind, texts.index(text) * count, own))
-    graph = batch.graph
-    for kind, ids in gone.items():
-        graph = graph.without_edges(kind, np.concatenate(ids))
+    batch, relations = corpus[[0] * count], model.encoder.relations()
+    graph = without_edges(batch.graph, relations, list(attention.sentences), edges.assign(copy=np.arange(count)))
     scores = model(Batch(graph, count, batch.forms))
     return what.log_odds(scores.unflatten(0, (count, -1))).tolist()
-
-
-def _kind(
-    kinds: Sequence[CanonicalRelation], texts: Sequence[str], source_part: str, target_part: str
-) -> tuple[str, CanonicalRelation]:
-    """The text and the kind of edges that join two parts."""
-    return next(
-        (text, kind)
-        for text in texts
-        for kind in kinds
-        if (part_name(text, kind[0]), part_name(text, kind[2])) == (source_part, target_part)
-    )
-
-
-def _ids(graph: ArrayGraph, kind: CanonicalRelation, first: int, edges: pd.DataFrame) -> np.ndarray:
-    """Ids of edges, each in its copy: text ``first`` plus the copy's number; edges are sorted by target and source."""
-    ends = Ends.of(graph, kind)
-    begin, stop = ends.begins[first], ends.begins[first + 1]
-    width = int(ends.sources.max(initial=0)) + 1
-    codes = ends.targets[begin:stop].astype(np.int64) * width + ends.sources[begin:stop]
-    within = np.searchsorted(codes, edges.target.to_numpy() * width + edges.source.to_numpy())
-    return ends.begins[first + edges["copy"].to_numpy()] + within

@@ -19,6 +19,9 @@ from graphattn.models.text_model import TextModel
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.tensorized_layers import TensorizedAttention
 
+CROSS = "cross"
+"""What the heads of a decoder on the source are called, in the place of a relation."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pass:
@@ -54,12 +57,14 @@ def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Pass:
 @contextmanager
 def in_evaluation(model: nn.Module) -> Iterator[None]:
     """Without dropout; afterwards the model is in the mode it was in."""
-    was_training = model.training
+    if not model.training:
+        yield
+        return
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        model.train()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,9 +49,9 @@ class HeadSums:
         self.largest_entropy += float(np.log(degrees).sum())
         self.targets += len(degrees)
 
-    def add_kinds(self, codes: Ints, names: list[str], weights: Floats) -> None:
-        """Add edges whose kinds are numbers of names."""
-        for name, weight in zip(names, np.bincount(codes, weights, minlength=len(names)).tolist(), strict=True):
+    def add_kinds(self, names: Sequence[str], weights: Sequence[float]) -> None:
+        """Add the weight of all edges of each kind."""
+        for name, weight in zip(names, weights, strict=True):
             if weight:
                 self.kinds[name] = self.kinds.get(name, 0.0) + weight
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,76 +13,74 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 from graphattn.array_graph import ArrayGraph
-from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.inspection.attention_map import scale_of
-from graphattn.models.inspection.capture import Pass, kinds_of, run_once
-from graphattn.models.inspection.edge_kinds import ITSELF, EdgeKinds
+from graphattn.models.inspection.capture import CROSS, Pass, kinds_of
+from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds
 from graphattn.models.inspection.files import write_beside
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
-from graphattn.models.inspection.looking import check_decides
+from graphattn.models.inspection.passes import check_has_passes, passes_over
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
     from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators.translator import Translator
 
-CHUNK, MAX_TOKENS, MAX_EDGES = 512, 8192, 2_000_000
-"""Texts that are read together, and the size of a batch, whose weights are all kept for a moment."""
+CHUNK = 512
+"""Texts that are read together."""
+CROSS_KINDS = [CLS_TOKEN, OTHER]
+"""Kinds of edges from a source to what is written."""
 HELD = 0.9
 """Share of the mass that an effective width holds."""
 
 
 def summarise(
-    estimator: TextEstimator, X: Iterable[Any], *, progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
+    estimator: TextEstimator | Translator,
+    X: Iterable[Any],
+    *,
+    targets: Iterable[str] | None = None,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> AttentionSummary:
     """Add up the attention of a model over a corpus, a chunk of texts at a time.
+
+    Of a translator it is the encoder's and, called ``cross``, the decoder's on the source.
 
     Parameters
     ----------
     estimator : a fitted one
     X : inputs, as ``predict`` takes them; they are read once, as they are needed
+    targets : of a translator, the texts whose writing is looked at, read alike; those that it writes when None
     progress : passes inputs on and shows that it does
 
     Raises
     ------
     ConfigError
-        when the encoder has no attention weights, or for a translator
+        when the model has no attention weights, or there are targets and it is no translator
     NotFittedError
         before ``fit``
     DataError
-        when there are no inputs
+        when there are no inputs, or not as many targets
     """
-    check_decides(estimator)
-    summary = AttentionSummary()
-    waiting = iter(progress(X))
+    check_has_passes(estimator, targets is not None)
+    summary, relations = AttentionSummary(), estimator.model_.encoder.relations()
+    waiting, waiting_targets = iter(progress(X)), None if targets is None else iter(targets)
     while chunk := list(islice(waiting, CHUNK)):
-        for found, graph, sentences in _passes(estimator, chunk):
-            summary.add(found, graph, sentences, estimator.model_.encoder.relations())
+        own_targets = None if waiting_targets is None else list(islice(waiting_targets, len(chunk)))
+        for looked in passes_over(estimator, chunk, own_targets):
+            summary.add(looked.found, looked.graph, looked.sentences, relations)
+            if looked.counts is not None:
+                summary.add_cross(looked.cross, looked.counts, looked.graph, first_layer=len(looked.found.layers))
         summary.texts += len(chunk)
     if not summary.texts:
         raise DataError("there are no texts to summarise")
     if not summary.heads:
         raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
     return summary
-
-
-def _passes(estimator: TextEstimator, chunk: Sequence[Any]) -> Iterator[tuple[Pass, ArrayGraph, list[Sentence]]]:
-    """One pass for each batch of a chunk, with its graph and its sentences in their order."""
-    columns = estimator._columns(chunk)
-    sentences = [estimator.vocabulary_.sentences(column) for column in columns]
-    corpus = estimator._corpus(columns)
-    batches = BudgetBatches(
-        corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=corpus.num_edges(), shuffle=False
-    )
-    with torch.inference_mode():
-        for numbers in batches:
-            batch = corpus[numbers]
-            own = [column[number] for column in sentences for number in numbers]
-            yield run_once(estimator.model_, batch), batch.graph, own
 
 
 class AttentionSummary:
@@ -135,6 +133,26 @@ class AttentionSummary:
                 sums = [self.heads.setdefault(key, HeadSums()) for key in keys]
                 _add_relation(sums, values, batches[relation], edge_kinds.names)
                 first_head += values.shape[1]
+
+    def add_cross(self, layers: Sequence[Tensor], counts: Tensor, graph: ArrayGraph, *, first_layer: int) -> None:
+        """Add what a decoder gave to the tokens of the sources, between which and its own there are no distances.
+
+        Parameters
+        ----------
+        layers : (B, H, T, S) weights of each layer
+        counts : (B,) tokens written
+        graph : of the sources
+        first_layer : number of the first layer
+        """
+        lengths = graph.batch_num_nodes(TOKEN)
+        written = torch.arange(int(counts.max())) < counts.unsqueeze(1)  # (B, T)
+        degrees = lengths.repeat_interleave(counts).numpy()
+        for layer, weights in enumerate(layers, first_layer):
+            rows = weights.transpose(1, 2).cpu()[written].double().numpy()  # (W, H, S)
+            for head in range(rows.shape[1]):
+                sums = self.heads.setdefault((layer, head, CROSS), HeadSums())
+                sums.add_entropy(rows[:, head], degrees)
+                sums.add_kinds(CROSS_KINDS, [float(rows[:, head, 0].sum()), float(rows[:, head, 1:].sum())])
 
     def distances(self) -> pd.DataFrame:
         """Columns layer, head, relation, distance, mass and strongest (MS-Trans, Figure 3a).
@@ -190,15 +208,15 @@ class AttentionSummary:
         """Columns layer, head, relation, allotted, effective and mean_distance.
 
         ``allotted`` is the mean width of the head's window in the corpus, NaN for other relations; ``effective`` the
-        odd width that holds 90 % of the head's weight.
+        odd width that holds 90 % of the head's weight, NaN where there are no distances.
         """
         rows = []
         for key, sums in self.heads.items():
             allotted = self._widths[key[2]] / self._sentences if key[2] in self._widths else np.nan
             mass, total = np.cumsum(sums.mass), sums.mass.sum()
-            reach = int(np.searchsorted(mass, HELD * total - 1e-9)) if total else 0
+            effective = 2 * int(np.searchsorted(mass, HELD * total - 1e-9)) + 1 if total else np.nan
             mean = float((sums.mass * np.arange(len(sums.mass))).sum() / total) if total else np.nan
-            rows.append((*key, allotted, 2 * reach + 1, mean))
+            rows.append((*key, allotted, effective, mean))
         return pd.DataFrame(rows, columns=["layer", "head", "relation", "allotted", "effective", "mean_distance"])
 
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -243,7 +261,7 @@ def _add_relation(sums: Sequence[HeadSums], weights: Any, kinds: Sequence[_KindO
             best = shares_of_strongest(kind.targets, own, kind.count)
             for column, head in enumerate(sums):
                 head.add_distances(kind.distances, own[:, column], best[:, column])
-                head.add_kinds(kind.codes, names, own[:, column])
+                head.add_kinds(names, np.bincount(kind.codes, own[:, column], minlength=len(names)).tolist())
     filled = np.concatenate([own[own > 0] for own in degrees.values()])
     for column, head in enumerate(sums):
         head.add_entropy(weights[:, column], filled)

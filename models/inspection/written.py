@@ -14,7 +14,7 @@ from graphattn.exceptions import DataError
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import AttentionMap
-from graphattn.models.inspection.capture import Pass, in_evaluation, kinds_joined, maps_of, nodes_of
+from graphattn.models.inspection.capture import CROSS, Pass, in_evaluation, kinds_joined, maps_of, nodes_of
 from graphattn.models.translation.model import TranslationModel, shifted
 from graphattn.networkx_export import CLS
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 SOURCE, TARGET = "source", "target"
 """Names of the parts."""
-CROSS = "cross"
-"""What the decoder's heads on the source are called, in the place of a relation."""
 
 
 def look_at_writing(translator: Translator, x: Source, target: str | None = None) -> Attention:
@@ -38,7 +36,7 @@ def look_at_writing(translator: Translator, x: Source, target: str | None = None
         raise DataError("a source without words shows no attention", hint="Give a text.")
     batch = translator._corpus([x], [written])[[0]]
     with torch.inference_mode(), in_evaluation(translator.model_):
-        found, cross = _pass(translator.model_, batch)
+        found, cross = reading_pass(translator.model_, batch)
         relations = translator.model_.encoder.relations()
         nodes = nodes_of(batch.graph, kinds_joined(batch), {SOURCE: (CLS, *source.tokens)})
         return Attention(
@@ -50,7 +48,7 @@ def look_at_writing(translator: Translator, x: Source, target: str | None = None
         )
 
 
-def _pass(model: TranslationModel, batch: Batch) -> tuple[Pass, list[Tensor]]:
+def reading_pass(model: TranslationModel, batch: Batch) -> tuple[Pass, list[Tensor]]:
     """One pass in which the decoder reads the text that is written: the encoder's weights and its own on the source."""
     assert batch.targets is not None and batch.target_counts is not None
     layers: list[LayerWeights] = []

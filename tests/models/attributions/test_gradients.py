@@ -9,7 +9,6 @@ from graphattn.exceptions import ConfigError, NotFittedError
 from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
 from graphattn.models.attributions import by_source, gradient_times_weight
 from graphattn.models.estimators import Translator
-from graphattn.models.inspection import summarise
 
 TEXT = "fine and never dull"
 
@@ -118,5 +117,3 @@ def test_what_decides_about_no_classes():
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(Translator(), "a")
     assert str(caught.value) == "this is for classifiers and taggers; a Translator has no classes"
-    with pytest.raises(ConfigError, match="a Translator has no classes"):
-        summarise(Translator(), ["a"])

@@ -7,7 +7,7 @@ import torch
 
 from graphattn.dgl_import import dgl
 from graphattn.exceptions import ConfigError
-from graphattn.models.attributions import leave_one_edge_out, leave_one_out
+from graphattn.models.attributions import edges_left_out, leave_one_edge_out
 from graphattn.models.batches import Batch
 
 TEXT = "fine and never dull"
@@ -26,7 +26,7 @@ def brute_force(estimator, columns, row, number):
 
 
 def test_it_equals_brute_force(classifier, log_odds, monkeypatch):
-    monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
+    monkeypatch.setattr(edges_left_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
     found = leave_one_edge_out(classifier, TEXT, k=100, label="fair")
     degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
     counted = degrees.groupby(["relation", "target"]).source.transform("size") > 1

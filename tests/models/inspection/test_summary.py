@@ -8,7 +8,7 @@ import pytest
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
-from graphattn.models.inspection import compare_summaries, summarise, summary
+from graphattn.models.inspection import compare_summaries, passes, summarise, summary
 from graphattn.scales import Scale
 
 HEAD = ["layer", "head", "relation"]
@@ -98,7 +98,7 @@ def test_relations_and_dependencies(classifier, sentences):
 def test_chunks_change_nothing(chunk, classifier, sentences, monkeypatch):
     whole = summarise(classifier, sentences).tables()
     monkeypatch.setattr(summary, "CHUNK", chunk)
-    monkeypatch.setattr(summary, "MAX_TOKENS", 8)
+    monkeypatch.setattr(passes, "MAX_TOKENS", 8)
     for name, table in summarise(classifier, sentences).tables().items():
         keys = [key for key in (*HEAD, "distance", "kind") if key in table]
         one, other = (own.sort_values(keys, ignore_index=True) for own in (whole[name], table))
@@ -114,11 +114,11 @@ def test_texts_are_read_as_they_are_needed(classifier, monkeypatch):
             taken.append(number)
             yield ["dogs"]
 
-    def passes(estimator, chunk):
+    def passes_over(estimator, chunk, targets):
         seen.append(len(taken))
         return iter(())
 
-    monkeypatch.setattr(summary, "_passes", passes)
+    monkeypatch.setattr(summary, "passes_over", passes_over)
     with pytest.raises(ConfigError):
         summarise(classifier, texts())
     assert seen == [2, 4, 6]

@@ -1,0 +1,124 @@
+"""One pass of a model over each batch of a corpus, with its weights: what summaries add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from graphattn.array_graph import ArrayGraph
+from graphattn.builders import BudgetBatches
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.batches import Corpus
+from graphattn.models.inspection.capture import Pass, in_evaluation, run_once
+from graphattn.models.inspection.looking import check_decides
+
+if TYPE_CHECKING:
+    from graphattn.builders import Sentence
+    from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators.translator import Translator
+
+MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
+"""Size of a batch, whose weights are all kept for a moment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """A batch and the weights of its pass.
+
+    Parameters
+    ----------
+    found : the encoder's weights
+    graph, sentences : of the batch, in its order
+    cross : of a translator, for each layer of the decoder (B, H, T, S) its weights on the source
+    counts : of a translator, (B,) tokens that were written, the border at the end among them
+    """
+
+    found: Pass
+    graph: ArrayGraph
+    sentences: list[Sentence]
+    cross: list[Tensor] = field(default_factory=list)
+    counts: Tensor | None = None
+
+
+def check_has_passes(estimator: Any, given: bool) -> None:
+    """Refuse what is not fitted, and targets for what writes none.
+
+    Parameters
+    ----------
+    estimator : of any task
+    given : whether there are targets
+
+    Raises
+    ------
+    NotFittedError
+        before ``fit``
+    ConfigError
+        when there are targets and the model is no translator
+    """
+    if writes(estimator):
+        estimator._check_fitted()
+        return
+    check_decides(estimator)
+    if given:
+        raise ConfigError("targets are for translators; leave them out")
+
+
+def writes(estimator: Any) -> bool:
+    """Whether it is a translator."""
+    return hasattr(estimator, "outputs")
+
+
+def passes_over(
+    estimator: TextEstimator | Translator, inputs: Sequence[Any], targets: Sequence[str] | None
+) -> Iterator[Looked]:
+    """The batches of some inputs.
+
+    Parameters
+    ----------
+    estimator : a fitted one
+    inputs : as ``predict`` takes them
+    targets : of a translator, the texts to look at; those that it writes when None
+
+    Raises
+    ------
+    DataError
+        when inputs and targets differ in number
+    """
+    if targets is not None and len(targets) != len(inputs):
+        raise DataError(f"there are {len(inputs)} sources and {len(targets)} targets", hint="Give one for each.")
+    with torch.inference_mode(), in_evaluation(estimator.model_):
+        yield from (_writing(estimator, inputs, targets) if writes(estimator) else _deciding(estimator, inputs))
+
+
+def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[Looked]:
+    columns = estimator._columns(inputs)
+    sentences = [estimator.vocabulary_.sentences(column) for column in columns]
+    corpus = estimator._corpus(columns)
+    for numbers in _batches(corpus):
+        batch = corpus[numbers]
+        own = [column[number] for column in sentences for number in numbers]
+        yield Looked(run_once(estimator.model_, batch), batch.graph, own)
+
+
+def _writing(translator: Translator, inputs: Sequence[Any], targets: Sequence[str] | None) -> Iterator[Looked]:
+    from graphattn.models.estimators.text_pairs import sources_of
+    from graphattn.models.inspection.written import reading_pass
+
+    sources = sources_of(inputs)
+    written = translator.predict(sources) if targets is None else targets
+    sentences = translator.subwords_.vocabulary.sentences(translator.subwords_.sources(sources))
+    corpus = translator._corpus(sources, written)
+    for numbers in _batches(corpus):
+        batch = corpus[numbers]
+        found, cross = reading_pass(translator.model_, batch)
+        yield Looked(found, batch.graph, [sentences[number] for number in numbers], cross, batch.target_counts)
+
+
+def _batches(corpus: Corpus) -> BudgetBatches:
+    return BudgetBatches(
+        corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=corpus.num_edges(), shuffle=False
+    )

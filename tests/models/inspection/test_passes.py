@@ -1,0 +1,67 @@
+"""What a summary of a translator adds up, against the attention results of its pairs one by one."""
+
+import numpy as np
+import pytest
+
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
+from graphattn.models.inspection import passes, summarise
+
+SOURCES = ["the dog sees a cat.", "a cat sees the dog!", "the dog!"]
+TARGETS = ["ein hund sieht.", "die katze sieht!", "ein hund!"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    model = Translator(
+        MSTransOptions(hidden=8, heads=4, layers=2, scales=("1", "3", "N"), alpha=0.0),
+        inputs=SubwordOptions(vocabulary_size=60),
+        decoder=DecoderOptions(2, 2, 12, 0.0),
+        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+    )
+    return model.fit(SOURCES * 4, TARGETS * 4)
+
+
+def test_sums_are_those_of_the_pairs(translator, monkeypatch):
+    monkeypatch.setattr(passes, "MAX_TOKENS", 30)  # several batches
+    summary = summarise(translator, iter(SOURCES), targets=iter(TARGETS))
+    attentions = [translator.attention(*pair) for pair in zip(SOURCES, TARGETS, strict=True)]
+    assert summary.texts == 3
+    entropy = summary.entropy().set_index(["layer", "head"])
+    kinds = summary.dependencies().set_index(["layer", "head", "kind"]).mass
+    for layer, head in entropy.index:
+        tables = [attention.only(layer=layer, head=head).table() for attention in attentions]
+        rows = [own.weight.to_numpy() for table in tables for _, own in table.groupby(["target_part", "target"])]
+        expected = np.mean([-(own * np.log(own)).sum() for own in rows])
+        assert entropy.entropy[layer, head] == pytest.approx(expected, abs=1e-5)
+        if entropy.relation[layer, head] == "cross":
+            on_cls = sum(table.weight[table.source == 0].sum() for table in tables)
+            assert kinds[layer, head, "[CLS]"] == pytest.approx(on_cls / len(rows), abs=1e-5)
+    assert set(entropy.index.get_level_values("layer")) == {0, 1, 2, 3}
+
+
+def test_the_decoders_heads_have_no_distances(translator):
+    summary = summarise(translator, SOURCES, targets=TARGETS)
+    tables = summary.tables()
+    assert "cross" not in set(tables["distances"].relation)
+    scales = tables["scales"].set_index("relation")
+    assert scales.loc["cross"][["allotted", "effective", "mean_distance"]].isna().all(axis=None)
+    assert scales.effective["window:1"].eq(1).all()
+    assert tables["relations"].set_index(["layer", "relation"]).share[2, "cross"] == 1
+
+
+def test_what_it_writes_when_no_targets_are_given(translator):
+    own = summarise(translator, SOURCES).entropy()
+    given = summarise(translator, SOURCES, targets=translator.predict(SOURCES)).entropy()
+    assert own.equals(given)
+
+
+def test_targets_that_do_not_fit(translator, make_classifier):
+    with pytest.raises(DataError) as caught:
+        summarise(translator, SOURCES, targets=TARGETS[:2])
+    assert str(caught.value) == "there are 3 sources and 2 targets. Give one for each."
+    with pytest.raises(ConfigError) as refused:
+        summarise(make_classifier("window:3=1"), ["dogs"], targets=["a"])
+    assert str(refused.value) == "targets are for translators; leave them out"
+    with pytest.raises(NotFittedError):
+        summarise(Translator(), SOURCES)
