@@ -16,7 +16,7 @@ from graphattn.models import TextClassifier, TrainingOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.inspection.capture import maps_of, run_once
 
-LENGTHS = ("64x22", "16x109", "1x1024")
+LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
 ENCODERS = ("ms-trans", "transformer", "mtsa", "duo")
 ASKED, NOT_ASKED = Target(1.5, at_least=False), Target(1.05, at_least=False)

@@ -104,12 +104,14 @@ class Ends:
     def of(cls, graph: ArrayGraph, kind: CanonicalRelation) -> Ends:
         """Those of a batch."""
         edges = graph.take_edges(kind)
-        source_starts, target_starts = (_starts(graph, end) for end in (kind[0], kind[2]))
         indptr = edges.indptr.numpy()
         sources = edges.indices.numpy()
         targets = np.repeat(np.arange(len(indptr) - 1, dtype=sources.dtype), np.diff(indptr))
-        begins = indptr[target_starts]
-        if len(begins) > 2:  # of several texts, each counts for itself
+        if len(graph.batch_num_nodes(kind[2])) == 1:
+            begins = indptr[[0, -1]]
+        else:  # of several texts, each counts for itself
+            source_starts, target_starts = (_starts(graph, end) for end in (kind[0], kind[2]))
+            begins = indptr[target_starts]
             per_text = np.diff(begins)
             sources = sources - np.repeat(source_starts[:-1], per_text).astype(sources.dtype)
             targets = targets - np.repeat(target_starts[:-1], per_text).astype(targets.dtype)

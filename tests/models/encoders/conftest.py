@@ -1,5 +1,6 @@
 """Random sentences with word groups and dependency heads, and encoders in double precision with random weights."""
 
+import math
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -58,15 +59,38 @@ def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[
 
 
 @pytest.fixture(scope="session")
-def dense_block() -> Callable[..., torch.Tensor]:
-    """A pre-norm Transformer block on one sentence (UMST, section 2), on every two nodes or where a mask is true."""
+def maps_of() -> Callable[..., list[torch.Tensor]]:
+    """For each sentence of a batch the weights of a relation's edges as (heads, targets, sources), zero elsewhere."""
 
-    def run(block: Any, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    def cut(graph: Any, relation: str, weights: torch.Tensor) -> list[torch.Tensor]:
+        sources, targets = graph.edges(etype=relation, order="eid")
+        kind = graph.to_canonical_etype(relation)[2]
+        whole = weights.new_zeros(weights.shape[1], graph.num_nodes(kind), graph.num_nodes(kind))
+        whole[:, targets.long(), sources.long()] = weights.T
+        ends = graph.batch_num_nodes(kind).cumsum(0).tolist()
+        return [whole[:, begin:end, begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+    return cut
+
+
+@pytest.fixture(scope="session")
+def dense_block() -> Callable[..., torch.Tensor]:
+    """A pre-norm Transformer block on one sentence (UMST, section 2), on every two nodes or where a mask is true.
+
+    ``seen`` gets its weights, (heads, targets, sources).
+    """
+
+    def run(
+        block: Any, x: torch.Tensor, mask: torch.Tensor | None = None, seen: list[torch.Tensor] | None = None
+    ) -> torch.Tensor:
         width, heads = x.shape[1], block.attention.num_heads
         projected = linear(block.attention.project, norm(block.attention_norm, x))
-        rows = [part.view(len(x), heads, -1).transpose(0, 1) for part in projected.split(width, 1)]
-        seen = F.scaled_dot_product_attention(*rows, attn_mask=mask).transpose(0, 1).reshape(len(x), width)
-        x = x + linear(block.attention.output, seen)
+        query, key, value = (part.view(len(x), heads, -1).transpose(0, 1) for part in projected.split(width, 1))
+        scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[2])
+        weights = (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(2)
+        if seen is not None:
+            seen.append(weights)
+        x = x + linear(block.attention.output, (weights @ value).transpose(0, 1).reshape(len(x), width))
         return x + linear(block.narrow, F.relu(linear(block.widen, norm(block.ffn_norm, x))))
 
     def norm(layer: Any, x: torch.Tensor) -> torch.Tensor:

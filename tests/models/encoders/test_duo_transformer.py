@@ -23,8 +23,8 @@ def mapped(maps, x, stream):
     return x @ maps.weight[own].T + maps.bias[own]
 
 
-def duo_attention(layer, streams):
-    """For each stream its values under the other's attention, head by head."""
+def duo_attention(layer, streams, seen):
+    """For each stream its values under the other's attention, head by head; ``seen`` gets the attention."""
     size, found = HIDDEN // HEADS, []
     for own, other in ((0, 1), (1, 0)):
         query, key = mapped(layer.query, streams[other], other), mapped(layer.key, streams[other], other)
@@ -32,17 +32,18 @@ def duo_attention(layer, streams):
         for head in range(HEADS):
             part = slice(head * size, (head + 1) * size)
             scores = (query[:, part] @ key[:, part].T / math.sqrt(size)).softmax(1)
+            seen.append(scores)
             heads.append(scores @ value[:, part])
         found.append(mapped(layer.output, torch.cat(heads, dim=1), own))
     return found
 
 
-def by_formula(encoder, tokens):
+def by_formula(encoder, tokens, seen):
     positions = sinusoids(torch.arange(len(tokens)), HIDDEN)
     parts = zip(encoder.enter, tokens.split(encoder.parts, dim=1), strict=True)
     streams = [enter(part) + positions for enter, part in parts]
     for layer in encoder.layers:
-        added = duo_attention(layer, streams)
+        added = duo_attention(layer, streams, seen)
         streams = [norm(streams[s] + added[s], layer.attention_norm, s) for s in range(2)]
         added = [layer.narrow(layer.widen(stream).clamp(min=0)) for stream in streams]
         streams = [norm(streams[s] + added[s], layer.ffn_norm, s) for s in range(2)]
@@ -60,14 +61,18 @@ def test_it_follows_the_formulas(parts, shared, double_encoder, encode):
         torch.nn.init.normal_(parameter, std=0.5)
     _, inputs, outputs = encode(encoder, sum(map(int, parts)))
     for tokens, output in zip(inputs, outputs, strict=True):
-        torch.testing.assert_close(output, by_formula(encoder, tokens), rtol=0, atol=1e-9)
+        torch.testing.assert_close(output, by_formula(encoder, tokens, []), rtol=0, atol=1e-9)
 
 
-def test_weights_of_both_streams(double_encoder, encode):
+def test_weights_of_both_streams(double_encoder, encode, maps_of):
     encoder = double_encoder(DuoTransformerOptions(hidden=HIDDEN, heads=HEADS, layers=2, ffn=8, parts=("6", "6")))
     layers = []
-    graph, _, outputs = encode(encoder, 12, weights=layers)
+    graph, inputs, outputs = encode(encoder, 12, weights=layers)
     assert [tuple(layer["all"].shape) for layer in layers] == [(graph.num_edges("all"), 2 * HEADS)] * 2
+    maps = [maps_of(graph, "all", layer["all"]) for layer in layers]
+    for number, tokens in enumerate(inputs):
+        by_formula(encoder, tokens, seen := [])
+        torch.testing.assert_close(torch.cat([own[number] for own in maps]), torch.stack(seen), rtol=0, atol=1e-9)
     _, _, without = encode(encoder, 12)
     for one, other in zip(outputs, without, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)

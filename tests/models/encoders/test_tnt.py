@@ -28,11 +28,20 @@ def test_two_streams(double_encoder, encode, sentences, dense_block, shared):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
-def test_weights_come_back_for_each_layer(double_encoder, encode):
-    layers = []
-    graph, _, _ = encode(double_encoder(SMALL), 12, weights=layers)
-    shapes = {name: (graph.num_edges(name), 3) for name in ("group", "all")}
-    assert [{name: tuple(own.shape) for name, own in layer.items()} for layer in layers] == [shapes] * 2
+def test_weights_of_each_layer_are_the_dense_ones(double_encoder, encode, sentences, dense_block, maps_of):
+    layers, encoder = [], double_encoder(SMALL)
+    graph, inputs, _ = encode(encoder, 12, weights=layers)
+    assert [list(layer) for layer in layers] == [["group", "all"]] * 2
+    found = [maps_of(graph, name, own) for layer in layers for name, own in layer.items()]
+    for sentence, tokens, *own in zip(sentences, inputs, *found, strict=True):
+        word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
+        y = x = tokens + sinusoids(torch.arange(len(tokens)), 12)
+        seen = []
+        for inner, outer in zip(encoder.inner, encoder.outer, strict=True):
+            y = dense_block(inner, y, word_of.unsqueeze(1) == word_of, seen)
+            x = dense_block(outer, x + y, None, seen)
+        for weights, expected in zip(own, seen, strict=True):
+            torch.testing.assert_close(weights, expected, rtol=0, atol=1e-9)
 
 
 def test_inner_blocks_have_as_many_parameters_as_outer_ones():

@@ -44,6 +44,7 @@ class Dense:
         self.word_of = [0, *(word + 1 for word in sentence.word_ids)]
         self.words = sentence.num_words + 1
         self.groups, self.arcs = groups, arcs
+        self.seen = []  # (targets, sources) of each layer and head, of tokens and then of words
         self.membership = torch.zeros(len(self.word_of), self.words, dtype=torch.float64)
         self.membership[range(len(self.word_of)), self.word_of] = 1
 
@@ -101,8 +102,10 @@ class Dense:
                 vectors = layer.distance_vectors[distance.clamp(-clip, clip) + clip]
                 scores = scores + torch.einsum("id,ijd->ij", query[:, own], vectors)
             attention = (scores / math.sqrt(width)).softmax(1)
+            self.seen.append(attention)
             if words is not None:
                 between = (of_words[0][:, own] @ of_words[1][:, own].T / math.sqrt(width)).softmax(1)
+                self.seen.append(between)
                 attention = 0.5 * attention + 0.5 * self.enlarged(between)
             outputs.append(attention @ value[:, own])
         return linear(layer.output, torch.cat(outputs, 1))
@@ -208,6 +211,18 @@ def test_weights_come_back_for_each_layer(double_encoder, encode):
             sums = torch.zeros(int(targets.max()) + 1, 3, dtype=torch.float64).index_add(0, targets.long(), own)
             torch.testing.assert_close(sums, torch.ones_like(sums))
         torch.testing.assert_close(torch.cat(outputs), torch.cat(encode(encoder, 12)[2]), rtol=0, atol=1e-12)
+
+
+def test_weights_are_the_dense_ones(double_encoder, encode, sentences, maps_of):
+    layers, encoder = [], double_encoder(SMALL)
+    graph, inputs, _ = encode(encoder, 12, weights=layers)
+    maps = [[maps_of(graph, name, layer[name]) for name in ("all", "all:word")] for layer in layers]
+    for number, (sentence, tokens) in enumerate(zip(sentences, inputs, strict=True)):
+        dense = Dense(encoder, sentence, *matrices(encoder, sentence))
+        dense(tokens)
+        found = [own[number][head] for layer in maps for head in range(3) for own in layer]
+        for weights, expected in zip(found, dense.seen, strict=True):
+            torch.testing.assert_close(weights, expected, rtol=0, atol=1e-9)
 
 
 def test_classes_of_tokens():

@@ -3,7 +3,16 @@
 import pytest
 
 from graphattn.builders import Sentence
-from graphattn.models import InputOptions, MSTransOptions, PairClassifier, TextClassifier, TrainingOptions
+from graphattn.models import (
+    HeadOptions,
+    InputOptions,
+    MSTransOptions,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TrainingOptions,
+    TransformerOptions,
+)
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
 SENTENCES = [
@@ -47,3 +56,68 @@ def pair_classifier():
     pairs = [("dogs bark", "cats sleep and dogs bark"), ("dogs", "cats")]
     model = PairClassifier(options, inputs=InputOptions(embedding=6), training=BRIEF)
     return model.fit(pairs * 4, ["yes", "no"] * 4)
+
+
+BPE = InputOptions(level="bpe", vocabulary_size=30, embedding=6)
+WORDS = InputOptions(embedding=6)
+EVERYTHING = MSTransOptions(
+    hidden=6,
+    heads=4,
+    head_feats=3,
+    layers=2,
+    scales=("1", "3", "N/2"),
+    relations=("all:1", "group:2", "dependency:1", "forward:1", "backward:1"),
+)
+TRANSFORMER = TransformerOptions(hidden=6, heads=2, layers=2, ffn=8)
+PARSED = [
+    Sentence("the longest dogs bark loudly today".split(), heads=[3, 3, 4, 0, 4, 4]),
+    Sentence("dogs sleep".split(), heads=[2, 0]),
+]
+TEXTS = [" ".join(sentence.tokens) for sentence in PARSED]
+
+
+def fitted(estimator, inputs, labels):
+    return estimator.fit(inputs * 4, labels * 4)
+
+
+@pytest.fixture(scope="session")
+def estimators():
+    """A model of each task and encoder, and an input for it."""
+    tags = [["D", "A", "N", "V", "R", "R"], ["N", "V"]]
+    pairs = [(PARSED[0], PARSED[1]), (PARSED[1], PARSED[0])]
+    small = MSTransOptions(hidden=6, heads=3, layers=2, scales=("1", "3", "5"))
+    return {
+        "classifier": (
+            fitted(TextClassifier(EVERYTHING, inputs=BPE, training=BRIEF), PARSED, ["loud", "quiet"]),
+            PARSED[0],
+        ),
+        "multilabel": (
+            fitted(TextClassifier(small, inputs=WORDS, training=BRIEF, multilabel=True), TEXTS, [["a", "b"], []]),
+            TEXTS[0],
+        ),
+        "transformer": (
+            fitted(TextClassifier(TRANSFORMER, inputs=BPE, training=BRIEF), TEXTS, [3, 4]),
+            TEXTS[0],
+        ),
+        "tagger": (
+            fitted(SequenceTagger(small, inputs=WORDS, training=BRIEF), [text.split() for text in TEXTS], tags),
+            TEXTS[0].split(),
+        ),
+        "crf": (
+            fitted(
+                SequenceTagger(EVERYTHING, inputs=BPE, training=BRIEF, head=HeadOptions(crf=True)),
+                PARSED,
+                tags,
+            ),
+            PARSED[0],
+        ),
+        "pair": (
+            fitted(PairClassifier(EVERYTHING, inputs=BPE, training=BRIEF), pairs, ["yes", "no"]),
+            pairs[0],
+        ),
+    }
+
+
+@pytest.fixture(params=["classifier", "multilabel", "transformer", "tagger", "crf", "pair"])
+def fitted_one(request, estimators):
+    return estimators[request.param]

@@ -1,0 +1,73 @@
+"""From an input to its attention: predictions as ``predict`` gives them, inputs of all kinds, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import graphattn
+from graphattn.builders import Example
+from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
+
+
+def test_the_prediction_is_that_of_predict(fitted_one):
+    estimator, x = fitted_one
+    before = estimator.predict_proba([x])[0]
+    attention = estimator.attention(x)
+    predicted = estimator.predict([x])
+    assert attention.prediction == (predicted.tolist() if isinstance(predicted, np.ndarray) else predicted)[0]
+    assert not isinstance(attention.prediction, np.generic)
+    assert np.array_equal(before, estimator.predict_proba([x])[0])
+
+
+def test_probabilities_are_those_of_predict(estimators):
+    for kind in ("classifier", "multilabel", "pair"):
+        estimator, x = estimators[kind]
+        chances = estimator.predict_proba([x])[0]
+        found = estimator.attention(x).probabilities
+        assert list(found) == estimator.classes_.tolist()
+        assert list(found.values()) == pytest.approx(chances.tolist(), abs=1e-6)
+    for kind in ("tagger", "crf"):
+        estimator, x = estimators[kind]
+        found = [list(own.values()) for own in estimator.attention(x).probabilities]
+        np.testing.assert_allclose(found, estimator.predict_proba([x])[0], atol=1e-5)
+
+
+def test_texts_without_tokens(estimators):
+    attention = estimators["transformer"][0].attention("")
+    assert attention.tokens == {"text": ("[CLS]",)}
+    assert attention.table().weight.tolist() == [1.0] * 4
+    assert attention.top().empty
+    assert estimators["tagger"][0].attention([]).prediction == []
+
+
+def test_an_example_is_an_input(estimators):
+    estimator, text = estimators["transformer"]
+    assert estimator.attention(Example(text, label="3")).tokens == estimator.attention(text).tokens
+
+
+def test_a_saved_model_attends_alike(estimators, tmp_path):
+    estimator, x = estimators["pair"]
+    loaded = graphattn.load(estimator.save(tmp_path / "model"))
+    pd.testing.assert_frame_equal(loaded.attention(x).table(), estimator.attention(x).table())
+
+
+def test_an_lstm_has_no_attention():
+    training = TrainingOptions(epochs=1, dev_fraction=0.0)
+    model = TextClassifier(BiLSTMOptions(hidden=4), inputs=InputOptions(embedding=6), training=training)
+    model.fit(["dogs", "cats"] * 4, [0, 1] * 4)
+    with pytest.raises(ConfigError) as caught:
+        model.attention("dogs")
+    assert str(caught.value) == "encoder 'bilstm' has no attention weights"
+
+
+def test_attention_before_fit():
+    with pytest.raises(NotFittedError) as caught:
+        TextClassifier().attention("dogs")
+    assert str(caught.value) == "this TextClassifier is not trained yet; call fit, or graphattn.load a saved one"
+
+
+def test_a_text_is_no_pair(estimators):
+    with pytest.raises(DataError) as caught:
+        estimators["pair"][0].attention("dogs")
+    assert str(caught.value) == "input 0 of PairClassifier is no pair of texts. Give (first, second)."
