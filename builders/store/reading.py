@@ -45,7 +45,11 @@ class BlockReader:
         if isinstance(block, ItemBlock):
             self.skipped.extend(block.skipped)
             return table_of(list(self._in_words(block)), list(_places_in_pairs(block)))
-        tables = list(self._tables(block, block.read(), block.line))
+        try:
+            tables = list(self._tables(block, block.read(), block.line))
+        except DataError as error:
+            error.skippable = True
+            raise
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
     def _in_words(self, block: ItemBlock) -> Iterator[Sentence]:
