@@ -144,22 +144,31 @@ def _checked_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tupl
     return tuple(sorted({(int(source), int(target)) for source, target in links}, key=lambda link: link[::-1]))
 
 
-def check_heads(heads: Sequence[int], words: Sequence[str]) -> None:
+def check_heads(
+    heads: Sequence[int], words: Sequence[str], *, path: str | None = None, lines: Sequence[int] | None = None
+) -> None:
     """Refuse heads that are out of range or that never reach a root.
+
+    Parameters
+    ----------
+    heads, words : of one sentence
+    path : file they stand in
+    lines : the 1-based line of each word
 
     Raises
     ------
     DataError
-        naming the first word that is out of range, or the first one of a cycle
+        naming the first word that is out of range, or the first one of a cycle, and its line
     """
     count = len(heads)
+
+    def wrong(word: int, message: str, hint: str) -> DataError:
+        return DataError(message, path=path, line=lines[word - 1] if lines else None, field="heads", hint=hint)
+
     for word, head in enumerate(heads, start=1):
         if not 0 <= head <= count:
-            raise DataError(
-                f"word {word} ({words[word - 1]!r}) has head {head}, the sentence has {count} words",
-                field="heads",
-                hint="Heads are 1-based word numbers, 0 for a root.",
-            )
+            message = f"word {word} ({words[word - 1]!r}) has head {head}, the sentence has {count} words"
+            raise wrong(word, message, "Heads are 1-based word numbers, 0 for a root.")
     seen_from = [0] * (count + 1)  # the word whose walk to the root first came by
     for word in range(1, count + 1):
         node = word
@@ -168,11 +177,8 @@ def check_heads(heads: Sequence[int], words: Sequence[str]) -> None:
             node = heads[node - 1]
         if node and seen_from[node] == word:
             first = _first_of_cycle(heads, node)
-            raise DataError(
-                f"heads form a cycle through word {first} ({words[first - 1]!r})",
-                field="heads",
-                hint="Each word must lead to a root.",
-            )
+            message = f"heads form a cycle through word {first} ({words[first - 1]!r})"
+            raise wrong(first, message, "Each word must lead to a root.")
 
 
 def _first_of_cycle(heads: Sequence[int], member: int) -> int:

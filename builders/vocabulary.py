@@ -41,12 +41,7 @@ class Vocabulary:
 
     Parameters
     ----------
-    tokenizer : a tokenizer that knows the special tokens; use :meth:`train` or :meth:`load` to get one
-
-    Raises
-    ------
-    ModelDirectoryError
-        when the tokenizer lacks a special token
+    tokenizer : any; special tokens that it lacks are added. Use :meth:`train` or :meth:`load` to get one
 
     Examples
     --------
@@ -61,13 +56,10 @@ class Vocabulary:
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._tokenizer.add_special_tokens(
+            [token for token in SPECIAL_TOKENS if self._tokenizer.token_to_id(token) is None]
+        )
         by_id = sorted(self._tokenizer.get_vocab(with_added_tokens=True).items(), key=lambda item: item[1])
-        missing = [token for token in SPECIAL_TOKENS if self._tokenizer.token_to_id(token) is None]
-        if missing:
-            raise ModelDirectoryError(
-                f"the tokenizer has no token {' and no '.join(missing)}. "
-                f"Add {', '.join(SPECIAL_TOKENS)} to it, or train a vocabulary."
-            )
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
         model = json.loads(self._tokenizer.to_str())["model"]
@@ -125,7 +117,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read a ``tokenizer.json``, ours or any other with the special tokens.
+        """Read a ``tokenizer.json``, ours or any other.
 
         Raises
         ------

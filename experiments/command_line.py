@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from graphattn import __version__
-from graphattn.exceptions import GraphAttnError
+from graphattn.exceptions import GraphAttnError, GraphAttnWarning
 from graphattn.experiments.commands import (
     bench,
     build,
@@ -46,7 +49,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
         try:
-            return super().invoke(ctx)
+            with _plain_warnings():
+                return super().invoke(ctx)
         except GraphAttnError as error:
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             raise typer.Exit(WRONG) from error
@@ -62,6 +66,22 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             print("stopped; run the same command again to go on", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Let our own warnings be one line each, without the place in the source that Python puts before them."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+            if issubclass(category, GraphAttnWarning):
+                print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+            else:
+                others(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _silence() -> None:

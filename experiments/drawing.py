@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,19 +68,9 @@ def draw_graph(
             hint="Draw one sentence with the graph that was built of it.",
         )
     tokens = ("[CLS]",) * extra + sentence.tokens
-    edges: dict[str, list[tuple[int, int]]] = {}
-    word_relations = []
-    for name, kinds in _by_name(graph).items():
-        if name == MEMBERSHIP:  # the brackets under the tokens show it
-            continue
-        if kinds[0][0] == WORD:
-            word_relations.append(name)
-        first, _ = _places(graph, kinds, tokens)
-        edges[name] = [
-            (first[source] + a, first[target] + b)
-            for source, _, target in kinds
-            for a, b in zip(*_ends(graph, (source, name, target)), strict=True)
-        ]
+    shown = {name: kinds for name, kinds in _by_name(graph).items() if name != MEMBERSHIP}  # which the brackets show
+    edges = {name: _pairs(graph, kinds, tokens) for name, kinds in shown.items()}
+    word_relations = [name for name, kinds in shown.items() if kinds[0][0] == WORD]
     word_ids = graph.nodes[TOKEN].data["word"].tolist()
     names = {}
     if sentence.heads is not None and sentence.deprels is not None and DEPENDENCY in edges:
@@ -91,9 +82,7 @@ def draw_graph(
         path,
         word_ids=word_ids,
         word_relations=word_relations,
-        other_nodes={
-            name: texts for name, kinds in _by_name(graph).items() if (texts := _places(graph, kinds, tokens)[1])
-        },
+        other_nodes={name: texts for name, kinds in shown.items() if (texts := _places(graph, kinds, tokens)[1])},
         edge_labels=names,
         weights=weights,
         title=title,
@@ -151,29 +140,27 @@ def draw_sentence(
     with own_settings():
         sheet = Sheet()
         nodes = (texts, sheet.centres_of(texts, words))
-        word_nodes = _word_nodes(words, nodes)
+        places = {True: _word_nodes(words, nodes), False: nodes}
+        weights, edge_labels, other_nodes = weights or {}, edge_labels or {}, other_nodes or {}
         relations = [
-            _relation(
-                name,
-                PALETTE[number % len(PALETTE)],
-                word_nodes if name in word_relations else nodes,
-                pairs,
-                (weights or {}).get(name),
-                (edge_labels or {}).get(name),
-                (other_nodes or {}).get(name, ()),
-            )
-            for number, (name, pairs) in enumerate(edges.items())
-        ]
+            _relation(name, colour, places[name in word_relations], pairs, weights.get(name), edge_labels.get(name),
+                      other_nodes.get(name, ()))
+            for (name, pairs), colour in zip(edges.items(), cycle(PALETTE), strict=False)
+        ]  # fmt: skip
         sheet.draw(relations, *nodes, words, visible(title, _LONGEST_TITLE) if title else None)
-        try:
-            sheet.save(path)
-        except OSError as error:
-            raise DataError(
-                f"cannot write the picture: {error.strerror or error}",
-                path=path,
-                hint="Name a file in a folder that can be written to.",
-            ) from error
+        _save(sheet, path)
     return path
+
+
+def _save(sheet: Sheet, path: Path) -> None:
+    try:
+        sheet.save(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the picture: {error.strerror or error}",
+            path=path,
+            hint="Name a file in a folder that can be written to.",
+        ) from error
 
 
 def _by_name(graph: DGLGraph) -> dict[str, list[CanonicalRelation]]:
@@ -182,6 +169,14 @@ def _by_name(graph: DGLGraph) -> dict[str, list[CanonicalRelation]]:
     for relation in graph.canonical_etypes:
         kinds.setdefault(relation[1], []).append(relation)
     return dict(sorted(kinds.items(), key=lambda item: sum(map(graph.num_edges, item[1]))))
+
+
+def _pairs(graph: DGLGraph, kinds: Sequence[CanonicalRelation], tokens: Sequence[str]) -> list[tuple[int, int]]:
+    """The edges of a relation by the places of their ends in its row of nodes."""
+    first, _ = _places(graph, kinds, tokens)
+    return [
+        (first[kind[0]] + a, first[kind[2]] + b) for kind in kinds for a, b in zip(*_ends(graph, kind), strict=True)
+    ]
 
 
 def _ends(graph: DGLGraph, relation: CanonicalRelation) -> tuple[list[int], list[int]]:

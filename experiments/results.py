@@ -128,7 +128,7 @@ def _settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
             "head": {"pooling": "max", "head_dropout": 0.2},
             "training": training,
         }
-    if data_set in MTL:
+    if data_set in (*MTL, "r8"):
         training["dev_fraction"] = 0.0  # of so few texts none can be spared, and a tenth of them chooses by luck
     plain = data_set in ("sst2", "sst5", "r8")
     return {

@@ -44,7 +44,7 @@ def settings(data_set: str) -> dict[str, dict[str, Any]]:
             "training": {**training, "epochs": 30, "max_tokens": 4000, "warmup_steps": 400},
             "search": {"min_length": 5, "max_length": 60, "no_repeat_ngram": 3},
         }
-    return {"encoder": {}, "decoder": {}, "inputs": {}, "training": {**training, "epochs": 12}, "search": {}}
+    return {"encoder": {}, "decoder": {}, "inputs": {}, "training": {**training, "epochs": 6}, "search": {}}
 
 
 def run_translation(

@@ -20,11 +20,17 @@ class DataError(GraphAttnError):
     field : column or field name
     hint : the way out, a full sentence
 
+    Attributes
+    ----------
+    skippable : whether those who read a corpus may go on without what is wrong, when they are told to
+
     Examples
     --------
     >>> print(DataError("no tag in column 4", path="train.conll", line=7, hint="Name the column with --tag-column."))
     train.conll, line 7: no tag in column 4. Name the column with --tag-column.
     """
+
+    skippable = False
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ def parse_texts(
     bounds = [_bounds(len(words), ids) for words, ids in zip(texts, sentence_ids, strict=True)]
     pieces = [words[begin:end] for words, own in zip(texts, bounds, strict=True) for begin, end in own]
     parses = iter(parser.parse(pieces))
-    return [_joined([(begin, next(parses)) for begin, _ in own]) for own in bounds]
+    return [joined([(begin, next(parses)) for begin, _ in own]) for own in bounds]
 
 
 def _bounds(count: int, ids: Sequence[int] | None) -> list[tuple[int, int]]:
@@ -62,7 +62,13 @@ def _bounds(count: int, ids: Sequence[int] | None) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
-def _joined(parts: Sequence[tuple[int, Parse]]) -> Parse:
+def joined(parts: Sequence[tuple[int, Parse]]) -> Parse:
+    """Parses of parts of a text as one.
+
+    Parameters
+    ----------
+    parts : first word of each part, 0-based, and its parse
+    """
     return Parse(
         tuple(head + begin if head else 0 for begin, parse in parts for head in parse.heads),
         tuple(name for _, parse in parts for name in parse.deprels),

@@ -11,13 +11,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.parsers.base import Parse
+from graphattn.builders.parsers.base import Parse, joined, parse_texts
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError
 
+MOST_WORDS = 250
+"""Words of a sentence that are parsed together; Stanza's time grows with their cube, its memory with their square."""
 _AT_ONCE = 500  # sentences in one call: Stanza keeps an object for each word
 _LONGEST_TOKEN = 1000  # characters; Stanza puts <UNK> for longer ones
-_PROCESSORS = "tokenize,pos,lemma,depparse"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class StanzaParser:
     Raises
     ------
     ConfigError
-        when Stanza is not installed or lacks the models; the message has the command that gets them
+        when Stanza is not installed or lacks the models (the message has the command that gets them), or there is no
+        such device
     """
 
     language: str = "en"
@@ -57,20 +59,19 @@ class StanzaParser:
     def parse(self, sentences: Sequence[Sequence[str]]) -> list[Parse]:
         """The tree of each sentence; its words stay the words.
 
+        A sentence of more than :data:`MOST_WORDS` words is parsed in pieces, each of which has a root.
+
         Raises
         ------
         ConfigError
-            when Stanza is not installed or lacks the models
+            when Stanza is not installed or lacks the models, or there is no such device
         """
-        pipeline = self._pipeline(given_words=True)
-        filled = [number for number, words in enumerate(sentences) if words]
-        parses = [Parse((), ())] * len(sentences)
-        for start in range(0, len(filled), _AT_ONCE):
-            numbers = filled[start : start + _AT_ONCE]
-            document = pipeline([[_visible(word) for word in sentences[number]] for number in numbers])
-            for number, parsed in zip(numbers, document.sentences, strict=True):
-                parses[number] = _parse_of(parsed)
-        return parses
+        starts = [range(0, len(words), MOST_WORDS) for words in sentences]
+        pieces = [
+            words[start : start + MOST_WORDS] for words, own in zip(sentences, starts, strict=True) for start in own
+        ]
+        trees = self._trees(pieces)
+        return [joined([(start, next(trees)) for start in own]) for own in starts]
 
     def read(self, texts: Sequence[str]) -> list[Sentence]:
         """Raw texts cut into sentences and words by Stanza, and parsed.
@@ -80,17 +81,31 @@ class StanzaParser:
         Raises
         ------
         ConfigError
-            when Stanza is not installed or lacks the models
+            when Stanza is not installed or lacks the models, or there is no such device
         """
+        pipeline = self._pipeline(given_words=False)
         import stanza
 
-        pipeline = self._pipeline(given_words=False)
-        read: list[Sentence] = []
+        words: list[tuple[str, ...]] = []
+        ids: list[tuple[int, ...]] = []
         for start in range(0, len(texts), _AT_ONCE):
-            documents = [stanza.Document([], text=text) for text in texts[start : start + _AT_ONCE]]
-            for document in pipeline(documents):
-                read.append(_whole_text(document))
-        return read
+            for document in pipeline([stanza.Document([], text=text) for text in texts[start : start + _AT_ONCE]]):
+                words.append(tuple(word.text for sentence in document.sentences for word in sentence.words))
+                ids.append(tuple(n for n, sentence in enumerate(document.sentences) for _ in sentence.words))
+        parses = parse_texts(self, words, ids)
+        return [
+            Sentence(own, heads=parse.heads, deprels=parse.deprels, sentence_ids=numbers)
+            for own, numbers, parse in zip(words, ids, parses, strict=True)
+        ]
+
+    def _trees(self, pieces: Sequence[Sequence[str]]) -> Iterator[Parse]:
+        """The tree of each piece of at least one word."""
+        pipeline = self._pipeline(given_words=True)
+        for start in range(0, len(pieces), _AT_ONCE):
+            own = pieces[start : start + _AT_ONCE]
+            document = pipeline([[_visible(word) for word in words] for words in own])
+            for _, parsed in zip(own, document.sentences, strict=True):
+                yield _parse_of(parsed)
 
     @property
     def _resources(self) -> Path:
@@ -102,6 +117,7 @@ class StanzaParser:
 
     def _pipeline(self, *, given_words: bool) -> Any:
         _import_stanza()
+        _check_device(self.device)
         try:
             return _loaded(self, given_words)
         except (OSError, ValueError, KeyError) as error:
@@ -126,7 +142,7 @@ def _loaded(parser: StanzaParser, given_words: bool) -> Any:
     return stanza.Pipeline(
         lang=parser.language,
         package=parser.package,
-        processors=_PROCESSORS,
+        processors="tokenize,pos,lemma,depparse" if given_words else "tokenize",
         download_method=None,
         tokenize_pretokenized=given_words,
         tokenize_max_seqlen=_LONGEST_TOKEN,
@@ -144,6 +160,23 @@ def _import_stanza() -> Any:
     return stanza
 
 
+def _check_device(device: str | None) -> None:
+    """Refuse a device that is not there."""
+    if device is None:
+        return
+    import torch
+
+    try:
+        wanted = torch.device(device)
+    except RuntimeError:
+        raise ConfigError(f"the parser's device is {device!r}; give 'cpu', 'cuda' or 'cuda:1'") from None
+    count = torch.cuda.device_count()
+    if wanted.type == "cuda" and (wanted.index or 0) >= count:
+        raise ConfigError(
+            f"the parser's device is {device!r}, and PyTorch sees {count} GPUs here; give 'cpu', or none at all"
+        )
+
+
 def _visible(word: str) -> str:
     """A word that Stanza takes as one: it has none without visible characters, and reads a blank as a boundary."""
     return "_".join(word.split()) or "_"
@@ -151,18 +184,3 @@ def _visible(word: str) -> str:
 
 def _parse_of(parsed: Any) -> Parse:
     return Parse(tuple(word.head for word in parsed.words), tuple(word.deprel for word in parsed.words))
-
-
-def _whole_text(document: Any) -> Sentence:
-    """All sentences of a text as one ``Sentence``, which knows their bounds."""
-
-    def rows() -> Iterator[tuple[int, str, int, str]]:
-        begin = 0
-        for number, sentence in enumerate(document.sentences):
-            for word in sentence.words:
-                yield number, word.text, word.head + begin if word.head else 0, word.deprel
-            begin += len(sentence.words)
-
-    columns = list(zip(*rows(), strict=True)) or [(), (), (), ()]
-    ids, words, heads, deprels = columns
-    return Sentence(words, heads=heads, deprels=deprels, sentence_ids=ids)

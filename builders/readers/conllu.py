@@ -9,7 +9,7 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
 from graphattn.builders.compression import FilePath, display_name, numbered_lines
-from graphattn.builders.sentence import Sentence
+from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 
 _COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -54,7 +54,7 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
         when ``tags`` is something else
     DataError
         when a line is not CoNLL-U, ids do not count up from 1, or the heads of a sentence are incomplete, out of
-        range or a cycle; it names the line, or the first line of the sentence
+        range or a cycle; it names the line
 
     Examples
     --------
@@ -147,15 +147,14 @@ def _sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
                     field="head",
                     hint=_HINTS["head"],
                 )
-    try:
-        return Sentence(
-            tuple(word.form for word in words),
-            heads=tuple(word.head or 0 for word in words) if parsed else None,
-            deprels=_specified([word.deprel for word in words]) if parsed else None,
-            tags=_specified([word.tag for word in words]) if tagged else None,
-        )
-    except DataError as error:
-        raise DataError(error.message, path=path, line=words[0].line, field=error.field, hint=error.hint) from error
+    forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
+    check_heads(heads, forms, path=path, lines=[word.line for word in words])
+    return Sentence(
+        forms,
+        heads=heads if parsed else None,
+        deprels=_specified([word.deprel for word in words]) if parsed else None,
+        tags=_specified([word.tag for word in words]) if tagged else None,
+    )
 
 
 def _specified(values: list[str]) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ Made = TypeVar("Made")
 def refuse(error: DataError, skip: Skip | None) -> None:
     """Raise the error, or tell it when what is wrong may be left out."""
     if skip is None:
+        error.skippable = True
         raise error
     skip(error)
 

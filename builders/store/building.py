@@ -10,8 +10,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +112,15 @@ def build_store(
     OSError
         when the folder cannot be written to
     """
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    with sole_writer(folder):
-        return _Building(corpora, folder, settings, engine or LocalEngine(), watch).run(append=append)
+    try:
+        with sole_writer(folder):
+            return _Building(corpora, folder, settings, engine or LocalEngine(), watch).run(append=append)
+    finally:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()  # it stays, unless nothing was made
 
 
 _FIRST_REPAIR = "Run graphattn build with the corpora it was built from, without --append: that makes the shard anew."
@@ -134,6 +141,24 @@ class _Building:
         self.engine, self.watch = engine, watch
 
     def run(self, *, append: bool) -> Manifest:
+        is_new = not (self.folder / MANIFEST).exists()
+        try:
+            return self._run(append=append)
+        except BaseException:
+            if is_new:
+                self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        """Leave nothing where no shard was made."""
+        shards = self.folder / SHARDS
+        if not any(shards.glob("part-*")):
+            with suppress(OSError):  # a worker may still be writing
+                if shards.exists():
+                    shards.rmdir()
+                (self.folder / MANIFEST).unlink(missing_ok=True)
+
+    def _run(self, *, append: bool) -> Manifest:
         before = self._started(append=append)
         kept = before.shards if append else []
         damaged = damaged_shards(self.folder, before)
@@ -170,7 +195,7 @@ class _Building:
         manifest = Manifest.read(self.folder, complete=append)
         asked, there = json.loads(json.dumps(self.settings.described())), manifest.settings
         differs = [name for name in asked if asked[name] != there.get(name)]
-        if differs:
+        if differs and manifest.complete:
             raise DataError(
                 f"holds a store with other settings ({differs[0]}: {json.dumps(there.get(differs[0]))})",
                 path=self.folder,
@@ -182,6 +207,9 @@ class _Building:
                 path=self.folder,
                 hint="Repeat them, give --append to put these behind, choose another --out, or remove the folder.",
             )
+        if differs:  # what was stopped may go on in another way: shards that are not what it asks for are made anew
+            manifest = replace(manifest, settings=asked)
+            manifest.write(self.folder)
         return manifest
 
     def _make_shards(self, first: int, *, fixed: int) -> int:

@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from math import ceil
 from typing import Any
 
 from graphattn.builders.store.engines import Result, Task
@@ -26,7 +27,8 @@ class RayEngine:
     ----------
     jobs : actors; on a cluster of this machine they are given a CPU each, whatever it has
     address : of a running cluster (``"auto"``, ``"ray://HOST:10001"``); None starts one on this machine
-    gpus : share of a GPU that each actor holds, for a parser on GPUs
+    gpus : share of a GPU that each actor holds, for a parser on GPUs; None shares the GPUs there are among the actors,
+        see :func:`gpu_share`
 
     Raises
     ------
@@ -36,7 +38,7 @@ class RayEngine:
 
     elsewhere = True
 
-    def __init__(self, jobs: int = 1, *, address: str | None = None, gpus: float = 0.0):
+    def __init__(self, jobs: int = 1, *, address: str | None = None, gpus: float | None = 0.0):
         self.jobs, self.address, self.gpus = jobs, address, gpus
         self._ray = _import_ray()
         self._started = False
@@ -51,8 +53,7 @@ class RayEngine:
         """
         ray = self._ray
         self._connect()
-        self._check_room()
-        rows = self._pipeline(job, tasks).iter_rows()
+        rows = self._pipeline(job, tasks, self._gpus_of_an_actor()).iter_rows()
         try:
             for row in rows:
                 result, error = ray.cloudpickle.loads(row["result"])
@@ -71,7 +72,7 @@ class RayEngine:
             self._ray.shutdown()
             self._started = False
 
-    def _pipeline(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Any:
+    def _pipeline(self, job: Callable[[Task], Result], tasks: Iterable[Task], gpus: float) -> Any:
         import ray.data
 
         context = ray.data.DataContext.get_current()
@@ -89,7 +90,7 @@ class RayEngine:
                 batch_size=1,
                 compute=ray.data.ActorPoolStrategy(size=self.jobs),
                 num_cpus=1,
-                num_gpus=self.gpus,
+                num_gpus=gpus,
                 max_restarts=_RESTARTS,
                 max_task_retries=_RESTARTS,
             )
@@ -97,8 +98,6 @@ class RayEngine:
     def _connect(self) -> None:
         if self._ray.is_initialized():
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else each actor is an alarm about its arguments
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self.address is None:
             options |= {"num_cpus": self.jobs, "include_dashboard": False}
@@ -107,18 +106,39 @@ class RayEngine:
         try:
             self._ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"the Ray cluster at {self.address} cannot be reached ({error})") from error
+            raise ConfigError(
+                f"the Ray cluster at {self.address} cannot be reached ({error}). Check that it runs and, if it asks "
+                "for a token, that RAY_AUTH_MODE=token is set here"
+            ) from error
         self._started = True
 
-    def _check_room(self) -> None:
-        """Refuse more actors than the cluster has room for: those without would wait for ever."""
+    def _gpus_of_an_actor(self) -> float:
+        """What an actor holds; refuses more actors than the cluster has room for: those without would wait for ever."""
         there = self._ray.cluster_resources()
-        for name, needed in (("CPU", float(self.jobs)), ("GPU", self.jobs * self.gpus)):
+        gpus = gpu_share(self.jobs, there.get("GPU", 0.0)) if self.gpus is None else self.gpus
+        for name, needed in (("CPU", float(self.jobs)), ("GPU", self.jobs * gpus)):
             if there.get(name, 0.0) < needed:
                 raise ConfigError(
                     f"{self.jobs} actors need {needed:g} {name}s and the Ray cluster has {there.get(name, 0.0):g}; "
                     "set fewer jobs"
                 )
+        return gpus
+
+
+def gpu_share(jobs: int, gpus: float) -> float:
+    """The share of a GPU for each of some actors: a whole one at most, and no actor's share lies on two GPUs.
+
+    Parameters
+    ----------
+    jobs : actors
+    gpus : whole GPUs of the cluster, wherever they are
+
+    Examples
+    --------
+    >>> gpu_share(2, 4), gpu_share(3, 2), gpu_share(2, 0)
+    (1.0, 0.5, 0.0)
+    """
+    return 1 / ceil(jobs / gpus) if gpus >= 1 else 0.0
 
 
 def _worker(job: Callable[[Any], Any], folder: str) -> type:
@@ -170,6 +190,8 @@ def _task_source(ray: Any, tasks: Iterable[Any], folder: str) -> Any:
 
 
 def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else each actor is an alarm about its arguments
     try:
         import ray
     except ImportError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -26,10 +26,12 @@ class BlockReader:
     ----------
     cut : makes sentences of raw texts
     skip : leave out sentences that cannot be used, instead of stopping
+    needs_heads : whether sentences without heads cannot be used; only those of text blocks are looked at
     """
 
     cut: Callable[[list[str]], Iterable[Sentence]]
     skip: bool = False
+    needs_heads: bool = False
     skipped: list[Skipped] = field(default_factory=list)
 
     def table(self, block: Block) -> pa.Table:
@@ -43,7 +45,11 @@ class BlockReader:
         if isinstance(block, ItemBlock):
             self.skipped.extend(block.skipped)
             return table_of(list(self._in_words(block)), list(_places_in_pairs(block)))
-        tables = list(self._tables(block, block.read(), block.line))
+        try:
+            tables = list(self._tables(block, block.read(), block.line))
+        except DataError as error:
+            error.skippable = True
+            raise
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
     def _in_words(self, block: ItemBlock) -> Iterator[Sentence]:
@@ -66,7 +72,7 @@ class BlockReader:
     def _tables(self, block: TextBlock, data: bytes, line: int) -> Iterator[pa.Table]:
         """Tables of a piece of text: all of it when it is plain, else of its halves, in the end of single sentences."""
         table = read_conllu_columns(data, **block.options) if block.format == "conllu" else None
-        if table is not None:
+        if table is not None and not (self.needs_heads and table["heads"].null_count):
             yield with_all_columns(table)
             return
         if block.format == "conllu":
@@ -78,14 +84,20 @@ class BlockReader:
         yield table_of(self._sentences(block, data, line))
 
     def _sentences(self, block: TextBlock, data: bytes, line: int) -> list[Sentence]:
-        if not self.skip:
+        if not self.skip and not self.needs_heads:
             return list(self._read(block, data, line))
         kept: list[Sentence] = []
         for first, piece in _pieces(data, line, whole_lines=block.format == "sentences"):
             try:
-                kept += self._read(block, piece, first)
+                sentences = list(self._read(block, piece, first))
+                if self.needs_heads:
+                    _refuse_without_heads(sentences, block, first)
             except DataError as error:
+                if not self.skip:
+                    raise
                 self.skipped.append(Skipped(block.corpus, f"line {error.line or first}", error.message))
+            else:
+                kept += sentences
         return kept
 
     def _read(self, block: TextBlock, data: bytes, line: int) -> Iterator[Sentence]:
@@ -94,6 +106,30 @@ class BlockReader:
         if block.format == "conllu":
             return conllu_sentences(numbered, block.corpus, **block.options)
         return json_sentences(numbered, block.corpus)
+
+
+def _refuse_without_heads(sentences: list[Sentence], block: TextBlock, line: int) -> None:
+    for sentence in sentences:
+        if sentence.heads is None and sentence.num_words:
+            raise no_heads(sentence.words, path=block.corpus, line=line)
+
+
+def no_heads(words: Sequence[str], *, path: str, line: int | None = None, place: str = "the sentence") -> DataError:
+    """What is said of a sentence that should have heads.
+
+    Parameters
+    ----------
+    words : of the sentence, the first ones at least
+    path, line : where it stands
+    place : what it is called
+    """
+    start = " ".join(words[:5])
+    return DataError(
+        f"{place} ({start!r} ...) has no heads, which the relation 'dependency' needs",
+        path=path,
+        line=line,
+        hint="Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
+    )
 
 
 def _places_in_pairs(block: ItemBlock) -> Iterator[bool | None]:

@@ -16,7 +16,7 @@ from graphattn.builders.parsers.base import parse_texts
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.store.blocks import Block, ItemBlock, Skipped
-from graphattn.builders.store.reading import BlockReader
+from graphattn.builders.store.reading import BlockReader, no_heads
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
 from graphattn.builders.store.table import sentences_of, table_of
 from graphattn.builders.vocabulary import Vocabulary
@@ -53,14 +53,16 @@ class ShardSettings:
         return (Sentence(tuple(own), sentence_ids=sentence_ids(own)) for own in words)
 
     def digest_of(self, block: Block) -> str:
-        """Of the block and these settings; a shard that has it need not be made again."""
+        """Of the block and these settings; a shard that has it need not be made again.
+
+        Whether sentences may be left out is not part of it: where none had to be, the shard is the same.
+        """
         parts = [
             type(block).__name__,
             block.digest,
             "" if isinstance(block, ItemBlock) else [block.format, dict(block.options)],
             self.tokenizer,
             self.needs_heads,
-            self.skip,
             None if self.parser is None else [self.parser.name, self.raw],
         ]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
@@ -89,13 +91,14 @@ class ShardMaker:
         """
         number, block = task
         path, digest = self.folder / shard_name(number), self.settings.digest_of(block)
-        if path.exists() and _is_whole(path, digest):
+        if path.exists() and _fits(path, digest, skip=self.settings.skip):
             return number
-        reader = BlockReader(self.settings.cut, skip=self.settings.skip)
+        needs_heads = self.settings.needs_heads and self.settings.parser is None
+        reader = BlockReader(self.settings.cut, skip=self.settings.skip, needs_heads=needs_heads)
         table = reader.table(block)
         if self.settings.parser is not None:
             table = _parsed(table, self.settings.parser)
-        if self.settings.needs_heads:
+        if needs_heads and isinstance(block, ItemBlock):
             table = self._with_heads(table, block, reader.skipped)
         notes = {
             "digest": digest,
@@ -104,7 +107,7 @@ class ShardMaker:
         write_shard(table, path, notes)
         return number
 
-    def _with_heads(self, table: pa.Table, block: Block, skipped: list[Skipped]) -> pa.Table:
+    def _with_heads(self, table: pa.Table, block: ItemBlock, skipped: list[Skipped]) -> pa.Table:
         """The sentences that have heads; the others are an error, or are listed, a pair as a whole."""
         lacking = table["heads"].is_null().to_numpy() & (table["length"].to_numpy() > 0)
         if not lacking.any():
@@ -113,35 +116,23 @@ class ShardMaker:
         text = np.cumsum(~second)  # of each row, from 1: the texts of a pair are one
         refused = np.isin(text, text[lacking])
         for number in np.flatnonzero(refused if self.settings.skip else lacking):
-            start = " ".join(table["tokens"][int(number)].as_py()[:5])
-            place = _place(block, int(text[number]))
+            words, place = table["tokens"][int(number)].as_py(), f"sentence {block.first + text[number] - 1}"
             if not self.settings.skip:
-                raise DataError(
-                    f"{place} ({start!r} ...) has no heads, which the relation 'dependency' needs",
-                    path=block.corpus,
-                    hint="Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
-                )
+                raise no_heads(words, path=block.corpus, place=place)
             reason = "no heads" if lacking[number] else "the other text of its pair has no heads"
-            skipped.append(Skipped(block.corpus, place, f"{reason} ({start!r} ...)"))
+            skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(words[:5])!r} ...)"))
         return table.filter(pa.array(~refused))
 
 
-def _place(block: Block, text: int) -> str:
-    """Where a text of a block, counted from 1, stands in the corpus, as far as that is known."""
-    if isinstance(block, ItemBlock):
-        return f"sentence {block.first + text - 1}"
-    return f"a sentence from line {block.line} on"
-
-
-def _is_whole(path: Path, digest: str) -> bool:
-    """Whether there is a shard of this digest that can be read to its end."""
+def _fits(path: Path, digest: str, *, skip: bool) -> bool:
+    """Whether there is a shard of this digest that can be read to its end, and left nothing out unless it may."""
     try:
         shard = Shard(path)
         for number in range(len(shard.chunk_sizes)):
             shard.chunk(number)
     except DataError:
         return False
-    return shard.notes["digest"] == digest
+    return shard.notes["digest"] == digest and (skip or not shard.notes["skipped"])
 
 
 def _parsed(table: pa.Table, parser: Parser) -> pa.Table:

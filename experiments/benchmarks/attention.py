@@ -30,10 +30,11 @@ COMPARED = """\
 Attention of three layers with MS-Trans heads (alpha 0.5, scales 1, 3, N/16, N/8, N/4), ten heads of 30 features,
 float32. All get the same random queries, keys and values, in the layout they like best. GraphAttn, DGL and PyTorch
 Geometric follow the windows' edges; FlexAttention has a block mask of every head's window; dense SDPA attends to all
-tokens in all heads, as a plain Transformer of the same width does. Outputs stay in the layout they come in. `forward`
-runs in inference mode; `forward + backward` ends with the gradients of queries, keys and values. Not timed: random
-numbers, padding, masks, compilation, making graphs (each run of GraphAttn and of DGL gets a new graph, so that
-nothing is remembered)."""
+tokens in all heads, as a plain Transformer of the same width does. GraphAttn gets no queries and keys of heads whose
+window is one token, as in its models: their softmax is one, whatever the score, and gradients of both are zero. Outputs
+stay in the layout they come in. `forward` runs in inference mode; `forward + backward` ends with the gradients of
+queries, keys and values. Not timed: random numbers, padding, masks, compilation, making graphs (each run of GraphAttn
+and of DGL gets a new graph, so that nothing is remembered)."""
 
 
 def measure(settings: Settings) -> Report:

@@ -67,12 +67,13 @@ class AttentionContender(Contender[AttentionProblem]):
 
     def job(self, problem: AttentionProblem, *, backward: bool) -> Job:
         """Forward without gradients, or forward and the gradients of query, key and value."""
-        inputs = [
-            [self._triple(triple, batch, backward) for triple in layers]
-            for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)
+        inputs = self.inputs(problem)
+        leaves = [tensor.requires_grad_(backward) for layers in inputs for own in layers for tensor in own]
+        gradients = [
+            gradient
+            for layers in inputs
+            for gradient in self.gradients(problem, [self.value(problem, own) for own in layers])
         ]
-        leaves = [tensor for layers in inputs for triple in layers for tensor in triple]
-        gradients = [own for layers in inputs for own in self.gradients(problem, [self.value(own) for own in layers])]
         forward, fresh = self.prepared(problem)
 
         def run(made: Any) -> Sequence[Tensor]:
@@ -87,12 +88,16 @@ class AttentionContender(Contender[AttentionProblem]):
         """What the backward pass gets for each output of one batch; ``values`` of its layers have the right shapes."""
         return [value.detach().clone() for value in values]
 
-    def value(self, inputs: tuple[Tensor, ...]) -> Tensor:
+    def value(self, problem: AttentionProblem, inputs: tuple[Tensor, ...]) -> Tensor:
         """The values among the inputs of a layer, which are shaped like its output."""
         return inputs[2]
 
-    def _triple(self, flat: Triple, lengths: Lengths, differentiable: bool) -> tuple[Tensor, ...]:
-        return tuple(self.laid_out(tensor, lengths).requires_grad_(differentiable) for tensor in flat)
+    def inputs(self, problem: AttentionProblem) -> list[list[tuple[Tensor, ...]]]:
+        """What each layer gets, for each batch."""
+        return [
+            [tuple(self.laid_out(tensor, batch) for tensor in triple) for triple in layers]
+            for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)
+        ]
 
     def laid_out(self, flat: Tensor, lengths: Lengths) -> Tensor:
         """(N, H, D) in the layout that this contender likes best."""
@@ -124,12 +129,18 @@ class Ours(AttentionContender):
 
         return forward, problem.graphs
 
-    def value(self, inputs: tuple[Tensor, ...]) -> Tensor:
-        """Of (N, 3, H, D), which one projection makes."""
-        return inputs[0][:, 2]
+    def value(self, problem: AttentionProblem, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The last rows of what one projection makes."""
+        return inputs[0][:, -problem.heads.num_heads :]
 
-    def _triple(self, flat: Triple, lengths: Lengths, differentiable: bool) -> tuple[Tensor, ...]:
-        return (torch.stack(flat, dim=1).requires_grad_(differentiable),)
+    def inputs(self, problem: AttentionProblem) -> list[list[tuple[Tensor, ...]]]:
+        """Queries and keys of the heads that see more than their own token, values of all, side by side."""
+        made = []
+        for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
+            scored = [(reach > 0).any(dim=0) for reach in problem.heads.reaches(batch)]
+            pairs = zip(scored, layers, strict=True)
+            made.append([(torch.cat([query[:, own], key[:, own], value], 1),) for own, (query, key, value) in pairs])
+        return made
 
 
 class ByRelation(AttentionContender):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import PAIR, CorpusOptions, naming_corpus_flags
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
-from graphattn.experiments.parse_cache import default_cache
+from graphattn.experiments.parser_options import ParserOptions
 from graphattn.experiments.progress_bars import shown
 
 if TYPE_CHECKING:
-    from graphattn.builders.parsers import Parser
-    from graphattn.builders.store import StoreSettings
+    from graphattn.builders.relations import Relation
+    from graphattn.builders.store import CorpusFile, Manifest, StoreSettings
     from graphattn.builders.store.engines import Engine
 
 EXAMPLES = (
@@ -26,9 +28,11 @@ EXAMPLES = (
 )
 _PARSED_SHARD = 1.0
 """MiB of text in a shard when a parser works on it for minutes."""
+_SKIP = "Or leave such lines out, and have them listed, with --skip-bad."
+_Options = TypeVar("_Options", CorpusOptions, ParserOptions)
 
 
-@with_flags(flags_of(CorpusOptions(), "Corpus"))
+@with_flags([*flags_of(ParserOptions(), "Parser"), *flags_of(CorpusOptions(), "Corpus")])
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],
     given: Values,
@@ -37,7 +41,7 @@ def build(
         str,
         typer.Option(
             help="Kinds of edges: window:3, window:N/16, radius:1, group, dependency (or dependency:token), in, "
-            "forward, backward, all, and those of the catalogue in docs/build.md."
+            "forward, backward, all, and those of the catalogue in docs/relations.md."
         ),
     ] = "window:1,window:3,window:N/16,window:N/8,window:N/4",
     pairs: Annotated[
@@ -49,20 +53,6 @@ def build(
     vocabulary_size: Annotated[int | None, typer.Option(help="Most entries of the vocabulary.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to use instead of a new one.")] = None,
     cls: Annotated[bool, typer.Option(help="Put a \\[CLS] token before each text.")] = True,
-    parser: Annotated[Literal["none", "stanza"], typer.Option(help="Who parses sentences without heads.")] = "none",
-    parser_model: Annotated[
-        Path | None, typer.Option(help="Folder of the parser's models (default: its own folder).")
-    ] = None,
-    parser_language: Annotated[str, typer.Option(help="Language of the parser's models.")] = "en",
-    parser_device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or cuda:1 (default: a GPU if there is one).")
-    ] = None,
-    parser_cuts: Annotated[
-        bool, typer.Option("--parser-cuts", help="Let the parser cut raw texts into sentences and words.")
-    ] = False,
-    parse_cache: Annotated[
-        str | None, typer.Option(help="File of parses made before, or none (default: one in the user's cache folder).")
-    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that work.")] = 1,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster.")] = (
         "local"
@@ -86,26 +76,48 @@ def build(
     """
     from graphattn.builders import TextGraphBuilder, Vocabulary
     from graphattn.builders.store import CorpusFile, StoreSettings
-    from graphattn.experiments.relation_names import relations_from
 
+    parsing, options = _shared(given, ParserOptions), _shared(given, CorpusOptions)
     vocabulary = None if tokenizer is None else Vocabulary.load(tokenizer)
-    options = CorpusOptions(**given)
-    size = shard_size if shard_size is not None else 32.0 if parser == "none" else _PARSED_SHARD
     learn = {"level": level, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
+    parser = parsing.made()
+    size = shard_size if shard_size is not None else 32.0 if parser is None else _PARSED_SHARD
     settings = StoreSettings(
-        TextGraphBuilder(relations_from([name.strip() for name in relations.split(",")]), cls=cls,
-                         vocabulary=vocabulary),
+        TextGraphBuilder(_relations(relations), cls=cls, vocabulary=vocabulary),
         learn={} if vocabulary is not None else learn,
         skip=skip_bad,
-        parser=None if parser == "none" else _parser(parser_language, parser_model, parser_device, parse_cache),
-        raw=parser_cuts,
+        parser=parser,
+        raw=parsing.parser_cuts,
         block_bytes=round(size * (1 << 20)),
-    )  # fmt: skip
+    )
     task = PAIR if pairs or "second_column" in given else None
     corpora = [CorpusFile(path, options.format, options.reader_options(), task) for path in corpus]
     with naming_corpus_flags():
-        workers = _engine(engine, jobs, address, on_gpu=(parser_device or "").startswith("cuda"))
-        counts = _built(corpora, out, settings, workers, append=append)
+        counts = _built(corpora, out, settings, _engine(engine, jobs, address, parsing.device), append=append)
+    _tell(counts, out)
+    if materialize:
+        print(f"graphs: {_materialized(out, settings)}")
+
+
+def _shared(given: Values, options: type[_Options]) -> _Options:
+    """The flags in use that are those of a dataclass."""
+    return options(**{item.name: given[item.name] for item in fields(options) if item.name in given})
+
+
+def _relations(names: str) -> list[Relation]:
+    from graphattn.experiments.relation_names import relations_from
+
+    wanted = relations_from([name.strip() for name in names.split(",")])
+    comparing = next((part.name for one in wanted for part in one.parts() if part.needs_vectors), None)
+    if comparing:
+        raise ConfigError(
+            f"relation {comparing!r} compares words by their vectors, which a store does not hold; leave it out of "
+            "--relations and give it to --heads when you train, with --vectors"
+        )
+    return wanted
+
+
+def _tell(counts: Manifest, out: Path) -> None:
     files = len(counts.shards)
     print(
         f"{counts.sentences:,} sentences, {counts.tokens:,} tokens in {files} shard{'s' * (files != 1)}: {out}"
@@ -113,15 +125,20 @@ def build(
     )
     for relation, edges in counts.edges.items():
         print(f"{relation}: {edges:,} edges")
-    if materialize:
-        print(f"graphs: {_materialized(out, settings)}")
 
 
-def _built(corpora: Any, out: Path, settings: StoreSettings, engine: Engine, *, append: bool) -> Any:
+def _built(
+    corpora: Sequence[CorpusFile], out: Path, settings: StoreSettings, engine: Engine, *, append: bool
+) -> Manifest:
     from graphattn.builders.store import build_store
 
     try:
         return build_store(corpora, out, settings, engine=engine, append=append, watch=shown)
+    except DataError as error:
+        if not error.skippable:
+            raise
+        hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
+        raise DataError(error.message, path=error.path, line=error.line, field=error.field, hint=hint) from error
     except OSError as error:
         raise _unwritable(out, error) from error
     finally:
@@ -145,11 +162,10 @@ def _unwritable(out: Path, error: OSError) -> DataError:
     return DataError(f"cannot be written ({reason})", path=out, hint="Check the folder and the space on the disk.")
 
 
-def _engine(name: str, jobs: int, address: str | None, *, on_gpu: bool) -> Engine:
+def _engine(name: str, jobs: int, address: str | None, device: str | None) -> Engine:
+    """Who works; ``device`` is the parser's, None for a GPU if there is one."""
     if name == "ray":
-        from graphattn.builders.store.ray_engine import RayEngine
-
-        return RayEngine(jobs, address=address, gpus=float(on_gpu))
+        return _ray_engine(jobs, address, device)
     if address is not None:
         raise ConfigError("--address is for --engine ray; give both, or neither")
     from graphattn.builders.store import LocalEngine
@@ -157,10 +173,12 @@ def _engine(name: str, jobs: int, address: str | None, *, on_gpu: bool) -> Engin
     return LocalEngine(jobs)
 
 
-def _parser(language: str, folder: Path | None, device: str | None, cache: str | None) -> Parser:
-    from graphattn.builders.parsers import CachedParser, StanzaParser
+def _ray_engine(jobs: int, address: str | None, device: str | None) -> Engine:
+    from graphattn.builders.store.ray_engine import RayEngine
 
-    parser = StanzaParser(language, None if folder is None else str(folder), device=device)
-    if cache == "none":
-        return parser
-    return CachedParser(parser, default_cache() if cache is None else Path(cache))
+    shares = {None: None, "cpu": 0.0, "cuda": 1.0}  # of a GPU for each actor, which sees no other
+    if device not in shares:
+        raise ConfigError(
+            f"--parser-device is {device!r}; with --engine ray give cuda, and Ray chooses a GPU for each worker, or cpu"
+        )
+    return RayEngine(jobs, address=address, gpus=shares[device])

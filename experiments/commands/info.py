@@ -50,7 +50,7 @@ def _lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]:
         f"sentences: {manifest.sentences:,} ({_kinds(manifest)})",
         f"words: {manifest.words:,}",
         f"tokens: {manifest.tokens:,} ({manifest.tokens / count:.1f} a sentence, {manifest.longest:,} at most)",
-        f"size: {size:,} bytes in {len(manifest.shards):,} shards ({size / max(manifest.tokens, 1):.2f} a token)",
+        f"size: {size:,} bytes in {_shards(manifest)} ({size / max(manifest.tokens, 1):.2f} a token)",
         "",
         *_histogram(manifest.lengths),
         "",
@@ -62,6 +62,11 @@ def _lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]:
         if counts:
             lines.append(f"{name}: {_names(counts)}")
     return lines
+
+
+def _shards(manifest: Manifest) -> str:
+    count = len(manifest.shards)
+    return f"{count:,} shard{'s' * (count != 1)}"
 
 
 def _kinds(manifest: Manifest) -> str:

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from graphattn.backends import fused_tasks
 from graphattn.backends.fused_call import Call
 from graphattn.backends.fused_tasks import Saved
+from graphattn.backends.reused_memory import empty
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
 
@@ -75,7 +75,7 @@ def attend_heads(
     """
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
-    weights = _empty((call.places[-1] if return_weights else 0,), projected.dtype)
+    weights = empty((call.places[-1] if return_weights else 0,), projected.dtype)
     out: Tensor = _ProjectedAttention.apply(projected, call, weights)
     if not return_weights:
         return out, []
@@ -91,10 +91,10 @@ class _Attention(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         query, key, value = (_rows(tensor.detach()) for tensor in (query, key, value))
         heads = query.shape[1]
-        out = _empty((query.shape[0], heads, value.shape[2]), value.dtype)
+        out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         wanted = heads * call.edges[0].num_edges if return_weights else 0
-        weights = _empty((wanted,), query.dtype) if bias is None else query.new_zeros(wanted)  # a bias may hide edges
+        weights = empty((wanted,), query.dtype) if bias is None else query.new_zeros(wanted)  # a bias may hide edges
         tops, sums = fused_tasks.forward(call, query, key, value, added, out, weights)
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, added, out, tops, sums)
@@ -117,7 +117,7 @@ class _ProjectedAttention(torch.autograd.Function):
     def forward(ctx: Any, projected: Tensor, call: Call, weights: Tensor) -> Tensor:
         projected = projected.detach().contiguous()
         query, key, value = _split(projected, call)
-        out = _empty(value.shape, value.dtype)
+        out = empty(value.shape, value.dtype)
         nothing = value.new_zeros(value.shape[1], 0)
         tops, sums = fused_tasks.forward(call, query, key, value, nothing, out, weights)
         ctx.call = call
@@ -142,13 +142,8 @@ def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
 
 def _cleared(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Memory for gradients, zeros unless the kernels write every number of it."""
-    memory = _empty(shape, dtype)
+    memory = empty(shape, dtype)
     return memory if call.covers_everything else memory.zero_()
-
-
-def _empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Memory from NumPy, which asks for huge pages: touching new small ones takes longer than narrow windows do."""
-    return torch.from_numpy(np.empty(tuple(shape), np.float32 if dtype == torch.float32 else np.float64))
 
 
 def _rows(tensor: Tensor) -> Tensor:

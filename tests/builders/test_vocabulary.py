@@ -261,13 +261,12 @@ def test_file_that_is_not_utf8(tmp_path):
         Vocabulary.load(path)
 
 
-def test_tokenizer_without_special_tokens():
+def test_special_tokens_that_a_tokenizer_lacks_are_added():
     tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
-    with pytest.raises(ModelDirectoryError) as error:
-        Vocabulary.from_json(tokenizer.to_str())
-    assert str(error.value) == (
-        "the tokenizer has no token [PAD] and no [CLS]. Add [PAD], [UNK], [CLS] to it, or train a vocabulary."
-    )
+    vocabulary = Vocabulary.from_json(tokenizer.to_str())
+    assert vocabulary.words == [*SPECIAL_TOKENS, "a"]
+    assert vocabulary.encode("a b [PAD]").tolist() == [3, 1, 1, 1, 1]
+    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
 
 
 def test_copies(either):
@@ -327,11 +326,38 @@ def unigram():
     return tokenizer
 
 
+def byte_level_without_special_tokens():
+    """As GPT-2's: nothing is unknown, and the only special token has another name."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=280, special_tokens=["<|endoftext|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )  # fmt: skip
+    tokenizer.train_from_iterator(["the quick quick fox don't"], trainer)
+    return tokenizer
+
+
+def sentence_piece():
+    """As Llama's: marks before words, bytes for what is unknown, special tokens of other names."""
+    fallback = [f"<0x{byte:02X}>" for byte in range(256)]
+    entries = ["<unk>", "<s>", "</s>", *fallback, "\u2581", "t", "h", "e", "\u2581t", "he", "\u2581the"]
+    merges = [("\u2581", "t"), ("h", "e"), ("\u2581t", "he")]
+    tokenizer = Tokenizer(
+        models.BPE({entry: i for i, entry in enumerate(entries)}, merges, unk_token="<unk>", byte_fallback=True)
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    return tokenizer
+
+
 def bare():
     return Tokenizer(models.WordLevel({"[CLS]": 0, "the": 1, "[PAD]": 2, "<unk>": 3, "[UNK]": 4}, unk_token="<unk>"))
 
 
-@pytest.mark.parametrize("make", [word_piece, byte_level, unigram, bare])
+@pytest.mark.parametrize(
+    "make", [word_piece, byte_level, byte_level_without_special_tokens, sentence_piece, unigram, bare]
+)
 @given(text=st.one_of(UNICODE, st.just("The  quick fox\tdon't 漢字 <url> [CLS] ½ \x01")))
 def test_foreign_tokenizers_agree_along_every_route(make, text):
     vocabulary = Vocabulary(make())

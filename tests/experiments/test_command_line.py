@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 
 import pytest
 import typer
@@ -12,8 +13,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import graphattn as package
-from graphattn.exceptions import DataError
-from graphattn.experiments.command_line import app
+from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.experiments.command_line import _plain_warnings, app
 
 
 def all_commands(command=None, path=()):
@@ -35,6 +36,18 @@ def test_help_lists_the_commands_in_order(graphattn):
     text = graphattn("--help").out
     names = re.findall(r"^\W*(demo|train|evaluate|predict|build) ", text, re.MULTILINE)
     assert names == ["demo", "train", "evaluate", "predict", "build"]
+
+
+def test_warnings_of_ours_are_one_line(graphattn, tmp_path, monkeypatch):
+    def warn(_):
+        warnings.warn("something\nelse", GraphAttnWarning, stacklevel=1)
+        raise DataError("no store")
+
+    monkeypatch.setattr("graphattn.builders.store.Store", warn)
+    answer = graphattn("info", tmp_path)
+    assert (answer.code, answer.err) == (1, "warning: something else\nerror: no store\n")
+    with pytest.warns(UserWarning, match="of others"), _plain_warnings():
+        warnings.warn("of others", UserWarning, stacklevel=1)
 
 
 def test_no_command_shows_help(graphattn):

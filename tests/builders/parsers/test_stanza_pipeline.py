@@ -2,11 +2,12 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
-from graphattn.builders.parsers import CachedParser, StanzaParser
+from graphattn.builders.parsers import CachedParser, StanzaParser, stanza_pipeline
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.exceptions import ConfigError
@@ -57,6 +58,57 @@ def test_parses_are_those_of_stanza_itself(parser, corpora):
     expected = [[(word.head, word.deprel) for word in sentence.words] for sentence in document.sentences]
     found = parser.parse([sentence.words for sentence in gold])
     assert [list(zip(p.heads, p.deprels, strict=True)) for p in found] == expected
+
+
+def test_raw_texts_are_parsed_as_by_stanza_itself(parser, corpora):
+    import stanza
+
+    lines = (corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu").read_text(encoding="utf-8").splitlines()
+    texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
+    raw = [" ".join(texts[start : start + 10]) for start in range(0, 60, 10)]
+    pipeline = stanza.Pipeline(
+        lang="en", dir=parser.folder, download_method=None, processors="tokenize,pos,lemma,depparse",
+        tokenize_max_seqlen=1000, verbose=False, device="cpu",
+    )  # fmt: skip
+    for text, own in zip(raw, parser.read(raw), strict=True):
+        begin, expected = 0, []
+        for number, sentence in enumerate(pipeline(text).sentences):
+            for word in sentence.words:
+                expected.append((word.text, word.head + begin if word.head else 0, word.deprel, number))
+            begin += len(sentence.words)
+        assert list(zip(own.tokens, own.heads, own.deprels, own.sentence_ids, strict=True)) == expected
+
+
+def test_a_sentence_without_end_is_parsed_in_pieces(parser, monkeypatch):
+    monkeypatch.setattr(stanza_pipeline, "MOST_WORDS", 3)
+    (short,), (long, empty) = parser.parse([["Dogs", "bark", "."]]), parser.parse([["Dogs", "bark", "."] * 2, []])
+    assert long.heads == (2, 0, 2, 5, 0, 5)
+    assert long.deprels == short.deprels * 2
+    assert empty.heads == ()
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("cuda", "the parser's device is 'cuda', and PyTorch sees 0 GPUs here; give 'cpu', or none at all"),
+        ("cuda:2", "the parser's device is 'cuda:2', and PyTorch sees 2 GPUs here; give 'cpu', or none at all"),
+        ("gpu", "the parser's device is 'gpu'; give 'cpu', 'cuda' or 'cuda:1'"),
+    ],
+)
+def test_a_device_that_is_not_there_is_told(parser, monkeypatch, device, message):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2 if ":" in device else 0)
+    with pytest.raises(ConfigError) as caught:
+        replace(parser, device=device).parse([["a"]])
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "cpu", None])
+def test_the_pipeline_is_loaded_on_the_device(parser, monkeypatch, device):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    given = []
+    monkeypatch.setattr("stanza.Pipeline", lambda **options: given.append(options["device"]))
+    stanza_pipeline._loaded.__wrapped__(replace(parser, device=device), True)
+    assert given == [device]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -195,6 +196,7 @@ def test_texts_are_cut_into_words(tmp_path, settings):
 
 
 BROKEN = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n\n"
+LATE = "# text = a b\n1\ta\t_\t_\t_\t_\t0\tx\t_\t_\n2\tb\t_\t_\t_\t_\t5\tx\t_\t_\n\n"
 FAR = "1\ta\t_\t_\t_\t_\t7\tx\t_\t_\n\n"
 UNPARSED = "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
 
@@ -205,13 +207,15 @@ def test_bad_sentences_are_told_with_their_lines(tmp_path, write, trees, as_conl
         (BROKEN, "field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root."),
         (FAR, "field 'heads': word 1 ('a') has head 7, the sentence has 1 words. Heads are 1-based word numbers, 0 "
          "for a root."),
+        (LATE, "field 'heads': word 2 ('b') has head 5, the sentence has 2 words. Heads are 1-based word numbers, 0 "
+         "for a root."),
     ]:  # fmt: skip
         with open(path, "a") as file:
             line = path.read_text().count("\n") + 1
             file.write(broken)
         with pytest.raises(DataError) as caught:
             build_store([CorpusFile(path)], tmp_path / f"s{line}", settings)
-        assert str(caught.value) == f"{path}, line {line}, {message}"
+        assert str(caught.value) == f"{path}, line {line + 2 * (broken == LATE)}, {message}"
         write("a.conllu", trees(50))
 
 
@@ -229,7 +233,8 @@ def test_bad_sentences_can_be_left_out_and_are_listed(tmp_path, trees, as_conllu
         {"corpus": "a.conllu", "place": f"line {line[BROKEN]}", "reason": "heads form a cycle through word 1 ('a')"},
         {"corpus": "a.conllu", "place": f"line {line[FAR]}", "reason": "word 1 ('a') has head 7, the sentence has 1 "
          "words"},
-        {"corpus": "a.conllu", "place": "a sentence from line 1 on", "reason": "no heads ('a' ...)"},
+        {"corpus": "a.conllu", "place": f"line {line[UNPARSED]}", "reason": "the sentence ('a' ...) has no heads, "
+         "which the relation 'dependency' needs"},
         {"corpus": "a.conllu", "place": f"line {data.count(bytes([10]))}", "reason": "byte 0xff at column 3 is not "
          "UTF-8"},
     ]  # fmt: skip
@@ -283,6 +288,67 @@ def test_a_pair_is_left_out_as_a_whole(tmp_path):
     assert manifest.skipped == 2
 
 
+@pytest.mark.parametrize("name", ["a.conllu", "a.jsonl"])
+def test_a_sentence_without_heads_is_told_with_its_line(tmp_path, settings, trees, as_conllu, name):
+    if name == "a.conllu":
+        before, after = "".join(map(as_conllu, trees(300))), UNPARSED
+    else:
+        before, after = '{"tokens": ["b"], "heads": [0]}\n\n' * 300, '{"tokens": []}\n{"tokens": ["a"]}\n'
+    (tmp_path / name).write_text(before + after)
+    line = (before + after).rstrip().count("\n") + 1
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile(tmp_path / name)], tmp_path / "s", settings)
+    assert str(caught.value) == (
+        f"{tmp_path / name}, line {line}: the sentence ('a' ...) has no heads, which the relation 'dependency' needs. "
+        "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."
+    )
+    manifest = build_store([CorpusFile(tmp_path / name)], tmp_path / "s", replace(settings, skip=True))
+    assert (manifest.parsed, manifest.skipped) == (manifest.sentences - (name == "a.jsonl"), 1)
+
+
+def test_a_building_that_made_nothing_leaves_nothing(tmp_path, settings):
+    (tmp_path / "bad.conllu").write_text(BROKEN)
+    (tmp_path / "mine").mkdir()
+    for folder in ("new", "mine"):
+        for path in ("bad.conllu", "missing.conllu"):
+            with pytest.raises(DataError):
+                build_store([CorpusFile(tmp_path / path)], tmp_path / folder, settings)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.conllu", "mine"]
+    assert not any((tmp_path / "mine").iterdir())
+
+
+def test_what_was_stopped_may_go_on_with_other_settings(tmp_path, write, trees, settings, builder):
+    path = write("a.conllu", trees(60))
+    with open(path, "a") as file:
+        file.write(BROKEN)
+    with pytest.raises(DataError, match="cycle"):
+        build_store([CorpusFile(path)], tmp_path / "s", settings)
+    made = inodes(tmp_path / "s")
+    assert len(made) > 3
+    skipping = replace(settings, skip=True)
+    assert build_store([CorpusFile(path)], tmp_path / "s", skipping).skipped == 1
+    assert made.items() <= inodes(tmp_path / "s").items(), "what was good is not made again"
+    build_store([CorpusFile(path)], tmp_path / "whole", skipping)
+    assert content(tmp_path / "s") == content(tmp_path / "whole")
+    with pytest.raises(DataError, match=r"holds a store with other settings \(skip: true\)"):
+        build_store([CorpusFile(path)], tmp_path / "s", settings)
+
+
+def test_a_stopped_building_that_skipped_does_not_go_on_without(tmp_path, settings, trees, as_conllu):
+    path = tmp_path / "a.conllu"
+    path.write_text(BROKEN + "".join(map(as_conllu, trees(60))))
+
+    def stop(items, _):
+        for _, item in zip(range(3), items, strict=False):
+            yield item
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_store([CorpusFile(path)], tmp_path / "s", replace(settings, skip=True), watch=stop)
+    with pytest.raises(DataError, match="cycle"):
+        build_store([CorpusFile(path)], tmp_path / "s", settings)
+
+
 def test_sentences_without_heads_are_refused_where_they_are_needed(tmp_path, settings):
     (tmp_path / "a.txt").write_text("x\ta b\n")
     with pytest.raises(DataError) as caught:
@@ -326,6 +392,7 @@ def test_other_folders_are_left_alone(tmp_path, write, trees, settings, builder)
     with pytest.raises(DataError) as caught:
         build_store([corpus], folder, settings, append=True)
     assert str(caught.value) == f"{folder}: holds no store to append to. Leave out --append."
+    folder.mkdir()
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(DataError) as caught:
         build_store([corpus], folder, settings)

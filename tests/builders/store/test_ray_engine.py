@@ -4,12 +4,16 @@ import os
 import signal
 import sys
 from functools import partial
+from math import floor
+from types import SimpleNamespace
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, ray_engine
-from graphattn.builders.store.ray_engine import RayEngine
+from graphattn.builders.store.ray_engine import RayEngine, gpu_share
 from graphattn.exceptions import BuildError, ConfigError, DataError
 
 
@@ -116,6 +120,29 @@ def test_more_actors_than_there_is_room_for_are_refused(engine):
     with pytest.raises(ConfigError) as caught:
         list(RayEngine(1, address="auto", gpus=1).run(process_id, [0]))
     assert str(caught.value) == "1 actors need 1 GPUs and the Ray cluster has 0; set fewer jobs"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "there", "share"),
+    [
+        (0.0, {"CPU": 4.0, "GPU": 2.0}, 0.0),
+        (1.0, {"CPU": 4.0, "GPU": 8.0}, 1.0),
+        (None, {"CPU": 4.0, "GPU": 8.0}, 1.0),
+        (None, {"CPU": 4.0, "GPU": 3.0}, 0.5),  # a third of three each would lie on two of them
+        (None, {"CPU": 4.0, "GPU": 1.0}, 0.25),
+        (None, {"CPU": 4.0}, 0.0),
+    ],
+)
+def test_actors_share_the_gpus_there_are(monkeypatch, gpus, there, share):
+    monkeypatch.setattr(ray_engine, "_import_ray", lambda: SimpleNamespace(cluster_resources=lambda: there))
+    assert RayEngine(4, gpus=gpus)._gpus_of_an_actor() == share
+
+
+@given(jobs=st.integers(1, 200), gpus=st.integers(1, 64))
+def test_every_share_has_its_place_on_one_gpu(jobs, gpus):
+    share = gpu_share(jobs, gpus)
+    assert 0 < share <= 1
+    assert floor(1 / share) * gpus >= jobs
 
 
 @pytest.mark.slow

@@ -93,8 +93,9 @@ def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path)
     line = path.read_text().count("\n") - 1
     assert answer.err == (
         f"error: {path}, line {line}, field 'heads': heads form a cycle through word 1 ('a'). "
-        "Each word must lead to a root.\n"
+        "Each word must lead to a root. Or leave such lines out, and have them listed, with --skip-bad.\n"
     )
+    assert not (tmp_path / "s").exists()
     answer = graphattn("build", path, "--out", tmp_path / "t", "--skip-bad", "--relations", "all")
     assert answer.out == (
         f"10 sentences, 20 tokens in 1 shard: {tmp_path / 't'} (1 left out, see {tmp_path / 't' / 'skipped.jsonl'})\n"
@@ -112,6 +113,9 @@ def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path)
             "{corpus}: sentence 1 ({start!r} ...) has no heads, which the relation 'dependency' needs. Give a parsed "
             "corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
         ),
+        ("tags.conll", ["--relations", "window:3|nearest:2"],
+         "relation 'window:3|nearest:2' compares words by their vectors, which a store does not hold; leave it out of "
+         "--relations and give it to --heads when you train, with --vectors"),
         ("tags.conll", ["--relations", "window:3,window:3"],
          "relation 'window:3' is given twice; each needs a name of its own"),
         ("-", [], "standard input can be read only once, so its format cannot be told by looking. Set --format to one "

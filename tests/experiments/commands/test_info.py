@@ -25,7 +25,7 @@ def test_counts_lengths_edges_and_memory(graphattn, store):
         "sentences: 3 (1 parsed, 0 left out)\n"
         "words: 7\n"
         "tokens: 7 (2.3 a sentence, 5 at most)\n"
-        f"size: {size:,} bytes in 1 shards ({size / 7:.2f} a token)\n"
+        f"size: {size:,} bytes in 1 shard ({size / 7:.2f} a token)\n"
         "\n"
         "tokens  sentences\n"
         "0               1  ########################################\n"
