@@ -156,7 +156,7 @@ class Demo:
             **{"hidden": size.hidden, "heads": 4, "layers": 2, "scales": ("1", "3", "5", "9"), "alpha": 0.0},
             **{"embedding": size.hidden, "embedding_dropout": 0.1, "dropout": 0.1, "head_dropout": 0.1},
             "epochs": size.classifier_epochs if task == CLASSIFY else size.tagger_epochs,
-            "learning_rate": 0.005,
+            "learning_rate": 0.002 if task == CLASSIFY else 0.005,
             **{"seed": self.seed, "logs": False},
         }
 

@@ -12,12 +12,13 @@ from graphattn.experiments.page.document import PageModel
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
+    from graphattn.models.estimators.translator import Translator
     from graphattn.models.inspection import Attention
 
-_PAIR = "pair"
+_PAIR, _TRANSLATE = "pair", "translate"
 
 
-def page_model(path: Path, estimator: TextEstimator, attentions: Iterable[Attention]) -> PageModel:
+def page_model(path: Path, estimator: TextEstimator | Translator, attentions: Iterable[Attention]) -> PageModel:
     """A column of a page.
 
     Parameters
@@ -29,7 +30,7 @@ def page_model(path: Path, estimator: TextEstimator, attentions: Iterable[Attent
     return PageModel(_name(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
 
 
-def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
+def live_model(path: Path, estimator: TextEstimator | Translator) -> LiveModel:
     """A model as the server uses it.
 
     Parameters
@@ -37,12 +38,14 @@ def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
     path : the folder the model was read from
     estimator : the model
     """
-
     vocabulary = estimator.builder_.vocabulary
     assert vocabulary is not None, "an estimator's builder has one"
 
     def count(text: str) -> int:
-        return 1 + len(vocabulary.sentence(text))
+        source: Any = text
+        if estimator.task == _TRANSLATE:
+            (source,) = estimator.subwords_.sources([text])
+        return 1 + len(vocabulary.sentence(source))
 
     def look(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.task == _PAIR else texts[0]
@@ -51,7 +54,7 @@ def live_model(path: Path, estimator: TextEstimator) -> LiveModel:
     return LiveModel(_name(path, estimator), count, look)
 
 
-def texts_of(estimators: Sequence[TextEstimator]) -> int:
+def texts_of(estimators: Sequence[TextEstimator | Translator]) -> int:
     """How many texts an input of these models has: two for pairs.
 
     Raises
@@ -65,5 +68,5 @@ def texts_of(estimators: Sequence[TextEstimator]) -> int:
     return sizes.pop()
 
 
-def _name(path: Path, estimator: TextEstimator) -> str:
+def _name(path: Path, estimator: TextEstimator | Translator) -> str:
     return f"{path.absolute().name} · {estimator.encoder_.name}"

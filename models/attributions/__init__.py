@@ -6,7 +6,7 @@ integrated gradients, and how well all of them agree. Capturing and showing weig
 
 from graphattn.models.attributions.agreement import agreement, edge_agreement, token_agreement
 from graphattn.models.attributions.flow import attention_flow
-from graphattn.models.attributions.gradients import by_source, gradient_times_weight
+from graphattn.models.attributions.gradients import by_source, by_token, gradient_times_weight
 from graphattn.models.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.attributions.leave_one_out import leave_one_edge_out
 from graphattn.models.attributions.rollout import attention_rollout
@@ -16,6 +16,7 @@ __all__ = [
     "attention_flow",
     "attention_rollout",
     "by_source",
+    "by_token",
     "edge_agreement",
     "gradient_times_weight",
     "integrated_gradients",

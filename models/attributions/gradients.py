@@ -59,6 +59,31 @@ def gradient_times_weight(
     return table
 
 
+def by_token(table: pd.DataFrame, column: str = "attribution") -> pd.Series:
+    """Sums of sizes over all edges between a node and others, in all layers and heads, whichever way they lead.
+
+    What a word weighs shows at both ends: others look at it, and it looks at what turns it around.
+
+    Parameters
+    ----------
+    table : one row for each edge of one text
+    column : what to add up
+
+    Returns
+    -------
+    Indexed by position.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"source": [1, 1, 2], "target": [0, 1, 1], "attribution": [2.0, 9.0, -1.0]})
+    >>> by_token(table).to_dict()
+    {0: 2.0, 1: 3.0, 2: 1.0}
+    """
+    others = table[table.source != table.target]
+    sizes = others[column].abs()
+    return sizes.groupby(others.source).sum().add(sizes.groupby(others.target).sum(), fill_value=0.0)
+
+
 def by_source(table: pd.DataFrame, column: str = "attribution") -> pd.Series:
     """Sums over all edges from a node, in all layers and heads: what is attributed to it.
 

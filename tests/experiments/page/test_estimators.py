@@ -9,6 +9,14 @@ from graphattn import load
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.page.estimators import live_model, page_model, texts_of
 from graphattn.experiments.page.packing import packed
+from graphattn.models import (
+    DecoderOptions,
+    MSTransOptions,
+    SearchOptions,
+    SubwordOptions,
+    TranslationTraining,
+    Translator,
+)
 
 
 def test_each_model_says_what_it_thinks_of_each_text(classifier):
@@ -37,6 +45,21 @@ def test_every_task_can_be_asked_live(kind, request):
     assert model.count(said[0]) == 4
     page = packed(model.look(said))
     assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(said)
+
+
+def test_a_translator_can_be_asked_live():
+    translator = Translator(
+        MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"), alpha=0.0),
+        inputs=SubwordOptions(vocabulary_size=40),
+        decoder=DecoderOptions(1, 2, 8, 0.0),
+        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+        search=SearchOptions(beam=2, min_length=2, max_length=5),
+    ).fit(["a dog", "the cat"] * 4, ["ein hund", "die katze"] * 4)
+    model = live_model(Path("models/toy"), translator)
+    assert texts_of([translator]) == 1
+    page = packed(model.look(["the dog"]))
+    assert len(page["tokens"]["source"]) == model.count("the dog")
+    assert page["prediction"]["label"] == translator.predict(["the dog"])[0]
 
 
 def test_pairs_do_not_stand_beside_single_texts(classifier, pair_classifier):
