@@ -58,9 +58,11 @@ class GraphConvolution(nn.Module):
         if members is not None:
             spread, shares = members.reverse[0], mean_coefficients(members)
             means = inputs.then(lambda nodes: aggregate(members, nodes, shares))
-            return Derived(lambda mixed: aggregate(spread, mixed), F.relu(means.linear(self.linear.weight)))
+            return Derived(
+                lambda mixed: aggregate(spread, mixed), F.relu(means.linear(self.linear.weight), inplace=True)
+            )
         coefficients = symmetric_coefficients(edges)
-        mixed = F.relu(aggregate(edges, inputs.linear(self.linear.weight), coefficients))
+        mixed = F.relu(aggregate(edges, inputs.linear(self.linear.weight), coefficients), inplace=True)
         return Derived(lambda nodes: aggregate(edges, nodes, coefficients), mixed)
 
 

@@ -111,7 +111,7 @@ class RectifiedAttention(nn.Module):
             value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(_derived(words)), 2).unbind(1)
             found = self._attend(word_edges, query, key, value, None, weights)
-            both = Derived(lambda own, others: own + upsampling.spread(others), seen, found.flatten(1))
+            both = Derived(lambda own, others: upsampling.spread(others).add_(own), seen, found.flatten(1))
             return both.linear(0.5 * self.output.weight, self.output.bias)
         return self.output(seen.to(self.output.weight.dtype))
 

@@ -244,7 +244,7 @@ class UMSTLayer(nn.Module):
         if self.arc is not None and self.word_norm is not None:
             assert text.members is not None and text.arcs is not None
             members, shares = text.members, mean_coefficients(text.members)
-            words = nodes.then(lambda tokens: aggregate(members, tokens, shares))
+            words = Derived.of(aggregate(members, nodes.value(), shares))
             words = self._mixed(words, self.arc, text.arcs, mixers, weights).normed(self.word_norm)
         seen: list[Tensor] | None = None if weights is None else []
         found = self.attention(
@@ -253,7 +253,7 @@ class UMSTLayer(nn.Module):
         _keep(weights, [ALL, ALL_WORDS], seen)
         tokens = nodes.value() + self.dropout(found)
         wide = Derived.of(tokens).normed(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
-        return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide))))
+        return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
 
     def _mixed(
         self, nodes: Derived, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
@@ -263,8 +263,7 @@ class UMSTLayer(nn.Module):
         norm = cast(nn.LayerNorm, self.mix_norms[relation])
         added = mixers[relation].derive(edges, nodes.normed(norm), seen)
         _keep(weights, [relation], seen)
-        random = self.training and self.dropout.probability > 0
-        return nodes.plus(Derived.of(self.dropout(added.value())) if random else added)
+        return Derived.of(nodes.value() + self.dropout(added.value()))
 
 
 def _keep(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:
