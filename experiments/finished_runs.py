@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.corpus_options import count_texts
+from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values
 
 if TYPE_CHECKING:
+    from graphattn.experiments.training_plan import TrainingPlan
+    from graphattn.experiments.translation_plan import TranslationPlan
     from graphattn.models import TextEstimator, Translator
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
+MEASURED = ("dev", "test")
+"""Parts of a corpus of which there are metrics."""
+
+
+def fit_and_save(
+    plan: TrainingPlan | TranslationPlan, parts: Mapping[str, tuple[Any, Any]], out: Path
+) -> dict[str, Any]:
+    """Train, measure and save; a run that was interrupted goes on.
+
+    Parameters
+    ----------
+    plan : the options
+    parts : ``training`` and, where there are such, ``dev`` and ``test`` -> inputs, and labels or targets; None for
+        those that inputs carry
+    out : the model directory; checkpoints and logs go to ``OUT.run`` unless the plan says otherwise
+
+    Returns
+    -------
+    What ``metrics.json`` holds.
+    """
+    run_dir = run_folder_of(plan.values, out)
+    estimator: Any = plan.estimator(run_dir=run_dir)
+    estimator.fit(*parts["training"], dev=parts.get("dev"))
+    figures = run_facts(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
+    if "test" in parts:
+        figures["test"] = estimator.evaluate(*parts["test"])
+    measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
+    estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)})
+    finish_run(run_dir)
+    return figures
+
+
+def print_run(figures: Mapping[str, Any], out: Path) -> None:
+    """Tell how good a model is, and where it stands."""
+    print_metrics({part: figures[part] for part in MEASURED if part in figures})
+    print(f"model: {out}")
 
 
 def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:

@@ -37,31 +37,27 @@ class GraphConvolution(nn.Module):
         self.linear = nn.Linear(feats, feats, bias=False)
         nn.init.xavier_uniform_(self.linear.weight)
 
-    def forward(self, edges: Edges, inputs: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """Mix along undirected edges with self-loops.
 
         Parameters
         ----------
         edges : between N nodes
-        inputs : (N, feats)
+        inputs : (N, feats); derived ones need not be kept for the backward pass
         weights : left as it is; there is no attention
 
         Returns
         -------
         (N, feats)
         """
-        return self.derive(edges, Derived.of(inputs), weights).value()
-
-    def derive(self, edges: Edges, inputs: Derived, weights: list[Tensor] | None = None) -> Derived:
-        """The same, of inputs that need not be kept for the backward pass."""
-        members = run_members(edges)
+        given, members = Derived.of(inputs), run_members(edges)
         if members is not None:
             spread, shares = members.reverse[0], mean_coefficients(members)
-            means = inputs.then(lambda nodes: aggregate(members, nodes, shares))
-            return Derived(lambda mixed: aggregate(spread, mixed), F.relu(means.linear(self.linear.weight)))
+            means = given.then(lambda nodes: aggregate(members, nodes, shares))
+            return aggregate(spread, F.relu(means.linear(self.linear.weight), inplace=True))
         coefficients = symmetric_coefficients(edges)
-        mixed = F.relu(aggregate(edges, inputs.linear(self.linear.weight), coefficients))
-        return Derived(lambda nodes: aggregate(edges, nodes, coefficients), mixed)
+        mixed = F.relu(aggregate(edges, given.linear(self.linear.weight), coefficients), inplace=True)
+        return aggregate(edges, mixed, coefficients)
 
 
 class GraphAttention(nn.Module):
@@ -86,46 +82,37 @@ class GraphAttention(nn.Module):
         for weight in self.parameters():
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, edges: Edges, inputs: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """Mix along edges.
 
         Parameters
         ----------
         edges : between N nodes
-        inputs : (N, feats)
+        inputs : (N, feats); derived ones need not be kept for the backward pass
         weights : when given, the (E, heads) attention weights are appended, in edge-id order
 
         Returns
         -------
         (N, feats)
         """
-        return self.derive(edges, Derived.of(inputs), weights).value()
-
-    def derive(self, edges: Edges, inputs: Derived, weights: list[Tensor] | None = None) -> Derived:
-        """The same, of inputs that need not be kept for the backward pass."""
-        values = inputs.linear(self.linear.weight).view(-1, *self.source.shape)  # (N, H, D)
+        values = Derived.of(inputs).linear(self.linear.weight).view(-1, *self.source.shape)  # (N, H, D)
         values = values.float() if values.element_size() < 4 else values  # sums in float32 also under autocast
         to, of = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
         scores = edges.by_id(F.leaky_relu(to[edges.destinations] + of[edges.sources], 0.2))
         nothing = values.new_zeros(len(values), self.heads, 1)
         if weights is None:
-            return Derived.of(F.elu(attend(edges, nothing, nothing, values, bias=scores)).flatten(1))
+            return F.elu(attend(edges, nothing, nothing, values, bias=scores)).flatten(1)
         mixed, seen = attend(edges, nothing, nothing, values, bias=scores, return_weights=True)
         weights.append(seen)
-        return Derived.of(F.elu(mixed).flatten(1))
+        return F.elu(mixed).flatten(1)
 
 
 class NeighbourMean(nn.Module):
     """The mean over a node's neighbours, without parameters."""
 
-    def forward(self, edges: Edges, inputs: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
         """(N, feats) -> (N, feats); ``weights`` is left as it is."""
-        return self.derive(edges, Derived.of(inputs), weights).value()
-
-    def derive(self, edges: Edges, inputs: Derived, weights: list[Tensor] | None = None) -> Derived:
-        """The same, of inputs that need not be kept for the backward pass."""
-        shares = mean_coefficients(edges)
-        return inputs.then(lambda nodes: aggregate(edges, nodes, shares))
+        return aggregate(edges, Derived.of(inputs).value(), mean_coefficients(edges))
 
 
 def run_members(edges: Edges) -> Edges | None:

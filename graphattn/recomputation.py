@@ -37,9 +37,9 @@ class Derived:
         self._made: Tensor | None = None
 
     @classmethod
-    def of(cls, tensor: Tensor) -> Derived:
-        """A tensor as it is."""
-        return cls(_same, tensor)
+    def of(cls, tensor: Tensor | Derived) -> Derived:
+        """A tensor as it is; a derived one stays what it is."""
+        return tensor if isinstance(tensor, Derived) else cls(_same, tensor)
 
     def then(self, function: Make, *more: Tensor) -> Derived:
         """What a function makes of this one and of more tensors."""
@@ -52,11 +52,6 @@ class Derived:
         with torch.no_grad():
             derived._made = function(self._known(), *more)
         return derived
-
-    def plus(self, other: Derived) -> Derived:
-        """The sum of both."""
-        make = other._make
-        return self.then(lambda own, *inputs: own + make(*inputs), *other._inputs)
 
     def normed(self, norm: nn.LayerNorm) -> Derived:
         """What a norm makes of it."""

@@ -105,13 +105,13 @@ class RectifiedAttention(nn.Module):
         -------
         (N, feats)
         """
-        projected = self._split(_derived(tokens).linear(self.project.weight, self.project.bias), 3)
+        projected = self._split(Derived.of(tokens).linear(self.project.weight, self.project.bias), 3)
         seen = self._attended(edges, projected, weights)
         if word_edges is not None and words is not None and upsampling is not None:
             value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
-            query, key = self._split(self._project_words(_derived(words)), 2).unbind(1)
+            query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
             found = self._attend(word_edges, query, key, value, None, weights)
-            both = Derived(lambda own, others: own + upsampling.spread(others), seen, found.flatten(1))
+            both = Derived(lambda own, others: upsampling.spread(others).add_(own), seen, found.flatten(1))
             return both.linear(0.5 * self.output.weight, self.output.bias)
         return self.output(seen.to(self.output.weight.dtype))
 
@@ -158,7 +158,3 @@ class RectifiedAttention(nn.Module):
             return result
         weights.append(result[1])
         return result[0]
-
-
-def _derived(nodes: Tensor | Derived) -> Derived:
-    return nodes if isinstance(nodes, Derived) else Derived.of(nodes)

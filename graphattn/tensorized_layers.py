@@ -248,15 +248,17 @@ class TensorizedAttention(nn.Module):
 
     def _by_relation(self, inputs: Tensor) -> Iterator[tuple[str, tuple[Tensor, ...], _Map | None]]:
         """For each relation the query, key, value and source scores (H, N, ...) of its heads, and their gate."""
-        dropped = self.dropout(inputs)
-        parts = zip(self.heads.items(), *map(self._parts, self._maps()), strict=True)
-        for (relation, count), *maps in parts:
-            value, query, key, scores = self._projected(dropped, inputs, count, *maps[:-1])
+        rows = self.value(self.dropout(inputs))
+        rows = ACTIVATIONS[self.activation](rows) if self.variant == "gated" else rows
+        values = self._split(rows, self.num_heads).split(list(self.heads.values()))
+        parts = zip(self.heads.items(), values, *map(self._parts, self._maps()), strict=True)
+        for (relation, count), value, *maps in parts:
+            query, key, scores = self._projected(value, inputs, count, *maps[:-1])
             yield relation, (query, key, value, scores), maps[-1]
 
     def _maps(self) -> tuple[nn.Linear | HeadLinear | None, ...]:
-        """All maps that belong to heads; the gate last."""
-        return self.value, self.query, self.key, self.source_inner, self.source_outer, self.gate
+        """All maps of the heads but that of values; the gate last."""
+        return self.query, self.key, self.source_inner, self.source_outer, self.gate
 
     def _parts(self, module: nn.Linear | HeadLinear | None) -> Sequence[_Map | None]:
         """Weight and bias of each relation's heads; None where the layer goes without."""
@@ -269,20 +271,17 @@ class TensorizedAttention(nn.Module):
 
     def _projected(
         self,
-        dropped: Tensor,
+        value: Tensor,
         inputs: Tensor,
         count: int,
-        of_value: _Map,
         of_query: _Map | None,
         of_key: _Map | None,
         inner: _Map | None,
         outer: _Map | None,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Value, query, key (H, N, D) and source scores (H, N, F) of some heads; zeros where the layer goes without."""
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key (H, N, D) and source scores (H, N, F) of some heads; zeros where the layer goes without."""
         activate = ACTIVATIONS[self.activation]
         gated = self.variant == "gated"
-        projected = F.linear(dropped, *of_value)
-        value = self._split(activate(projected) if gated else projected, count)
         query = key = none = value.new_zeros(*value.shape[:2], 1)
         if of_key is not None:
             key = _by_head(self.dropout(value), *of_key) if gated else self._split(self._mapped(inputs, of_key), count)
@@ -293,14 +292,14 @@ class TensorizedAttention(nn.Module):
                 else self._split(self._mapped(inputs, of_query), count)
             )
         if inner is None or outer is None:
-            return value, query, key, torch.zeros_like(value)
+            return query, key, torch.zeros_like(value)
         hidden = activate(_by_head(self.dropout(value if gated else key), *inner))
         scores = _by_head(self.dropout(hidden), *outer)
         if self.source_function == "sigmoid":
             scores = scores.sigmoid()
         elif self.source_function == "tanh":
             scores = self.bound * torch.tanh(scores / self.bound)
-        return (value, query, key, scores) if self.token2token else (value, none, none, scores)
+        return (query, key, scores) if self.token2token else (none, none, scores)
 
     def _mapped(self, inputs: Tensor, own: _Map) -> Tensor:
         return F.linear(self.dropout(inputs), *own)

@@ -98,6 +98,8 @@ class RayEngine:
     def _connect(self) -> None:
         if self._ray.is_initialized():
             return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else each actor is an alarm about its arguments
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self.address is None:
             options |= {"num_cpus": self.jobs, "include_dashboard": False}
@@ -190,8 +192,6 @@ def _task_source(ray: Any, tasks: Iterable[Any], folder: str) -> Any:
 
 
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else each actor is an alarm about its arguments
     try:
         import ray
     except ImportError:

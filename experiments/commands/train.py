@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
@@ -13,24 +12,12 @@ from typer.core import TyperCommand, TyperGroup
 
 from graphattn.exceptions import DataError
 from graphattn.experiments.commands import train_translate
-from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE, count_texts, read_items
-from graphattn.experiments.finished_runs import (
-    CONFIG_FILE,
-    METRICS_FILE,
-    finish_run,
-    plan_text,
-    refuse_to_overwrite,
-    run_facts,
-    run_folder_of,
-)
-from graphattn.experiments.metric_tables import print_metrics
+from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE, read_items
+from graphattn.experiments.finished_runs import MEASURED, fit_and_save, print_run, refuse_to_overwrite
 from graphattn.experiments.option_flags import Values, naming_flags, with_flags
 
 if TYPE_CHECKING:
     from graphattn.experiments.training_plan import TrainingPlan
-    from graphattn.models import TextEstimator
-
-_MEASURED = ("dev", "test")
 
 _TASKS = {
     CLASSIFY: (
@@ -114,8 +101,7 @@ def _function(task: str) -> Callable[..., None]:
         plan = TrainingPlan.of(task, given, config)
         with naming_flags(plan.values):
             figures = train_model(plan, train, out)
-        print_metrics({part: figures[part] for part in _MEASURED if part in figures})
-        print(f"model: {out}")
+        print_run(figures, out)
 
     return command
 
@@ -134,16 +120,8 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
     What ``metrics.json`` holds.
     """
     plan.check()
-    files = {"training": list(train), **{part: [Path(plan.values[part])] for part in _MEASURED if plan.values[part]}}
-    items = {part: _items(paths, plan) for part, paths in files.items()}
-    run_dir = run_folder_of(plan.values, out)
-    estimator = plan.estimator(run_dir=run_dir).fit(items["training"], dev=items.get("dev"))
-    figures = _figures(estimator, items)
-    measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
-    notes = {METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)}
-    estimator.save(out, notes=notes)
-    finish_run(run_dir)
-    return figures
+    files = {"training": list(train), **{part: [Path(plan.values[part])] for part in MEASURED if plan.values[part]}}
+    return fit_and_save(plan, {part: (_items(paths, plan), None) for part, paths in files.items()}, out)
 
 
 def _items(paths: list[Path], plan: TrainingPlan) -> Any:
@@ -159,10 +137,3 @@ def _items(paths: list[Path], plan: TrainingPlan) -> Any:
             hint="Put other corpora behind those it holds: graphattn build --append.",
         )
     return list(chain.from_iterable(read))
-
-
-def _figures(estimator: TextEstimator, items: dict[str, Any]) -> dict[str, Any]:
-    figures = run_facts(estimator, {part: count_texts(own) for part, own in items.items()})
-    if "test" in items:
-        figures["test"] = estimator.evaluate(items["test"])
-    return figures

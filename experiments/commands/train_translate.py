@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.experiments.finished_runs import (
-    CONFIG_FILE,
-    METRICS_FILE,
-    finish_run,
-    plan_text,
-    refuse_to_overwrite,
-    run_facts,
-    run_folder_of,
-)
-from graphattn.experiments.metric_tables import print_metrics
+from graphattn.experiments.finished_runs import MEASURED, fit_and_save, print_run, refuse_to_overwrite
 from graphattn.experiments.option_flags import Values, naming_flags, with_flags
 
 if TYPE_CHECKING:
@@ -30,7 +20,6 @@ EXAMPLES = (
     "graphattn train translate abstracts.jsonl --text-column abstract --second-column tldr --encoder ms-trans "
     "--out model"
 )
-_MEASURED = ("dev", "test")
 
 
 def translate_command() -> Callable[..., None]:
@@ -52,8 +41,7 @@ def translate_command() -> Callable[..., None]:
         plan = TranslationPlan.of(given, config)
         with naming_flags(plan.values):
             figures = train_translator(plan, train, out)
-        print_metrics({part: figures[part] for part in _MEASURED if part in figures})
-        print(f"model: {out}")
+        print_run(figures, out)
 
     return command
 
@@ -77,15 +65,7 @@ def train_translator(plan: TranslationPlan, train: Sequence[Path], out: Path) ->
     files = plan.files
     columns = {"text_column": files.text_column, "second_column": files.second_column}
     pairs = {"training": read_pairs(train, **columns)}
-    for part in _MEASURED:
+    for part in MEASURED:
         if paths := getattr(files, part):
             pairs[part] = read_pairs([Path(path) for path in paths], what=f"--{part}", **columns)
-    run_dir = run_folder_of(plan.values, out)
-    estimator = plan.estimator(run_dir=run_dir).fit(*pairs["training"], dev=pairs.get("dev"))
-    figures = run_facts(estimator, {part: len(sources) for part, (sources, _) in pairs.items()})
-    if "test" in pairs:
-        figures["test"] = estimator.evaluate(*pairs["test"])
-    notes = {METRICS_FILE: json.dumps(figures, indent=1) + "\n", CONFIG_FILE: plan_text(plan.task, plan.values)}
-    estimator.save(out, notes=notes)
-    finish_run(run_dir)
-    return figures
+    return fit_and_save(plan, pairs, out)

@@ -7,6 +7,7 @@ there.
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections.abc import Sequence
@@ -20,36 +21,40 @@ SMALLEST = 1 << 18
 KEPT = 1 << 26
 """Bytes that are kept for later at most."""
 
-_LOCK = threading.Lock()
-_FREE: dict[int, list[np.ndarray]] = {}
-_kept = 0
+_lock = threading.Lock()
+_free: list[np.ndarray] = []
+"""What nobody holds, the longest free first."""
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """A tensor on the CPU with anything in it, float32 or float64."""
     kind = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = math.prod(shape) * kind.itemsize
     if size < SMALLEST:
         return torch.from_numpy(np.empty(tuple(shape), kind))
-    memory = _take(size)
+    memory = _take(_room(size))
     lent = memory[:size].view(kind).reshape(tuple(shape))
     weakref.finalize(lent, _give_back, memory).atexit = False
     return torch.from_numpy(lent)
 
 
+def _room(size: int) -> int:
+    """Bytes that are asked for instead, an eighth more at most: batches of nearly one size take the same memory."""
+    step = 1 << (size.bit_length() - 4)
+    return -(-size // step) * step
+
+
 def _take(size: int) -> np.ndarray:
-    global _kept
-    with _LOCK:
-        free = _FREE.get(size)
-        if free:
-            _kept -= size
-            return free.pop()
+    with _lock:
+        for number in reversed(range(len(_free))):
+            if _free[number].nbytes == size:
+                return _free.pop(number)
     return np.empty(size, np.uint8)
 
 
 def _give_back(memory: np.ndarray) -> None:
-    global _kept
-    with _LOCK:
-        if _kept + memory.nbytes <= KEPT:
-            _FREE.setdefault(memory.nbytes, []).append(memory)
-            _kept += memory.nbytes
+    with _lock:
+        _free.append(memory)
+        kept = sum(own.nbytes for own in _free)
+        while kept > KEPT:
+            kept -= _free.pop(0).nbytes

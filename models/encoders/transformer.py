@@ -72,7 +72,7 @@ class TransformerLayer(nn.Module):
         return self.ffn_norm(tokens + self.dropout(self._feed_forward(tokens)))
 
     def _feed_forward(self, tokens: Tensor) -> Tensor:
-        return self.narrow(self.dropout(F.relu(self.widen(tokens))))
+        return self.narrow(self.dropout(F.relu(self.widen(tokens), inplace=True)))
 
 
 class TransformerEncoder(Encoder):

@@ -236,35 +236,31 @@ class UMSTLayer(nn.Module):
         -------
         (N, hidden)
         """
-        nodes = Derived.of(tokens)
         if self.group is not None:
             assert text.groups is not None
-            nodes = self._mixed(nodes, self.group, text.groups, mixers, weights)
+            tokens = self._mixed(tokens, self.group, text.groups, mixers, weights)
         words = None
         if self.arc is not None and self.word_norm is not None:
             assert text.members is not None and text.arcs is not None
-            members, shares = text.members, mean_coefficients(text.members)
-            words = nodes.then(lambda tokens: aggregate(members, tokens, shares))
-            words = self._mixed(words, self.arc, text.arcs, mixers, weights).normed(self.word_norm)
+            means = aggregate(text.members, tokens, mean_coefficients(text.members))
+            words = Derived.of(self._mixed(means, self.arc, text.arcs, mixers, weights)).normed(self.word_norm)
         seen: list[Tensor] | None = None if weights is None else []
-        found = self.attention(
-            text.tokens, nodes.normed(self.attention_norm), text.words, words, text.upsampling, weights=seen
-        )
+        normed = Derived.of(tokens).normed(self.attention_norm)
+        found = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=seen)
         _keep(weights, [ALL, ALL_WORDS], seen)
-        tokens = nodes.value() + self.dropout(found)
+        tokens = tokens + self.dropout(found)
         wide = Derived.of(tokens).normed(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
-        return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide))))
+        return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
 
     def _mixed(
-        self, nodes: Derived, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
-    ) -> Derived:
+        self, nodes: Tensor, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
+    ) -> Tensor:
         """Nodes with what comes along a relation added to them."""
         seen: list[Tensor] | None = None if weights is None else []
         norm = cast(nn.LayerNorm, self.mix_norms[relation])
-        added = mixers[relation].derive(edges, nodes.normed(norm), seen)
+        added = mixers[relation](edges, Derived.of(nodes).normed(norm), seen)
         _keep(weights, [relation], seen)
-        random = self.training and self.dropout.probability > 0
-        return nodes.plus(Derived.of(self.dropout(added.value())) if random else added)
+        return nodes + self.dropout(added)
 
 
 def _keep(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:

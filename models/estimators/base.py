@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
-from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.batches import Corpus
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
@@ -27,12 +26,12 @@ from graphattn.models.estimators.inputs import (
     portions,
     vocabulary_source,
 )
+from graphattn.models.estimators.saved import SavedEstimator
 from graphattn.models.heads import Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.parameters import Parameters
 from graphattn.models.prediction import Predictions, predict_corpus
-from graphattn.models.saving import ModelFiles, write_model
+from graphattn.models.saving import ModelFiles
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, token_parts
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 EstimatorT = TypeVar("EstimatorT", bound="TextEstimator")
 
 
-class TextEstimator(Parameters):
+class TextEstimator(SavedEstimator):
     """Base of the estimators; sub-classes say what their inputs, labels and head are.
 
     Parameters
@@ -54,6 +53,7 @@ class TextEstimator(Parameters):
 
     task: ClassVar[str]
     main_metric: str = "accuracy"
+    model_: TextModel
 
     def __init__(
         self,
@@ -287,12 +287,6 @@ class TextEstimator(Parameters):
         self._check_fitted()
         return predict_corpus(self.model_, self._corpus(self._columns(listed(X))), probabilities=probabilities)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one"
-            )
-
     def predict(self, X: Iterable[Any]) -> Any:
         """Labels of the inputs, in their order."""
         return self._decided(self._run(X).decisions)
@@ -350,23 +344,8 @@ class TextEstimator(Parameters):
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
-        """Write a self-contained model directory; one that is there already is replaced in a single step.
-
-        Parameters
-        ----------
-        path : the directory
-        notes : text files to put beside the model's own, name -> content
-
-        Raises
-        ------
-        NotFittedError
-            when there is nothing to save
-        ModelDirectoryError
-            when ``path`` is something else than a model directory, or cannot be written
-        """
-        self._check_fitted()
-        weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
+    def _files(self, notes: Mapping[str, str]) -> ModelFiles:
+        weights = self._state()
         weights["embedding.table"] = self.model_.embedding.table  # frozen vectors: no part of the state
         config = {
             "task": self.task,
@@ -379,8 +358,7 @@ class TextEstimator(Parameters):
             "history": self.history_,
             **self._extra_config(),
         }
-        files = ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes or {})
-        return write_model(Path(path), files)
+        return ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes)
 
     def _extra_config(self) -> dict[str, Any]:
         return {}

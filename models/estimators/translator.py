@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -13,13 +12,13 @@ import torch
 from graphattn.builders import Example, TextGraphBuilder, Vocabulary
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
-from graphattn.exceptions import ConfigError, NotFittedError
+from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.inputs import held_out_split
+from graphattn.models.estimators.saved import SavedEstimator
 from graphattn.models.estimators.text_pairs import pairs_of, refuse_empty, refuse_long, sources_of
 from graphattn.models.options import Options
-from graphattn.models.parameters import Parameters
-from graphattn.models.saving import ModelFiles, write_model
+from graphattn.models.saving import ModelFiles
 from graphattn.models.text_metrics import References, text_metrics
 from graphattn.models.translation.corpus import ParallelCorpus
 from graphattn.models.translation.decoders import make_decoder
@@ -53,7 +52,7 @@ class Output:
     score: float
 
 
-class Translator(Parameters):
+class Translator(SavedEstimator):
     """Write a text for each text: any encoder on the source's graph, and a Transformer's decoder.
 
     Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that look
@@ -76,6 +75,7 @@ class Translator(Parameters):
 
     task: ClassVar[str] = "translate"
     main_metric: ClassVar[str] = "bleu"
+    model_: TranslationModel
 
     def __init__(
         self,
@@ -306,28 +306,9 @@ class Translator(Parameters):
         self._check_fitted()
         return look_at_writing(self, sources_of([x])[0], target)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("this Translator is not trained yet; call fit, or graphattn.load a saved one")
-
     # -- saving --------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
-        """Write a self-contained model directory; one that is there already is replaced in a single step.
-
-        Parameters
-        ----------
-        path : the directory
-        notes : text files to put beside the model's own, name -> content
-
-        Raises
-        ------
-        NotFittedError
-            when there is nothing to save
-        ModelDirectoryError
-            when ``path`` is something else than a model directory, or cannot be written
-        """
-        self._check_fitted()
+    def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         config = {
             "task": self.task,
             "preset": self.preset,
@@ -339,9 +320,7 @@ class Translator(Parameters):
             "parsing": self.parsing.to_dict(),
             "history": self.history_,
         }
-        weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
-        files = ModelFiles(config, [], self.subwords_.vocabulary.to_json(), weights, notes or {})
-        return write_model(Path(path), files)
+        return ModelFiles(config, [], self.subwords_.vocabulary.to_json(), self._state(), notes)
 
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Translator:

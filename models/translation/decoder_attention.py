@@ -103,4 +103,4 @@ class FeedForward(nn.Sequential):
     """
 
     def __init__(self, width: int, inner: int, dropout: float):
-        super().__init__(nn.Linear(width, inner), nn.ReLU(), Dropout(dropout), nn.Linear(inner, width))
+        super().__init__(nn.Linear(width, inner), nn.ReLU(inplace=True), Dropout(dropout), nn.Linear(inner, width))

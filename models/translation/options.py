@@ -123,7 +123,7 @@ _PAPER: dict[str, Any] = {"max_tokens": 9600, "accumulate": 8, "learning_rate": 
 PRESETS: dict[str, Preset] = {
     "small": _preset(256, 512, 4, (3, 3), 0.1),
     "base": _preset(512, 2048, 8, (6, 6), 0.1, **_PAPER),
-    "deep": _preset(512, 2048, 8, (24, 6), 0.1, **_PAPER),
+    "deep": _preset(512, 2048, 8, (12, 6), 0.1, **_PAPER),
     "big": _preset(1024, 4096, 16, (6, 6), 0.3, **_PAPER),
 }
-"""Name -> widths: ``small`` for one CPU core, the others as in UMST's appendix B."""
+"""Name -> widths: ``small`` for one CPU core, the others as in UMST's appendix A, with the depths of its Table 5."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from graphattn.builders import (
     BudgetBatches,
@@ -107,6 +107,20 @@ def test_a_loader_with_workers_sees_each_sentence_once(stored, trees, builder):
     batches = list(DataLoader(dataset, sampler=sampler, batch_size=None, num_workers=2))
     assert sorted(n for batch in batches for n in batch.numbers.tolist()) == list(range(60))
     assert all(batch.graph.batch_size == len(batch.numbers) for batch in batches)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_distributed_samplers_of_torch_see_each_sentence_once(stored, trees, builder, workers):
+    store = stored(trees(60))
+    dataset = GraphDataset(store, builder)
+    seen = []
+    for rank in range(3):
+        share = DistributedSampler(dataset, num_replicas=3, rank=rank, seed=1)
+        batches = DataLoader(dataset, sampler=BatchSampler(share, 8, False), batch_size=None, num_workers=workers)
+        own = [n for batch in batches for n in batch.numbers.tolist()]
+        assert len(own) == 20
+        seen += own
+    assert sorted(seen) == list(range(60))
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -46,6 +46,9 @@ def test_parses_are_measured_and_scored(corpora, tmp_path):
     for name in ("ud_english_ewt", "stanza_en_ewt_small"):
         (tmp_path / name).symlink_to(corpora / name)
     report = measure_corpora(1, data=tmp_path, parsed=30)
-    assert [row["step"] for row in report.rows] == ["no cache", "empty cache", "full cache", "attachment"]
+    steps = ["no cache", "empty cache", "full cache", "attachment", "its scorer", "Stanza alone"]
+    assert [row["step"] for row in report.rows] == steps
     assert report.rows[0]["result"].startswith("30 sentences, ")
-    assert report.rows[-1]["result"].startswith("UAS ")
+    ours, official, stanza = (row["result"] for row in report.rows[-3:])
+    assert ours.startswith("UAS ")
+    assert ours == official == stanza

@@ -4,6 +4,8 @@ import threading
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphattn.backends import reused_memory
 from graphattn.backends.reused_memory import KEPT, SMALLEST, empty
@@ -13,8 +15,7 @@ LARGE = (SMALLEST // 4 + 3,)
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(reused_memory, "_FREE", {})
-    monkeypatch.setattr(reused_memory, "_kept", 0)
+    monkeypatch.setattr(reused_memory, "_free", [])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -38,20 +39,29 @@ def test_memory_is_lent_again_when_nobody_holds_it():
     assert place in {tensor.data_ptr() for tensor in [empty(LARGE, torch.float32) for _ in range(2)]}
 
 
-def test_another_size_gets_other_memory():
-    place = empty(LARGE, torch.float32).data_ptr()
-    assert reused_memory._kept == 4 * LARGE[0]
-    assert empty((LARGE[0] + 1,), torch.float32).data_ptr() != place
+def test_nearly_the_same_size_gets_the_same_memory():
+    place = empty((300, 1000), torch.float32).data_ptr()
+    smaller = empty((298, 1000), torch.float32)
+    assert smaller.data_ptr() == place
+    smaller.fill_(1)
+    assert empty((400, 1000), torch.float32).data_ptr() != place
 
 
-def test_little_is_kept():
-    tensors = [empty(LARGE, torch.float32) for _ in range(2 * KEPT // SMALLEST)]
-    del tensors
-    assert 0 < reused_memory._kept <= KEPT
-    assert reused_memory._kept == sum(own.nbytes for free in reused_memory._FREE.values() for own in free)
+@given(st.integers(SMALLEST, 1 << 40))
+def test_little_more_is_taken_than_asked_for(size):
+    assert size <= reused_memory._room(size) <= 1.125 * size
+
+
+def test_what_lay_longest_is_let_go_when_much_is_kept():
+    tensors = [empty((SMALLEST // 4 * number,), torch.float32) for number in (64, 128, 96)]
+    sizes = [4 * len(tensor) for tensor in tensors]
+    assert sum(sizes) > KEPT > sum(sizes[1:])
+    for _ in sizes:
+        del tensors[0]
+    assert [own.nbytes for own in reused_memory._free] == sizes[1:]
     huge = empty((KEPT // 4 + 1,), torch.float32)
     del huge
-    assert all(size <= KEPT for size in reused_memory._FREE)
+    assert reused_memory._free == []
 
 
 def test_threads_do_not_share():

@@ -4,6 +4,7 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.encoders.umst import SIZES
 from graphattn.models.translation.options import (
     PRESETS,
     DecoderOptions,
@@ -48,10 +49,12 @@ def test_presets_are_possible_for_every_encoder(encoder, preset):
 
 
 def test_the_papers_widths():
-    """UMST, appendix B."""
+    """UMST, appendix A; depths 6-6 and 12-6 in Table 5."""
     deep, big = PRESETS["deep"], PRESETS["big"]
     assert (deep.encoder["hidden"], deep.encoder["ffn"], deep.encoder["heads"]) == (512, 2048, 8)
+    assert (deep.encoder["layers"], deep.decoder["decoder_layers"]) == (12, 6)
     assert (big.encoder["hidden"], big.encoder["ffn"], big.encoder["dropout"]) == (1024, 4096, 0.3)
+    assert all(PRESETS[size].encoder == SIZES[size] for size in ("base", "deep", "big"))
     training = TranslationTraining(**deep.training)
     assert (training.learning_rate, training.warmup_steps, training.beta2) == (2e-3, 16_000, 0.997)
     assert (training.max_tokens, training.accumulate, training.label_smoothing) == (9600, 8, 0.1)

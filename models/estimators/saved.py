@@ -1,0 +1,52 @@
+"""What every estimator that can be saved has in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from graphattn.exceptions import NotFittedError
+from graphattn.models.parameters import Parameters
+from graphattn.models.saving import ModelFiles, write_model
+from graphattn.models.trainable import Trainable
+
+
+class SavedEstimator(Parameters):
+    """An estimator whose trained model becomes a directory; :func:`graphattn.load` reads it."""
+
+    model_: Trainable
+
+    def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
+        """Write a self-contained model directory; one that is there already is replaced in a single step.
+
+        Parameters
+        ----------
+        path : the directory
+        notes : text files to put beside the model's own, name -> content
+
+        Raises
+        ------
+        NotFittedError
+            when there is nothing to save
+        ModelDirectoryError
+            when ``path`` is something else than a model directory, or cannot be written
+        """
+        self._check_fitted()
+        return write_model(Path(path), self._files(notes or {}))
+
+    @abstractmethod
+    def _files(self, notes: Mapping[str, str]) -> ModelFiles:
+        """What is written."""
+
+    def _state(self) -> dict[str, Tensor]:
+        """The model's weights, on the CPU."""
+        return {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not trained yet; call fit, or graphattn.load a saved one"
+            )
