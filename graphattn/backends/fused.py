@@ -75,7 +75,7 @@ def attend_heads(
     """
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
-    weights = empty((call.places[-1] if return_weights else 0,), projected.dtype)
+    weights = empty((int(call.places[-1]) if return_weights else 0,), projected.dtype)
     out: Tensor = _ProjectedAttention.apply(projected, call, weights)
     if not return_weights:
         return out, []
