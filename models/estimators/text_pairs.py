@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from graphattn.builders import Sentence
@@ -75,7 +76,7 @@ def refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:
                 raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
 
 
-def refuse_long(what: str, lengths: Sequence[int], longest: int, places: Sequence[int] | None = None) -> None:
+def refuse_long(what: str, lengths: Iterable[int], longest: int, places: Iterable[int] | None = None) -> None:
     """Refuse texts of more sub-words than are allowed.
 
     Parameters
@@ -90,7 +91,7 @@ def refuse_long(what: str, lengths: Sequence[int], longest: int, places: Sequenc
     DataError
         naming the text and its length
     """
-    for place, length in zip(range(len(lengths)) if places is None else places, lengths, strict=True):
+    for place, length in zip(count() if places is None else places, lengths, strict=False):
         if length > longest:
             raise DataError(
                 f"{what} {place + 1} has {length:,} sub-words, longest is {longest:,}",
