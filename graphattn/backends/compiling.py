@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numba
@@ -32,9 +35,33 @@ def loop_kernel(function: Callable[..., Any]) -> Any:
 def _compiled(function: Callable[..., Any], changes: set[str]) -> Any:
     rules: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": changes}
     try:
-        return numba.njit(cache=True, **rules)(function)
+        compiled = numba.njit(cache=True, **rules)(function)
     except RuntimeError:
         return numba.njit(**rules)(function)
+    if cache := getattr(compiled, "_cache", None):  # there is none when NUMBA_DISABLE_JIT is set
+        _share(cache._cache_file)
+    return compiled
+
+
+def _share(file: Any) -> None:
+    """Let processes use a kernel's file in turns.
+
+    When two compile a kernel for different types at once, Numba may store the code of one under the types of the other.
+    """
+    lock = os.path.join(file._cache_path, "graphattn.lock")
+    file.load, file.save = (partial(_in_turn, lock, function) for function in (file.load, file.save))
+
+
+def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError:  # nothing can be written there, so that nobody changes what is read
+        return function(*arguments)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return function(*arguments)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from graphattn.builders import Sentence
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import DataError
 from graphattn.models.estimators.inputs import listed, single_column
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sources and their targets.
+
+    Parameters
+    ----------
+    sources, targets : as many of each
+    places : where each stood in what was given, from 0 on; None when all of it is here, in its order
+    """
+
+    sources: list[Source]
+    targets: list[Any]
+    places: list[int] | None = None
+
+    def chosen(self, places: list[int]) -> Pairs:
+        """Some of them."""
+        return Pairs([self.sources[i] for i in places], [self.targets[i] for i in places], places)
 
 
 def sources_of(X: Iterable[Any]) -> list[Source]:
@@ -55,17 +76,24 @@ def refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:
                 raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
 
 
-def refuse_long(what: str, lengths: Iterable[int], longest: int) -> None:
+def refuse_long(what: str, lengths: Iterable[int], longest: int, places: Iterable[int] | None = None) -> None:
     """Refuse texts of more sub-words than are allowed.
+
+    Parameters
+    ----------
+    what : what errors call a text
+    lengths : of each
+    longest : most sub-words
+    places : where each stood in what was given, from 0 on; None when all are there in their order
 
     Raises
     ------
     DataError
         naming the text and its length
     """
-    for number, length in enumerate(lengths, 1):
+    for place, length in zip(count() if places is None else places, lengths, strict=False):
         if length > longest:
             raise DataError(
-                f"{what} {number} has {length:,} sub-words, longest is {longest:,}",
+                f"{what} {place + 1} has {length:,} sub-words, longest is {longest:,}",
                 hint="Cut it, leave it out, or raise longest.",
             )

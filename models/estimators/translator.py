@@ -16,7 +16,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.inputs import held_out_split
 from graphattn.models.estimators.saved import SavedEstimator
-from graphattn.models.estimators.text_pairs import pairs_of, refuse_empty, refuse_long, sources_of
+from graphattn.models.estimators.text_pairs import Pairs, pairs_of, refuse_empty, refuse_long, sources_of
 from graphattn.models.options import Options
 from graphattn.models.saving import ModelFiles
 from graphattn.models.text_metrics import References, text_metrics
@@ -132,12 +132,12 @@ class Translator(SavedEstimator):
             when the loss is no longer finite
         """
         self._fix_options()
-        sources, targets = pairs_of(X, y)
-        refuse_empty(sources, targets)
+        pairs = Pairs(*pairs_of(X, y))
+        refuse_empty(pairs.sources, pairs.targets)
         text_metrics([""], [""])  # a missing library is better missed now than after an epoch
-        sources, targets, held_out = self._with_dev_set(sources, targets, dev)
+        pairs, held_out = self._with_dev_set(pairs, dev)
         self.subwords_ = Subwords.train(
-            [*sources, *targets],
+            [*pairs.sources, *pairs.targets],
             size=self.inputs_.vocabulary_size,
             split=self.inputs_.split,
             lowercase=self.inputs_.lowercase,
@@ -145,7 +145,7 @@ class Translator(SavedEstimator):
         with torch.random.fork_rng():
             torch.manual_seed(self.training_.seed)
             self.model_ = self._make_model()
-        self._train(sources, targets, held_out)
+        self._train(pairs, held_out)
         return self
 
     def check(self) -> None:
@@ -188,29 +188,26 @@ class Translator(SavedEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
-    def _with_dev_set(
-        self, sources: list[Source], targets: list[str], dev: Any
-    ) -> tuple[list[Source], list[str], tuple[list[Source], References] | None]:
+    def _with_dev_set(self, pairs: Pairs, dev: Any) -> tuple[Pairs, Pairs | None]:
         """Training set and dev set; a share of the first when none is given."""
         if dev is not None:
-            pairs = pairs_of(*dev) if isinstance(dev, tuple) and len(dev) == 2 else pairs_of(dev, None)
-            return sources, targets, pairs
-        count = round(self.training_.dev_fraction * len(sources))
-        if count < 1 or len(sources) - count < 2:
-            return sources, targets, None
-        rest, held = held_out_split(len(sources), count, None, self.training_.seed)
-        taken = [sources[i] for i in held], [targets[i] for i in held]
-        return [sources[i] for i in rest], [targets[i] for i in rest], taken
+            given = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
+            return pairs, Pairs(*pairs_of(*given))
+        size = len(pairs.sources)
+        count = round(self.training_.dev_fraction * size)
+        if count < 1 or size - count < 2:
+            return pairs, None
+        rest, held = held_out_split(size, count, None, self.training_.seed)
+        return pairs.chosen(rest), pairs.chosen(held)
 
-    def _train(
-        self, sources: list[Source], targets: list[str], held_out: tuple[list[Source], References] | None
-    ) -> None:
+    def _train(self, pairs: Pairs, held_out: Pairs | None) -> None:
         from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
 
-        corpus = self._corpus(sources, targets)
+        corpus = self._corpus(pairs.sources, pairs.targets, pairs.places)
         dev = evaluate = None
         if held_out is not None:
-            dev, evaluate = self._corpus(held_out[0]), partial(text_metrics, held_out[1])
+            dev = self._corpus(held_out.sources, places=held_out.places)
+            evaluate = partial(text_metrics, held_out.targets)
         greedy = replace(self.search, beam=1, sample=False)
         self.history_: list[dict[str, float]] = []
         try:
@@ -236,16 +233,18 @@ class Translator(SavedEstimator):
         plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
         return {"task": self.task, **plain}
 
-    def _corpus(self, sources: Sequence[Source], targets: Sequence[str] | None = None) -> ParallelCorpus:
+    def _corpus(
+        self, sources: Sequence[Source], targets: Sequence[str] | None = None, places: Sequence[int] | None = None
+    ) -> ParallelCorpus:
         if self.builder_.deprel_id is None:
             sentences = self.subwords_.sources(sources)
         else:
             sentences = parsed_sources(sources, self.subwords_, self.parsing.made())
         ids = None if targets is None else self.subwords_.ids(targets)
         corpus = ParallelCorpus.of(self.builder_, sentences, ids)
-        refuse_long("source", corpus.layouts[0].lengths - 1, self.inputs.longest)
+        refuse_long("source", corpus.layouts[0].lengths - 1, self.inputs.longest, places)
         if ids is not None:
-            refuse_long("target", [len(own) for own in ids], self.inputs.longest)
+            refuse_long("target", [len(own) for own in ids], self.inputs.longest, places)
         return corpus
 
     # -- using ---------------------------------------------------------------------------------------------------------

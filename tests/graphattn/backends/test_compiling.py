@@ -71,3 +71,59 @@ def test_kernels_know_what_is_not_finite():
         return one - other == 0
 
     assert not difference(float("inf"), float("inf"))
+
+
+DOUBLED = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from numba.core.caching import IndexDataCacheFile as File
+from graphattn.backends.compiling import kernel
+
+def wait_for(name, seconds):
+    until = time.monotonic() + seconds
+    while not Path(name).exists() and time.monotonic() < until:
+        time.sleep(0.01)
+
+def in_order(step, *before):
+    def run(self, *given, function=getattr(File, step)):
+        for name in before:
+            wait_for(name, 0.7)
+        result = function(self, *given)
+        Path(f"{step}-{own}").touch()
+        return result
+    setattr(File, step, run)
+
+def save(self, key, data, function=File.save):
+    in_order("_load_index")
+    function(self, key, data)
+
+if len(sys.argv) == 2:
+    own, other = sys.argv[1], {"float32": "float64", "float64": "float32"}[sys.argv[1]]
+    Path(own).touch()
+    wait_for(other, 30)
+    File.save = save
+    in_order("_save_index", f"_load_index-{other}", *(["_save_index-float32"] if own == "float64" else []))
+    in_order("_save_data", *(["_save_data-float64"] if own == "float32" else []))
+
+@kernel
+def doubled(values):
+    return values + values
+
+print([doubled(np.ones(1, name)).dtype.name for name in sys.argv[1:]])
+"""
+
+
+def test_processes_that_compile_at_once_do_not_mix_up_types(tmp_path):
+    """The one lists its code first and stores it last, unless they take turns."""
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def start(*types):
+        command = [sys.executable, "doubled.py", *types]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE)
+
+    both = [start(name) for name in ("float32", "float64")]
+    assert [process.communicate()[0] for process in both] == ["['float32']\n", "['float64']\n"]
+    assert start("float32", "float64").communicate()[0] == "['float32', 'float64']\n"
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2

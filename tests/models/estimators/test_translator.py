@@ -186,6 +186,15 @@ def test_bad_pairs(sources, targets, message, small):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("place", [0, 4, 39])
+def test_a_long_source_is_named_by_its_place_in_what_was_given(place, small, toy_pairs):
+    """A share of the pairs is held out before lengths are known."""
+    sources, targets = toy_pairs(40)
+    sources[place] = LONG
+    with pytest.raises(DataError, match=f"^source {place + 1} has [0-9,]+ sub-words, longest is 1,024\\. "):
+        small(training={"dev_fraction": 0.3}).fit(sources, targets)
+
+
 def test_a_long_source_is_refused_when_predicting_too(small, toy_pairs):
     sources, targets = toy_pairs(12)
     translator = small(inputs={"longest": 30}).fit(sources, targets)
