@@ -63,9 +63,11 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: 
     scale = saved.tops.numpy().dtype.type(call.scale)
     if isinstance(plan, NarrowPlan):
         flat = [_flat(tensor) for tensor in (*saved[:3], saved.out)]
-        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), weights.numpy(), call.places[part.heads], steps)
+        wanted = len(weights) > 0
+        places = call.places[part.heads] if wanted else np.zeros(0, np.int64)
+        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), weights.numpy(), places, steps)
         size = narrow_backward.work_size(0, count + NARROW, 0, width, value_width, count)
-        bounds = _bounds(part, plan, slots=call.dropout > 0 or len(weights) > 0)
+        bounds = _bounds(part, plan, slots=call.dropout > 0 or wanted)
         return _Task(narrow_forward.forward, (*bounds, *given, scale, call.dropout, call.seeds), size)
     own = _run_of(part.heads)
     arrays = _arrays(saved, part)
