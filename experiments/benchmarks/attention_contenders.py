@@ -135,7 +135,7 @@ class Ours(AttentionContender):
 
     def inputs(self, problem: AttentionProblem) -> list[list[tuple[Tensor, ...]]]:
         """Queries and keys of the heads that see more than their own token, values of all, side by side."""
-        made = []
+        made: list[list[tuple[Tensor, ...]]] = []
         for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
             scored = [(reach > 0).any(dim=0) for reach in problem.heads.reaches(batch)]
             pairs = zip(scored, layers, strict=True)

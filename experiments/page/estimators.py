@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.page.answers import LiveModel
 from graphattn.experiments.page.document import PageModel
+from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
     from graphattn.models.estimators.translator import Translator
     from graphattn.models.inspection import Attention
 
-_PAIR, _TRANSLATE = "pair", "translate"
+_PAIR = "pair"
 
 
 def page_model(path: Path, estimator: TextEstimator | Translator, attentions: Iterable[Attention]) -> PageModel:
@@ -43,7 +44,7 @@ def live_model(path: Path, estimator: TextEstimator | Translator) -> LiveModel:
 
     def count(text: str) -> int:
         source: Any = text
-        if estimator.task == _TRANSLATE:
+        if writes(estimator):
             (source,) = estimator.subwords_.sources([text])
         return 1 + len(vocabulary.sentence(source))
 

@@ -63,11 +63,11 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: 
     scale = saved.tops.numpy().dtype.type(call.scale)
     if isinstance(plan, NarrowPlan):
         flat = [_flat(tensor) for tensor in (*saved[:3], saved.out)]
-        wanted = len(weights) > 0
-        places = call.places[part.heads] if wanted else np.zeros(0, np.int64)
+        asked = len(weights) > 0
+        places = call.places[part.heads] if asked else np.zeros(0, np.int64)
         given = (*flat, saved.tops.numpy(), saved.sums.numpy(), weights.numpy(), places, steps)
         size = narrow_backward.work_size(0, count + NARROW, 0, width, value_width, count)
-        bounds = _bounds(part, plan, slots=call.dropout > 0 or wanted)
+        bounds = _bounds(part, plan, slots=call.dropout > 0 or asked)
         return _Task(narrow_forward.forward, (*bounds, *given, scale, call.dropout, call.seeds), size)
     own = _run_of(part.heads)
     arrays = _arrays(saved, part)

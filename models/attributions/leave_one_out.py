@@ -15,6 +15,7 @@ from graphattn.models.batches import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.looking import encoded, look_at
+from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import TextEstimator
@@ -59,7 +60,7 @@ def leave_one_edge_out(
         when the encoder has no attention weights, there is no such class or word, or an edge is not in the graph; for
         ``label`` and ``word`` of a translator, and ``target`` of another model
     """
-    if hasattr(estimator, "outputs"):
+    if writes(estimator):
         if label is not None or word is not None:
             raise ConfigError("a translator has no classes; leave label and word out, and give target for a text")
         from graphattn.models.attributions.left_out_of_writing import leave_out_of_writing  # loads the translator

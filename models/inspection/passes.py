@@ -17,6 +17,8 @@ from graphattn.models.inspection.capture import Pass, in_evaluation, run_once
 from graphattn.models.inspection.looking import check_decides
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from graphattn.builders import Sentence
     from graphattn.models.estimators import TextEstimator
     from graphattn.models.estimators.translator import Translator
@@ -67,7 +69,7 @@ def check_has_passes(estimator: Any, given: bool) -> None:
         raise ConfigError("targets are for translators; leave them out")
 
 
-def writes(estimator: Any) -> bool:
+def writes(estimator: TextEstimator | Translator) -> TypeIs[Translator]:
     """Whether it is a translator."""
     return hasattr(estimator, "outputs")
 
