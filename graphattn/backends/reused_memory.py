@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ SMALLEST = 1 << 18
 KEPT = 1 << 26
 """Bytes that are kept for later at most."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # the garbage collector may give memory back in the middle of taking some
 _free: list[np.ndarray] = []
 """What nobody holds, the longest free first."""
 
@@ -55,6 +56,19 @@ def _take(size: int) -> np.ndarray:
 def _give_back(memory: np.ndarray) -> None:
     with _lock:
         _free.append(memory)
-        kept = sum(own.nbytes for own in _free)
-        while kept > KEPT:
+        kept = 0
+        for own in _free:
+            kept += own.nbytes
+        while kept > KEPT and _free:
             kept -= _free.pop(0).nbytes
+
+
+def _start_anew() -> None:
+    """In a forked process: another thread may have held the lock at that moment."""
+    global _lock
+    _lock = threading.RLock()
+    _free.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)

@@ -1,5 +1,7 @@
 """Memory that is used again never belongs to two tensors at once, and little of it is kept."""
 
+import os
+import signal
 import threading
 
 import pytest
@@ -79,3 +81,31 @@ def test_threads_do_not_share():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_the_garbage_collector_may_give_back_at_any_moment():
+    tensor = empty(LARGE, torch.float32)
+    with reused_memory._lock:
+        del tensor
+    assert len(reused_memory._free) == 1
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_it_lacks():
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with reused_memory._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    if (child := os.fork()) == 0:
+        signal.alarm(10)
+        empty(LARGE, torch.float32)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
