@@ -21,7 +21,7 @@ def test_the_preset_changes_defaults_and_flags_win():
     small = TranslationPlan.of({}).estimator()
     assert (small.encoder.name, small.encoder.hidden, small.training.accumulate) == ("transformer", 256, 1)
     deep = TranslationPlan.of({"preset": "deep", "encoder": "ms-trans", "hidden": 64}).estimator()
-    assert (deep.encoder.layers, deep.encoder.hidden, deep.encoder.heads) == (24, 64, 8)
+    assert (deep.encoder.layers, deep.encoder.hidden, deep.encoder.heads) == (12, 64, 8)
     assert (deep.decoder.decoder_layers, deep.training.accumulate, deep.training.learning_rate) == (6, 8, 2e-3)
 
 

@@ -69,17 +69,17 @@ def test_a_broken_line_in_the_middle_of_ten_thousand(train, name, good, broken, 
 
 
 @pytest.mark.parametrize(
-    ("heads", "message"),
+    ("heads", "line", "message"),
     [
-        ("2 9", "word 2 ('b') has head 9, the sentence has 2 words. Heads are 1-based word numbers, 0 for a root."),
-        ("2 1", "heads form a cycle through word 1 ('a'). Each word must lead to a root."),
+        ("2 9", 2, "word 2 ('b') has head 9, the sentence has 2 words. Heads are 1-based word numbers, 0 for a root."),
+        ("2 1", 1, "heads form a cycle through word 1 ('a'). Each word must lead to a root."),
     ],
 )
-def test_heads_that_lead_nowhere(train, heads, message):
+def test_heads_that_lead_nowhere(train, heads, line, message):
     first, second = heads.split()
     rows = [f"1 a _ DET _ _ {first} det _ _", f"2 b _ NOUN _ _ {second} root _ _"]
     content = "\n".join(row.replace(" ", "\t") for row in rows) + "\n\n"
-    assert train("tag", "a.conllu", content) == f"error: a.conllu, line 1, field 'heads': {message}\n"
+    assert train("tag", "a.conllu", content) == f"error: a.conllu, line {line}, field 'heads': {message}\n"
 
 
 def test_one_class_is_not_enough(train):
