@@ -6,7 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 from graphattn.builders.store.engines import Result, Task
@@ -102,7 +102,7 @@ class RayEngine:
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else each actor is an alarm about its arguments
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self.address is None:
-            options |= {"num_cpus": self.jobs, "include_dashboard": False}
+            options |= {"address": "local", "num_cpus": self.jobs, "include_dashboard": False}
         else:
             options["address"] = self.address
         try:
@@ -140,7 +140,8 @@ def gpu_share(jobs: int, gpus: float) -> float:
     >>> gpu_share(2, 4), gpu_share(3, 2), gpu_share(2, 0)
     (1.0, 0.5, 0.0)
     """
-    return 1 / ceil(jobs / gpus) if gpus >= 1 else 0.0
+    # Ray counts in ten-thousandths; rounded down, so that as many shares as there are actors fit on a GPU
+    return floor(10_000 / ceil(jobs / gpus)) / 10_000 if gpus >= 1 else 0.0
 
 
 def _worker(job: Callable[[Any], Any], folder: str) -> type:
