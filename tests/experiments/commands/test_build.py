@@ -192,7 +192,7 @@ def test_a_cluster_that_is_there_builds_the_same_after_a_kill(graphattn, started
         assert not (tmp_path / "ray" / "tokenizer.json").exists(), "killed half-way"
         out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
-        assert out.startswith("2,000 sentences, ")
+        assert "2,000 sentences, " in out  # Ray tells of the dead worker before
     finally:
         head.terminate()
         head.communicate(timeout=60)
