@@ -148,19 +148,8 @@ def draw_sentence(
             for (name, pairs), colour in zip(edges.items(), cycle(PALETTE), strict=False)
         ]  # fmt: skip
         sheet.draw(relations, *nodes, words, visible(title, _LONGEST_TITLE) if title else None)
-        _save(sheet, path)
-    return path
-
-
-def _save(sheet: Sheet, path: Path) -> None:
-    try:
         sheet.save(path)
-    except OSError as error:
-        raise DataError(
-            f"cannot write the picture: {error.strerror or error}",
-            path=path,
-            hint="Name a file in a folder that can be written to.",
-        ) from error
+    return path
 
 
 def _by_name(graph: DGLGraph) -> dict[str, list[CanonicalRelation]]:

@@ -22,6 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.path import Path as Curve
 
+from graphattn.exceptions import DataError
+
 # Okabe and Ito's colours, told apart by colour-blind readers; their yellow is too pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 LONGEST_TEXT = 24
@@ -115,16 +117,28 @@ def write_figure(figure: Figure, path: Path) -> None:
     ----------
     figure : finished
     path : its suffix is ``.png``, ``.svg`` or ``.pdf``
+
+    Raises
+    ------
+    DataError
+        when the file cannot be written
     """
     suffix = path.suffix.lower()
     undated = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        figure.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            figure.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the picture: {error.strerror or error}",
+            path=path,
+            hint="Name a file in a folder that can be written to.",
+        ) from error
 
 
 @cache

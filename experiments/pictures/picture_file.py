@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import FORMATS
 from graphattn.experiments.sheet import font_families, own_settings, visible, write_figure
 from graphattn.models.inspection import Attention
@@ -40,14 +40,7 @@ def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterat
         matplotlib.rcParams["font.family"] = font_families()
         figure = Figure(figsize=(width, height), facecolor="white")
         yield figure
-        try:
-            write_figure(figure, path)
-        except OSError as error:
-            raise DataError(
-                f"cannot write the picture: {error.strerror or error}",
-                path=path,
-                hint="Name a file in a folder that can be written to.",
-            ) from error
+        write_figure(figure, path)
 
 
 def heading(attention: Attention, width: float) -> str:
