@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from graphattn.experiments.data_sets import data_folder
 from graphattn.experiments.parallel_sets import PARALLEL_SETS, TextPair
 from graphattn.experiments.parse_cache import default_cache
 from graphattn.models import ParsingOptions, SearchOptions, SubwordOptions, TranslationTraining, Translator
-from graphattn.models.encoders import ENCODERS
+from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.text_metrics import text_metrics
 from graphattn.models.training import count_parameters
 from graphattn.models.translation.options import PRESETS
@@ -60,7 +60,8 @@ def run_translation(
 
     Parameters
     ----------
-    data_set, encoder, seed : what to run; the encoder ``"lead-1"`` writes the first sentence of the source
+    data_set, encoder, seed : what to run; the encoder ``"lead-1"`` writes the first sentence of the source, and
+        ``"umst=without-intra-group"`` is an encoder with one of its options off
     changes : group of options -> changes to :func:`settings`
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
     on_test : also measure on the test set; leave it out while choosing
@@ -68,6 +69,11 @@ def run_translation(
     Returns
     -------
     Figures in percent, ``dev`` and ``test`` being the data set's metric and ``all_dev`` and ``all_test`` all of them
+
+    Raises
+    ------
+    ConfigError
+        when there is no such encoder or option, or no data folder
     """
     folder, corpus, started = folder or data_folder(), PARALLEL_SETS[data_set], time.time()
     parts = {part: corpus.load(part, folder) for part in ("dev", *(["test"] if on_test else []))}
@@ -105,10 +111,12 @@ def _translator(
     data_set: str, encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> Translator:
     groups = settings(data_set)
+    kind, off = _options_of(encoder)
+    groups["encoder"].update(off)
     for group, values in changes.items():
         groups[group].update(values)
-    options = ENCODERS[encoder][0].for_translation({**PRESETS["small"].encoder, **groups["encoder"]})
-    plain = Translator(encoder)
+    options = kind.for_translation({**PRESETS["small"].encoder, **groups["encoder"]})
+    plain = Translator(kind.name)
     parsing = ParsingOptions(
         "stanza",
         parser_package="ewt_small",
@@ -123,6 +131,18 @@ def _translator(
         search=SearchOptions(**groups["search"]),
         parsing=parsing,
     )
+
+
+def _options_of(encoder: str) -> tuple[type[EncoderOptions], dict[str, bool]]:
+    """What an encoder's name stands for; behind ``=`` may stand an option that is off."""
+    name, _, without = encoder.partition("=")
+    options = encoder_options(name)
+    switches = [field.name for field in fields(options) if getattr(options, field.name) is True]
+    known = {f"without-{switch.replace('_', '-')}": switch for switch in switches}
+    if without and without not in known:
+        said = f"choose among: {', '.join(known)}" if known else "it has nothing to leave out"
+        raise ConfigError(f"there is no {name} {without!r}; {said}")
+    return type(options), {known[without]: False} if without else {}
 
 
 def _rounded(figures: Mapping[str, Mapping[str, float]], metric: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,33 @@ def test_a_run(data_set, folder):
     assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
     assert row["test"] == row["all_test"][PARALLEL_SETS[data_set].metric]
     assert results.described(row).startswith(f"{data_set} transformer seed 1: dev ")
+
+
+def test_an_encoder_with_an_option_off(folder, monkeypatch):
+    fitted = []
+    monkeypatch.setattr(translation_results.Translator, "fit", lambda self, *_, **__: fitted.append(self) or 1 / 0)
+    for encoder in ("umst", "umst=without-inter-group"):
+        with pytest.raises(ZeroDivisionError):
+            run_translation("multi30k", encoder, 0, changes=SMALL, folder=folder)
+    whole, without = (translator.encoder for translator in fitted)
+    assert without == replace(whole, inter_group=False)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"),
+    [
+        (
+            "umst=without-trees",
+            "there is no umst 'without-trees'; choose among: without-class-embedding, without-intra-group, "
+            "without-inter-group",
+        ),
+        ("transformer=small", "there is no transformer 'small'; it has nothing to leave out"),
+    ],
+)
+def test_encoders_that_do_not_exist(encoder, said, folder):
+    with pytest.raises(ConfigError) as caught:
+        run_translation("multi30k", encoder, 0, changes=SMALL, folder=folder)
+    assert str(caught.value) == said
 
 
 def test_the_test_set_is_left_alone_while_choosing(folder):
