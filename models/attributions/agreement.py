@@ -15,9 +15,12 @@ from graphattn.models.attributions.integrated_gradients import integrated_gradie
 from graphattn.models.attributions.leave_one_out import leave_one_edge_out
 from graphattn.models.attributions.rollout import attention_rollout, layer_matrices
 from graphattn.models.inspection.looking import look_at
+from graphattn.models.inspection.passes import writes
+from graphattn.models.inspection.written import look_at_writing
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators.translator import Translator
 
 
 def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
@@ -57,7 +60,14 @@ def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
 
 
 def edge_agreement(
-    estimator: TextEstimator, x: Any, *, edges: int = 50, k: int = 5, label: Any = None, word: int | None = None
+    estimator: TextEstimator | Translator,
+    x: Any,
+    *,
+    edges: int = 50,
+    k: int = 5,
+    label: Any = None,
+    word: int | None = None,
+    target: str | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare weight, gradient times weight and the effect of leaving out, on the edges with the largest weights.
 
@@ -67,7 +77,7 @@ def edge_agreement(
     x : one input
     edges : how many to leave out, one at a time
     k : as for :func:`agreement`
-    label, word : what to explain, as for :func:`gradient_times_weight`
+    label, word, target : what to explain, as for :func:`gradient_times_weight`
 
     Returns
     -------
@@ -79,39 +89,45 @@ def edge_agreement(
     ConfigError
         as :func:`leave_one_edge_out`
     """
-    table = gradient_times_weight(estimator, x, label=label, word=word)
-    left_out = leave_one_edge_out(estimator, x, k=edges, label=label, word=word)
+    table = gradient_times_weight(estimator, x, label=label, word=word, target=target)
+    left_out = leave_one_edge_out(estimator, x, k=edges, label=label, word=word, target=target)
     named = [name for name in EDGE if name in left_out]
     products = edge_sums(table, ["attribution"])[[*named, "attribution"]]
     found = left_out.merge(products, on=named).rename(
         columns={"effect": "left_out", "attribution": "gradient_times_weight"}
     )
-    found = found.drop(columns="log_odds")
+    found = found[[*named, "source_token", "target_token", "weight", "left_out", "gradient_times_weight"]]
     return found, agreement(found[["weight", "gradient_times_weight", "left_out"]], k)
 
 
 def token_agreement(
-    estimator: TextEstimator, x: Any, *, k: int = 5, label: Any = None, word: int | None = None
+    estimator: TextEstimator | Translator,
+    x: Any,
+    *,
+    k: int = 5,
+    label: Any = None,
+    word: int | None = None,
+    target: str | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare what weights, rollout, flow, gradient times weight and integrated gradients attribute to tokens.
 
     Parameters
     ----------
-    estimator, x, k, label, word : as for :func:`edge_agreement`
+    estimator, x, k, label, word, target : as for :func:`edge_agreement`
 
     Returns
     -------
-    The tokens with one column for each way, and their :func:`agreement`. ``weight`` is all the attention that a token
-    gets, ``gradient_times_weight`` the sum over its edges to others and itself. Flow is left out for a text that is too
-    long for it.
+    The tokens with one column for each way, and their :func:`agreement`; of a translator those of the source.
+    ``weight`` is all the attention that a token gets, ``gradient_times_weight`` the sum over its edges to others and
+    itself. Flow is left out for a text that is too long for it.
 
     Raises
     ------
     ConfigError
         as :func:`gradient_times_weight` and :func:`integrated_gradients`
     """
-    attention = look_at(estimator, x)
-    table = gradient_times_weight(estimator, x, label=label, word=word)
+    attention = look_at_writing(estimator, x, target) if writes(estimator) else look_at(estimator, x)
+    table = gradient_times_weight(estimator, x, label=label, word=word, target=target)
     if "source_part" not in table:
         table = table.assign(source_part="text")
     found = attention_rollout(attention).rename(columns={"attribution": "rollout"})
@@ -120,7 +136,7 @@ def token_agreement(
     for name, column in (("weight", "weight"), ("gradient_times_weight", "attribution")):
         sums = by_source(table, column).droplevel("source_token").rename_axis(["part", "position"]).rename(name)
         found = found.merge(sums.reset_index(), on=["part", "position"], how="left")
-    gradients = integrated_gradients(estimator, x, label=label, word=word)
+    gradients = integrated_gradients(estimator, x, label=label, word=word, target=target)
     gradients = gradients.rename(columns={"attribution": "integrated_gradients"}).drop(columns="token")
     found = found.merge(gradients, on=["part", "position"]).fillna(0.0)
     return found, agreement(found.drop(columns=["part", "position", "token"]), k)

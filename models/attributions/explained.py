@@ -10,9 +10,13 @@ from torch import Tensor
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.heads import ClassificationHead
+from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -79,3 +83,30 @@ def explained(estimator: TextEstimator, scores: Tensor, label: Any = None, word:
     best = scores.argmax(1).tolist()
     chosen = tuple(best[item] if label is None else classes.index(label) for item in items)
     return Explained(items, chosen, isinstance(head, ClassificationHead) and head.multilabel)
+
+
+def explains_text(
+    estimator: TextEstimator | Translator, *, label: Any = None, target: str | None = None
+) -> TypeIs[Translator]:
+    """Whether a text that the estimator writes is explained, and not a class.
+
+    Parameters
+    ----------
+    estimator : of any task
+    label, target : the class, or the text, that was named
+
+    Raises
+    ------
+    ConfigError
+        for the label of a translator, and for the target of another model
+    NotFittedError
+        before ``fit``
+    """
+    estimator._check_fitted()
+    if not writes(estimator):
+        if target is not None:
+            raise ConfigError("target is for translators; give label for a class")
+        return False
+    if label is not None:
+        raise ConfigError("a translator has no classes; leave label out, and give target for a text")
+    return True

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from graphattn.exceptions import ConfigError
 from graphattn.models.attributions.edges_left_out import chosen_edges, copies_that_fit, without_edges
-from graphattn.models.attributions.explained import Explained, explained
+from graphattn.models.attributions.explained import Explained, explained, explains_text
+from graphattn.models.attributions.left_out_of_writing import leave_out_of_writing
 from graphattn.models.batches import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.looking import encoded, look_at
-from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import TextEstimator
@@ -44,32 +43,20 @@ def leave_one_edge_out(
     edges : the edges to leave out, with the columns relation, source and target, and where there are several parts
         source_part and target_part; the ``k`` with the largest sums of weights over layers and heads when None
     k : how many, when ``edges`` is None; edges that are a target's only one do not count
-    label, word : what to explain, as for :func:`gradient_times_weight`
-    target : of a translator, the text to explain; what it writes for the source when None
+    label, word, target : what to explain, as for :func:`gradient_times_weight`
 
     Returns
     -------
     One row for each edge: the columns that name it, source_token, target_token, weight (summed over layers and heads),
-    log_odds without it, and effect: what the log-odds lose without it, largest first. Of a translator it is the
-    log_probability of the whole text, each token read as it stands (teacher forcing); its edges are the encoder's and
-    the decoder's on the source, ``cross``.
+    log_odds without it, or of a translator the log_probability, and effect: what they lose without it, largest first.
 
     Raises
     ------
     ConfigError
-        when the encoder has no attention weights, there is no such class or word, or an edge is not in the graph; for
-        ``label`` and ``word`` of a translator, and ``target`` of another model
+        as :func:`gradient_times_weight`, or when an edge is not in the graph
     """
-    if writes(estimator):
-        if label is not None or word is not None:
-            raise ConfigError("a translator has no classes; leave label and word out, and give target for a text")
-        from graphattn.models.attributions.left_out_of_writing import leave_out_of_writing  # loads the translator
-        from graphattn.models.estimators.text_pairs import sources_of
-
-        estimator._check_fitted()
-        return leave_out_of_writing(estimator, sources_of([x])[0], target, edges, k)
-    if target is not None:
-        raise ConfigError("target is for translators; give label for a class")
+    if explains_text(estimator, label=label, target=target):
+        return leave_out_of_writing(estimator, x, target, edges, k, word)
     corpus, _ = encoded(estimator, x)
     attention = look_at(estimator, x)
     chosen = chosen_edges(attention, edges, k)

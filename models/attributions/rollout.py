@@ -25,7 +25,7 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
     ----------
     attention : of one prediction, with all its weights
     target : position of the token of the last layer that is explained, 0 for ``[CLS]``; the mean over all tokens when
-        None
+        None. Of a translator, tokens are those written
     residual : share of a node that passes by the heads
 
     Returns
@@ -59,7 +59,9 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
 
 def top_row(attention: Attention, target: int | None) -> np.ndarray:
     """(nodes,) how much each node of the last layer counts; those that are no tokens do not."""
-    texts = [len(attention.tokens[part]) if part in attention.sentences else 0 for part in attention.tokens]
+    last = max(one.layer for one in attention.maps)
+    looking = {one.target_part for one in attention.maps if one.layer == last} & set(attention.sentences)
+    texts = [len(nodes) if part in looking else 0 for part, nodes in attention.tokens.items()]
     longest = max(texts)
     if target is not None and not 0 <= target < longest:
         raise ConfigError(f"there is no token {target}; tokens count from 0 to {longest - 1}")

@@ -303,7 +303,7 @@ class Translator(SavedEstimator):
         from graphattn.models.inspection.written import look_at_writing  # loads networkx and pandas
 
         self._check_fitted()
-        return look_at_writing(self, sources_of([x])[0], target)
+        return look_at_writing(self, x, target)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

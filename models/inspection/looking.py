@@ -21,24 +21,15 @@ TEXT, PAIR = ("text",), ("first", "second")
 """Names of the parts that texts are."""
 
 
-def check_decides(estimator: Any) -> None:
-    """Refuse what decides about no classes, or cannot yet.
+def encoded(estimator: TextEstimator, x: Any) -> tuple[Corpus, dict[str, Sentence]]:
+    """One input as a corpus, and the sentences of its texts by the names of their parts.
 
     Raises
     ------
-    ConfigError
-        for a translator
     NotFittedError
         before ``fit``
     """
-    if not hasattr(estimator, "predict_with_probabilities"):
-        raise ConfigError(f"this is for classifiers and taggers; a {type(estimator).__name__} has no classes")
     estimator._check_fitted()
-
-
-def encoded(estimator: TextEstimator, x: Any) -> tuple[Corpus, dict[str, Sentence]]:
-    """One input as a corpus, and the sentences of its texts by the names of their parts; errors: `check_decides`."""
-    check_decides(estimator)
     columns = estimator._columns([x])
     names = TEXT if len(columns) == 1 else PAIR
     sentences = {name: estimator.vocabulary_.sentence(source) for name, (source,) in zip(names, columns, strict=True)}

@@ -14,7 +14,6 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.batches import Corpus
 from graphattn.models.inspection.capture import Pass, in_evaluation, run_once
-from graphattn.models.inspection.looking import check_decides
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -61,11 +60,8 @@ def check_has_passes(estimator: Any, given: bool) -> None:
     ConfigError
         when there are targets and the model is no translator
     """
-    if writes(estimator):
-        estimator._check_fitted()
-        return
-    check_decides(estimator)
-    if given:
+    estimator._check_fitted()
+    if given and not writes(estimator):
         raise ConfigError("targets are for translators; leave them out")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn.builders.word_boundaries import Source
+from graphattn.builders import Sentence
 from graphattn.exceptions import DataError
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
@@ -19,33 +20,75 @@ from graphattn.models.translation.model import TranslationModel, shifted
 from graphattn.networkx_export import CLS
 
 if TYPE_CHECKING:
-    from graphattn.models.batches import Batch
+    from graphattn.models.batches import Batch, Corpus
     from graphattn.models.estimators.translator import Translator
 
 SOURCE, TARGET = "source", "target"
 """Names of the parts."""
 
 
-def look_at_writing(translator: Translator, x: Source, target: str | None = None) -> Attention:
-    """The work behind ``translator.attention``; parameters and errors are as there."""
-    written = translator.predict([x])[0] if target is None else target
-    source, output = (
-        translator.subwords_.vocabulary.sentence(own) for own in translator.subwords_.sources([x, written])
-    )
-    if not source.tokens:
-        raise DataError("a source without words shows no attention", hint="Give a text.")
-    batch = translator._corpus([x], [written])[[0]]
-    with torch.inference_mode(), in_evaluation(translator.model_):
-        found, cross = reading_pass(translator.model_, batch)
-        relations = translator.model_.encoder.relations()
-        nodes = nodes_of(batch.graph, kinds_joined(batch), {SOURCE: (CLS, *source.tokens)})
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A source and a text that is written for it, for the decoder to read.
+
+    Parameters
+    ----------
+    translator : who writes
+    written : the text
+    sentences : source and text by the names of their parts
+    corpus : of this pair alone
+    """
+
+    translator: Translator
+    written: str
+    sentences: dict[str, Sentence]
+    corpus: Corpus
+
+    @classmethod
+    def of(cls, translator: Translator, x: Any, target: str | None = None) -> Reading:
+        """For one source and a text, that which the search finds when None.
+
+        Raises
+        ------
+        DataError
+            when the source has no words
+        """
+        from graphattn.models.estimators.text_pairs import sources_of
+
+        (source,) = sources_of([x])
+        subwords = translator.subwords_
+        written = translator.predict([source])[0] if target is None else target
+        sentences = map(subwords.vocabulary.sentence, subwords.sources([source, written]))
+        own = dict(zip((SOURCE, TARGET), sentences, strict=True))
+        if not own[SOURCE].tokens:
+            raise DataError("there is nothing to look at: the source has no words", hint="Give a text.")
+        return cls(translator, written, own, translator._corpus([source], [written]))
+
+    def attention(self, found: Pass, cross: Sequence[Tensor]) -> Attention:
+        """What a pass shows.
+
+        Parameters
+        ----------
+        found : scores of the text's tokens and the encoder's weights
+        cross : for each layer of the decoder (1, H, T, S) its weights on the source
+        """
+        batch = self.corpus[[0]]
+        relations = self.translator.model_.encoder.relations()
+        source, target = ((CLS, *self.sentences[part].tokens) for part in (SOURCE, TARGET))
         return Attention(
-            prediction=written,
-            probabilities={written: _probability(found.scores, batch)},
-            tokens={**nodes, TARGET: (CLS, *output.tokens)},
-            sentences={SOURCE: source, TARGET: output},
+            prediction=self.written,
+            probabilities={self.written: _probability(found.scores.detach(), batch)},
+            tokens={**nodes_of(batch.graph, kinds_joined(batch), {SOURCE: source}), TARGET: target},
+            sentences=self.sentences,
             maps=(*maps_of(found, batch.graph, relations, (SOURCE,)), *_cross_maps(cross, len(found.layers))),
         )
+
+
+def look_at_writing(translator: Translator, x: Any, target: str | None = None) -> Attention:
+    """The work behind ``translator.attention``; parameters and errors are as there."""
+    reading = Reading.of(translator, x, target)
+    with torch.inference_mode(), in_evaluation(translator.model_):
+        return reading.attention(*reading_pass(translator.model_, reading.corpus[[0]]))
 
 
 def reading_pass(model: TranslationModel, batch: Batch) -> tuple[Pass, list[Tensor]]:
@@ -72,7 +115,7 @@ def _cross_maps(layers: Sequence[Tensor], first: int) -> list[AttentionMap]:
     """
     maps = []
     for number, weights in enumerate(layers):
-        own = weights[0].roll(1, dims=1).float().cpu().numpy()  # (H, T, S)
+        own = weights[0].detach().roll(1, dims=1).float().cpu().numpy()  # (H, T, S)
         targets, sources = np.indices(own.shape[1:]).reshape(2, -1)
         rows = own.reshape(len(own), -1).T
         maps.append(AttentionMap(first + number, 0, CROSS, SOURCE, TARGET, sources, targets, rows))

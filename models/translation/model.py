@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn.array_graph import ArrayGraph
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.graphs import lengths_of
 from graphattn.models.batches import Batch
@@ -52,8 +53,14 @@ class TranslationModel(Trainable):
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """What the decoder reads; ``weights`` gets the encoder's attention of each layer when given."""
         ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
-        states = self.encoder(batch.graph, self.embedding(ids), weights=weights)
-        lengths = lengths_of(batch.graph, TOKEN).to(self.device)
+        return self.encode_vectors(batch.graph, self.embedding(ids), weights=weights)
+
+    def encode_vectors(
+        self, graph: ArrayGraph, vectors: Tensor, *, weights: list[LayerWeights] | None = None
+    ) -> Memory:
+        """The same from the (N, width) vectors of the tokens."""
+        states = self.encoder(graph, vectors, weights=weights)
+        lengths = lengths_of(graph, TOKEN).to(self.device)
         return Memory(pad(states, lengths), prefix_mask(lengths)[:, None, None])
 
     def advance(self, tokens: Tensor, state: DecoderState, *, weights: list[Tensor] | None = None) -> Tensor:

@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn.builders import Sentence
 from graphattn.models import (
+    DecoderOptions,
     DuoOptions,
     HeadOptions,
     InputOptions,
@@ -16,10 +18,14 @@ from graphattn.models import (
     MTSAOptions,
     PairClassifier,
     SequenceTagger,
+    SubwordOptions,
     TextClassifier,
     TrainingOptions,
     TransformerOptions,
+    TranslationTraining,
+    Translator,
 )
+from graphattn.models.encoders import ENCODERS as EVERY_ENCODER
 from graphattn.models.encoders.transformer import sinusoids
 
 TEXTS = ["a fine film indeed", "dull", "a dull film", "fine and never dull at all"]
@@ -64,6 +70,51 @@ def pair_classifier():
     """A classifier of pairs, in float64."""
     pairs = [(one, other) for one in TEXTS[:2] for other in TEXTS[2:]]
     return fit(PairClassifier, ENCODERS["ms-trans"], pairs, ["same", "other"] * 2)
+
+
+def tree(text):
+    """A sentence in which each word depends on the one before it."""
+    return Sentence(text.split(), heads=range(len(text.split())))
+
+
+@pytest.fixture(scope="session")
+def translators(toy_pairs):
+    """Make a translator with an encoder, in float64; its sources are sentences: ``translators("umst")``."""
+    made = {}
+
+    def of(encoder):
+        if encoder not in made:
+            sizes = {"hidden": 16, "layers": 2, "heads": 4, "ffn": 24, "dropout": 0.1}
+            sources, targets = toy_pairs(16)
+            translator = Translator(
+                EVERY_ENCODER[encoder][0].for_translation(sizes),
+                inputs=SubwordOptions(vocabulary_size=90),
+                decoder=DecoderOptions(2, 2, 24, 0.1),
+                training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+            ).fit(map(tree, sources), targets)
+            translator.model_ = copy.deepcopy(translator.model_).double()
+            made[encoder] = translator
+        return made[encoder]
+
+    return of
+
+
+@pytest.fixture(params=EVERY_ENCODER)
+def translator(request, translators):
+    """A translator with each encoder."""
+    return translators(request.param)
+
+
+@pytest.fixture(scope="session")
+def source():
+    """A parsed source."""
+    return tree("the dog sees a cat.")
+
+
+@pytest.fixture
+def precise(monkeypatch):
+    """The models' scores, too, stay in float64."""
+    monkeypatch.setattr(torch.Tensor, "float", lambda tensor: tensor)
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,26 @@ def test_tokens_five_ways(classifier, pair_classifier):
     assert found.part.tolist() == ["first"] * 4 + ["second"] * 2
 
 
+def test_edges_of_a_translator_three_ways(translator, source):
+    found, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")
+    left_out = leave_one_edge_out(translator, source, k=6, target="Ein hund!")
+    np.testing.assert_allclose(found.left_out, left_out.effect)
+    assert "cross" in set(edge_agreement(translator, source, edges=500, word=0, target="Ein hund!")[0].relation)
+    assert len(agreed) == 3
+
+
+def test_tokens_of_a_source_five_ways(translators, source):
+    pytest.importorskip("captum", reason="captum is not installed")
+    translator = translators("umst")
+    found, agreed = token_agreement(translator, source, target="Ein hund!")
+    assert found.part.unique().tolist() == ["source"]
+    assert found.token.tolist() == list(translator.attention(source).tokens["source"])
+    assert len(agreed) == 10
+    table = translator.attention(source, "Ein hund!").table()
+    weights = table[table.source_part == "source"].groupby("source").weight.sum()
+    np.testing.assert_allclose(found.weight, weights, rtol=1e-6)
+
+
 def test_at_least_one_is_compared():
     with pytest.raises(ConfigError) as caught:
         agreement(pd.DataFrame({"a": [1.0], "b": [2.0]}), k=0)

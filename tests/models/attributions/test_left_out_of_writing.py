@@ -95,7 +95,16 @@ def test_what_it_writes_is_explained_unless_a_text_is_given(translator):
     np.testing.assert_allclose(found.log_probability + found.effect, np.log(whole), rtol=1e-4)
 
 
+def test_a_word_of_the_text(translator):
+    attention = translator.attention(SOURCE, TARGET)
+    (last,) = np.flatnonzero(np.array(attention.sentences["target"].word_ids) == 2)
+    edges = pd.DataFrame({"relation": "cross", "source": [1], "source_part": "source", "target_part": "target"})
+    for target in (last + 1, 0):  # the last word, and the border that follows it
+        found = leave_one_edge_out(translator, SOURCE, target=TARGET, word=2, edges=edges.assign(target=target))
+        assert (abs(found.effect[0]) > 1e-6) == (target > 0)
+
+
 def test_classes_of_a_translator(translator):
     with pytest.raises(ConfigError) as caught:
         leave_one_edge_out(translator, SOURCE, label="ein")
-    assert str(caught.value) == "a translator has no classes; leave label and word out, and give target for a text"
+    assert str(caught.value) == "a translator has no classes; leave label out, and give target for a text"

@@ -40,6 +40,20 @@ def test_texts_of_a_pair_do_not_mix(pair_classifier):
     assert found.groupby("part").attribution.sum().to_dict() == pytest.approx({"first": 0.5, "second": 0.5})
 
 
+@pytest.mark.parametrize("target", [None, 0, 2])
+def test_a_translator_ends_in_what_it_writes(target, translators, source):
+    attention = translators("transformer").attention(source, "Ein hund!")
+    lengths = [len(attention.tokens[part]) for part in ("source", "target")]
+    table = attention.table()
+    for name in ("source", "target"):
+        table[name] += (table[f"{name}_part"] == "target") * lengths[0]
+    written = dense_rollout(table, sum(lengths), 0.5)[lengths[0] :]
+    expected = written.mean(0) if target is None else written[target]
+    found = attention_rollout(attention, target=target)
+    np.testing.assert_allclose(found.attribution, expected, atol=1e-7)
+    assert found.part.tolist() == ["source"] * lengths[0] + ["target"] * lengths[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

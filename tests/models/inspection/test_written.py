@@ -82,4 +82,4 @@ def test_weights_are_those_of_writing_each_token(fitted):
 def test_a_source_without_words(fitted):
     with pytest.raises(DataError) as caught:
         fitted("transformer").attention("  ")
-    assert str(caught.value) == "a source without words shows no attention. Give a text."
+    assert str(caught.value) == "there is nothing to look at: the source has no words. Give a text."
