@@ -51,6 +51,20 @@ def changed_search(search: SearchOptions, text: str) -> SearchOptions:
     return changed
 
 
+def change(translator: Translator, search: str, longest: int | None) -> None:
+    """Let a translator search otherwise, and take longer or only shorter sources, than when it was trained.
+
+    Parameters
+    ----------
+    translator : a fitted one
+    search : changes, as for :func:`changed_search`
+    longest : most sub-words of a source; None for what it is
+    """
+    translator.search = changed_search(translator.search, search)
+    if longest is not None:
+        translator.inputs.longest = longest
+
+
 def translated_lines(
     translator: Translator, items: Iterable[Any], *, count: int = 1, plain: bool = False, chunk: int = 512
 ) -> Iterator[str]:
@@ -67,11 +81,12 @@ def translated_lines(
     waiting, number = iter(items), 0
     while part := list(islice(waiting, chunk)):
         lines = []
-        for item, outputs in zip(part, translator.outputs(part, count=count), strict=True):
+        found = translator.outputs(part, count=count, first=number + 1)
+        for item, outputs in zip(part, found, strict=True):
             number += 1
             if not plain:
-                found = [{"text": own.text, "score": round(own.score, 6)} for own in outputs]
-                lines.append(_ENCODE({**_shown(item), "outputs": found}))
+                texts = [{"text": own.text, "score": round(own.score, 6)} for own in outputs]
+                lines.append(_ENCODE({**_shown(item), "outputs": texts}))
             elif count == 1:
                 lines.append(outputs[0].text)
             else:

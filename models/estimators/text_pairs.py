@@ -10,7 +10,8 @@ from typing import Any
 from graphattn.builders import Sentence
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import listed, single_column
+from graphattn.models.estimators.inputs import held_out_split, listed, single_column
+from graphattn.models.options import TrainingOptions
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,26 @@ def pairs_of(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], l
     if len(targets) != len(items):
         raise DataError(f"{len(items)} sources but {len(targets)} targets", hint="Give one for each.")
     return sources_of(items), targets
+
+
+def with_dev_set(pairs: Pairs, dev: Any, training: TrainingOptions) -> tuple[Pairs, Pairs | None]:
+    """Training set and dev set; a share of the first when none is given.
+
+    Parameters
+    ----------
+    pairs : all that was given to train on
+    dev : (sources, targets), or examples; None to hold out ``dev_fraction`` of the pairs
+    training : says how large a share, and by which seed
+    """
+    if dev is not None:
+        given = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
+        return pairs, Pairs(*pairs_of(*given))
+    size = len(pairs.sources)
+    count = round(training.dev_fraction * size)
+    if count < 1 or size - count < 2:
+        return pairs, None
+    rest, held = held_out_split(size, count, None, training.seed)
+    return pairs.chosen(rest), pairs.chosen(held)
 
 
 def refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from graphattn.builders import Example, TextGraphBuilder, Vocabulary
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.inputs import held_out_split
 from graphattn.models.estimators.saved import SavedEstimator
-from graphattn.models.estimators.text_pairs import Pairs, pairs_of, refuse_empty, refuse_long, sources_of
+from graphattn.models.estimators.text_pairs import (
+    Pairs,
+    pairs_of,
+    refuse_empty,
+    refuse_long,
+    sources_of,
+    with_dev_set,
+)
 from graphattn.models.options import Options
 from graphattn.models.saving import ModelFiles
 from graphattn.models.text_metrics import References, text_metrics
@@ -32,7 +38,7 @@ from graphattn.models.translation.options import (
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.translation.sources import ParsingOptions, parsed_sources
+from graphattn.models.translation.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
 
 if TYPE_CHECKING:
     from graphattn.models.inspection import Attention
@@ -76,6 +82,8 @@ class Translator(SavedEstimator):
     task: ClassVar[str] = "translate"
     main_metric: ClassVar[str] = "bleu"
     model_: TranslationModel
+    _warned = False
+    """Whether somebody was told of sources without a parse: once is enough."""
 
     def __init__(
         self,
@@ -132,10 +140,11 @@ class Translator(SavedEstimator):
             when the loss is no longer finite
         """
         self._fix_options()
+        self._warned = False
         pairs = Pairs(*pairs_of(X, y))
         refuse_empty(pairs.sources, pairs.targets)
         text_metrics([""], [""])  # a missing library is better missed now than after an epoch
-        pairs, held_out = self._with_dev_set(pairs, dev)
+        pairs, held_out = with_dev_set(pairs, dev, self.training_)
         self.subwords_ = Subwords.train(
             [*pairs.sources, *pairs.targets],
             size=self.inputs_.vocabulary_size,
@@ -188,25 +197,14 @@ class Translator(SavedEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
-    def _with_dev_set(self, pairs: Pairs, dev: Any) -> tuple[Pairs, Pairs | None]:
-        """Training set and dev set; a share of the first when none is given."""
-        if dev is not None:
-            given = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
-            return pairs, Pairs(*pairs_of(*given))
-        size = len(pairs.sources)
-        count = round(self.training_.dev_fraction * size)
-        if count < 1 or size - count < 2:
-            return pairs, None
-        rest, held = held_out_split(size, count, None, self.training_.seed)
-        return pairs.chosen(rest), pairs.chosen(held)
-
     def _train(self, pairs: Pairs, held_out: Pairs | None) -> None:
         from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(pairs.sources, pairs.targets, pairs.places)
         dev = evaluate = None
         if held_out is not None:
-            dev = self._corpus(held_out.sources, places=held_out.places)
+            apart = "dev " if held_out.places is None else ""  # held out of the training set, or a set of its own
+            dev = self._corpus(held_out.sources, places=held_out.places, part=apart)
             evaluate = partial(text_metrics, held_out.targets)
         greedy = replace(self.search, beam=1, sample=False)
         self.history_: list[dict[str, float]] = []
@@ -234,31 +232,46 @@ class Translator(SavedEstimator):
         return {"task": self.task, **plain}
 
     def _corpus(
-        self, sources: Sequence[Source], targets: Sequence[str] | None = None, places: Sequence[int] | None = None
+        self,
+        sources: Sequence[Source],
+        targets: Sequence[str] | None = None,
+        places: Sequence[int] | None = None,
+        part: str = "",
     ) -> ParallelCorpus:
-        if self.builder_.deprel_id is None:
-            sentences = self.subwords_.sources(sources)
-        else:
-            sentences = parsed_sources(sources, self.subwords_, self.parsing.made())
         ids = None if targets is None else self.subwords_.ids(targets)
-        corpus = ParallelCorpus.of(self.builder_, sentences, ids)
-        refuse_long("source", corpus.layouts[0].lengths - 1, self.inputs.longest, places)
-        if ids is not None:
-            refuse_long("target", [len(own) for own in ids], self.inputs.longest, places)
-        return corpus
+        for name, texts in (("source", self.subwords_.ids(sources)), ("target", ids or [])):  # before they are parsed
+            refuse_long(part + name, map(len, texts), self.inputs.longest, places)
+        return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)
+
+    def _sentences(self, sources: Sequence[Source]) -> list[Sentence]:
+        """Sources in marked words, with the arcs that the encoder looks along."""
+        if self.builder_.deprel_id is None:
+            return self.subwords_.sources(sources)
+        sentences, lacking = parsed_sources(sources, self.subwords_, self.parsing.made())
+        if lacking and not self._warned:
+            self._warned = True
+            warn_of_sources_without_arcs(lacking, len(sources))
+        return sentences
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
-    def outputs(self, X: Iterable[Any], *, count: int = 1) -> list[list[Output]]:
+    def outputs(self, X: Iterable[Any], *, count: int = 1, first: int = 1) -> list[list[Output]]:
         """The best texts for each source, best first.
 
         Parameters
         ----------
         X : the sources
         count : how many for each; the beam is at least as wide
+        first : number of the first source in errors, when these are a part of more
+
+        Raises
+        ------
+        DataError
+            when a source has more sub-words than ``inputs.longest``
         """
         self._check_fitted()
-        corpus = self._corpus(sources_of(X))
+        sources = sources_of(X)
+        corpus = self._corpus(sources, places=range(first - 1, first - 1 + len(sources)))
         self.search.check()
         return [
             [Output(self.subwords_.text(own.ids), own.score) for own in hypotheses]

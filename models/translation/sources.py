@@ -34,11 +34,11 @@ class ParsingOptions(Options):
         return parser if self.parse_cache is None else CachedParser(parser, self.parse_cache)
 
 
-def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser | None) -> list[Sentence]:
-    """Sources as sentences of marked words, with heads for each.
+def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser | None) -> tuple[list[Sentence], int]:
+    """Sources as sentences of marked words, with heads for each; and how many go without arcs.
 
     Given heads stay. Where there are none the parser makes them; without a parser every word is a root, so that the
-    only arcs are those of words to themselves, and a :class:`GraphAttnWarning` says so.
+    only arcs are those of words to themselves.
 
     Parameters
     ----------
@@ -49,20 +49,24 @@ def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser |
     sources = subwords.sources(texts)
     lacking = [number for number, source in enumerate(sources) if source.heads is None]
     if not lacking:
-        return sources
+        return sources, 0
     if parser is None:
-        warnings.warn(
-            f"{len(lacking)} of {len(sources)} sources have no parse: they go without dependency arcs. Give sources "
-            "with heads (CoNLL-U, sentences, a store), or a parser",
-            GraphAttnWarning,
-            stacklevel=2,
-        )
         for number in lacking:
             count = sources[number].num_words
             sources[number] = replace(sources[number], heads=(0,) * count, deprels=("root",) * count)
-        return sources
+        return sources, len(lacking)
     words = subwords.splitter.words_of([texts[number] for number in lacking])
     parses = parse_texts(parser, words, [sentence_ids(own) for own in words])
     for number, parse in zip(lacking, parses, strict=True):
         sources[number] = replace(sources[number], heads=parse.heads, deprels=parse.deprels)
-    return sources
+    return sources, 0
+
+
+def warn_of_sources_without_arcs(count: int, total: int) -> None:
+    """Say how many of so many sources have no parse."""
+    warnings.warn(
+        f"{count} of {total} sources have no parse: they go without dependency arcs. Give sources with heads (CoNLL-U, "
+        "sentences, a store), or a parser",
+        GraphAttnWarning,
+        stacklevel=2,
+    )

@@ -17,8 +17,8 @@ class Echo:
     def __init__(self):
         self.chunks = []
 
-    def outputs(self, items, *, count):
-        self.chunks.append(len(items))
+    def outputs(self, items, *, count, first):
+        self.chunks.append((first, len(items)))
         return [[Output(f"{len(item)} {n}", 0.0 - 0.5 * n) for n in range(count)] for item in items]
 
 
@@ -35,7 +35,7 @@ def test_json_lines():
 def test_plain_lines_a_chunk_at_a_time():
     echo = Echo()
     assert list(translated_lines(echo, iter(["a", "bb", "c"]), plain=True, chunk=2)) == ["1 0\n2 0\n", "1 0\n"]
-    assert echo.chunks == [2, 1]
+    assert echo.chunks == [(1, 2), (3, 1)]
     assert "".join(translated_lines(echo, ["a", "bb"], count=2, plain=True, chunk=1)).splitlines() == [
         "1\t0.000000\t1 0",
         "1\t-0.500000\t1 1",

@@ -1,6 +1,7 @@
 """The translator: learns, repeats, resumes, is saved, and says what is wrong with its input."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -143,14 +144,25 @@ def test_outputs_are_texts_with_falling_scores(small, toy_pairs):
     assert translator.predict([sources[0], ""]) == [outputs[0][0].text, ""]
 
 
-def test_sources_without_a_parse_go_without_arcs(small, toy_pairs):
-    if "umst" not in ENCODERS:
-        pytest.skip("no encoder looks along arcs")
+def test_sources_without_a_parse_go_without_arcs_which_is_said_once(small, toy_pairs, tmp_path):
     sources, targets = toy_pairs(12)
-    with pytest.warns(GraphAttnWarning, match="12 of 12 sources have no parse"):
-        translator = small("umst", training={"dev_fraction": 0.0, "epochs": 1}).fit(sources, targets)
-    with pytest.warns(GraphAttnWarning, match="1 of 1 sources have no parse"):
-        assert len(translator.predict(sources[:1])) == 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        translator = small("umst", training={"epochs": 1}).fit(sources, targets, dev=(sources[:3], targets[:3]))
+        translator.predict(sources[:1])
+        translator.evaluate(sources[:2], targets[:2])
+        loaded = graphattn.load(translator.save(tmp_path / "model"))
+        loaded.predict([*trees(sources[:2]), sources[2]])
+        loaded.predict(sources)
+    own = [str(warning.message) for warning in caught if warning.category is GraphAttnWarning]
+    assert [text.partition(" have no parse")[0] for text in own] == ["12 of 12 sources", "1 of 3 sources"]
+
+
+def test_sources_with_heads_are_warned_of_by_nobody(small, toy_pairs):
+    sources, targets = toy_pairs(12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GraphAttnWarning)
+        small("umst", training={"epochs": 1}).fit(trees(sources), targets).predict(trees(sources))
 
 
 LONG = "dog " * 5000
@@ -193,6 +205,28 @@ def test_a_long_source_is_named_by_its_place_in_what_was_given(place, small, toy
     sources[place] = LONG
     with pytest.raises(DataError, match=f"^source {place + 1} has [0-9,]+ sub-words, longest is 1,024\\. "):
         small(training={"dev_fraction": 0.3}).fit(sources, targets)
+
+
+def test_a_long_source_is_named_by_the_dev_set_it_stands_in(small, toy_pairs):
+    sources, targets = toy_pairs(12)
+    with pytest.raises(DataError, match=r"^dev source 2 has [0-9,]+ sub-words, longest is 1,024\. "):
+        small().fit(sources, targets, dev=([sources[0], LONG], targets[:2]))
+
+
+def test_a_long_source_is_refused_before_hours_of_parsing(small, toy_pairs, monkeypatch):
+    sources, targets = toy_pairs(12)
+    monkeypatch.setattr(Translator, "_sentences", lambda *given: pytest.fail("parsed too early"))
+    for side in (0, 1):
+        pairs = [list(sources), list(targets)]
+        pairs[side][5] = LONG
+        with pytest.raises(DataError, match=f"^{('source', 'target')[side]} 6 has "):
+            small("umst", training={"dev_fraction": 0.0}).fit(*pairs)
+
+
+def test_a_part_of_more_sources_is_counted_as_the_whole(small, toy_pairs):
+    translator = small().fit(*toy_pairs(12))
+    with pytest.raises(DataError, match=r"^source 702 has "):
+        translator.outputs(["a dog", LONG], first=701)
 
 
 def test_a_long_source_is_refused_when_predicting_too(small, toy_pairs):

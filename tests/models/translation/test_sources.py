@@ -1,14 +1,12 @@
 """Dependency arcs of sources: given, parsed, or left out with a warning."""
 
-import warnings
-
 import pytest
 
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
 from graphattn.builders.subwords import Subwords
 from graphattn.exceptions import ConfigError, GraphAttnWarning
-from graphattn.models.translation.sources import ParsingOptions, parsed_sources
+from graphattn.models.translation.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
 
@@ -33,27 +31,29 @@ class Chain:
 
 def test_given_heads_stay(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        (source,) = parsed_sources([tree], subwords, None)
-    assert (source.heads, source.deprels) == ((2, 0), ("nsubj", "root"))
+    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").made()):  # which nobody asks
+        (source,), lacking = parsed_sources([tree], subwords, parser)
+        assert (source.heads, source.deprels, lacking) == ((2, 0), ("nsubj", "root"), 0)
 
 
 def test_the_parser_sees_words_without_marks_sentence_by_sentence(subwords):
     parser = Chain()
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
-    one, given, two = parsed_sources([TEXTS[0], tree, TEXTS[1]], subwords, parser)
+    (one, given, two), lacking = parsed_sources([TEXTS[0], tree, TEXTS[1]], subwords, parser)
+    assert lacking == 0
     assert parser.asked == [["Dogs", "bark", "."], ["Cats", "do", "n't", "!"], ["Birds", "sing", "."]]
     assert one.heads == (0, 1, 2, 0, 4, 5, 6)
     assert one.tokens[:4] == ("▁Dogs", "▁bark", ".", "▁Cats")
     assert (given.heads, two.heads) == ((2, 0), (0, 1, 2))
 
 
-def test_without_a_parser_words_are_roots_and_one_warning_says_so(subwords):
+def test_without_a_parser_words_are_roots(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
-    with pytest.warns(GraphAttnWarning) as caught:
-        sources = parsed_sources([*TEXTS, tree], subwords, None)
+    sources, lacking = parsed_sources([*TEXTS, tree], subwords, None)
     assert [source.heads for source in sources] == [(0,) * 7, (0,) * 3, (2, 0)]
+    assert lacking == 2
+    with pytest.warns(GraphAttnWarning) as caught:
+        warn_of_sources_without_arcs(lacking, 3)
     assert [str(warning.message) for warning in caught] == [
         "2 of 3 sources have no parse: they go without dependency arcs. Give sources with heads (CoNLL-U, sentences, "
         "a store), or a parser"
@@ -83,9 +83,9 @@ def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
         parser_model=str(corpora / "stanza_en_ewt_small"),
         parse_cache=str(tmp_path / "parses.sqlite"),
     )
-    one, two = parsed_sources(TEXTS, subwords, options.made())
+    (one, two), _ = parsed_sources(TEXTS, subwords, options.made())
     assert one.num_words == 7
     assert one.heads[:3] == (2, 0, 2)
     assert two.heads == (2, 0, 2)
     assert two.deprels == ("nsubj", "root", "punct")
-    assert parsed_sources(TEXTS, subwords, options.made()) == [one, two]
+    assert parsed_sources(TEXTS, subwords, options.made()) == ([one, two], 0)
