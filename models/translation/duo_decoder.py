@@ -84,6 +84,7 @@ class DuoSoftmax(nn.Module):
 
     The paper shares the softmax's weights with the embeddings "after a linear projection of the original concatenated
     duo embedding layer": W_E. It is applied to the fused state instead of the whole table, which gives the same scores.
+    Without the fusion layer (Table 6) scores are products of both streams with both embeddings, side by side.
 
     Parameters
     ----------

@@ -6,12 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from graphattn import Edges
 from graphattn.builders import Complete, Membership, Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.rectified_attention import RectifiedAttention
-from graphattn.upsampling import Upsampling
+from graphattn.upsampling import KINDS, Upsampling
 
 FEATS, HEADS = 6, 2
 texts = st.lists(st.lists(st.integers(1, 3), max_size=6), min_size=1, max_size=4)
@@ -30,9 +32,9 @@ class Problem:
         graph = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False).batch(sentences)
         self.texts, self.normalize = texts, normalize
         self.edges, self.word_edges = Edges.of(graph, "all"), Edges.of(graph, "all:word")
-        members = Edges.of(graph, "in")
+        self.members = Edges.of(graph, "in")
         counts = (graph.batch_num_nodes(kind) for kind in ("token", "word"))
-        self.upsampling = Upsampling.of("membership", members, *counts, normalize=normalize)
+        self.upsampling = Upsampling.of("membership", self.members, *counts, normalize=normalize)
         self.tokens = torch.randn(graph.num_nodes("token"), FEATS, dtype=torch.float64, requires_grad=True)
         self.words = torch.randn(graph.num_nodes("word"), FEATS, dtype=torch.float64, requires_grad=True)
 
@@ -155,6 +157,31 @@ def test_no_edge_is_written_out():
     made()(edges, problem.tokens, word_edges, problem.words, problem.upsampling).sum().backward()
     assert edges._indices is None
     assert word_edges._indices is None
+
+
+class Sizes(TorchDispatchMode):
+    """Remembers how many numbers the largest tensor that PyTorch makes has."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        tensors = [tensor for tensor in tree_leaves(made) if isinstance(tensor, torch.Tensor)]
+        self.largest = max([self.largest, *(tensor.numel() for tensor in tensors)])
+        return made
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_term_of_words_has_no_number_for_every_two_tokens(kind, normalize):
+    """Neither forwards nor backwards; every token sees itself alone, so that the other term has none either."""
+    problem, layer = Problem([[4] * 60]), made()
+    counts = torch.tensor([240]), torch.tensor([60])
+    problem.upsampling = Upsampling.of(kind, problem.members, *counts, normalize=normalize)
+    problem.edges = Edges.of_ranges(torch.arange(240), torch.arange(1, 241), 240)
+    with Sizes() as sizes:
+        problem.run(layer).sum().backward()
+    assert 240 * 3 * FEATS <= sizes.largest < 240**2 / 4
 
 
 def test_dropout_is_for_training_only():

@@ -1,6 +1,7 @@
 """A small model that writes text."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 @pytest.fixture
 def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callable[..., tuple[Any, Any]]:
-    """A model with fresh weights and a corpus: ``make_model(encoder="transformer", dtype=torch.float32)``."""
+    """A model with fresh weights and a corpus: ``make_model("umst", share_scores=True)``."""
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.builders.subwords import Subwords
     from graphattn.models.encoders import ENCODERS, make_encoder
@@ -19,10 +20,12 @@ def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callabl
     from graphattn.models.translation.model import TranslationModel
     from graphattn.models.translation.options import DecoderOptions
 
-    def make(encoder: str = "transformer", count: int = 12, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
+    def make(
+        encoder: str = "transformer", count: int = 12, dtype: torch.dtype = torch.float32, **changes: Any
+    ) -> tuple[Any, Any]:
         torch.manual_seed(3)
         sizes = {"hidden": 16, "layers": 2, "heads": 4, "ffn": 24, "dropout": 0.1}
-        options = ENCODERS[encoder][0].for_translation(sizes)
+        options = replace(ENCODERS[encoder][0].for_translation(sizes), **changes)
         options = options.for_parts([16] * options.streams)
         made = make_encoder(options)
         decoder, output = make_decoder(made, options, DecoderOptions(2, 4, 24, 0.1))

@@ -90,6 +90,15 @@ def test_fusion_before_the_softmax():
     torch.testing.assert_close(softmax(states, table), (fused @ projected_table.T).float(), rtol=0, atol=1e-5)
 
 
+def test_without_fusion_both_streams_meet_both_embeddings():
+    """The row above the last of Table 6: the usual tied softmax, on streams side by side."""
+    options = DuoTransformerOptions(hidden=WIDTH, heads=HEADS, fusion_layer=False)
+    _, softmax = make_decoder(make_encoder(options), options, OPTIONS)
+    states, table = torch.randn(3, 2 * WIDTH, dtype=torch.float64), torch.randn(9, 2 * WIDTH, dtype=torch.float64)
+    expected = sum(states[:, own] @ table[:, own].T for own in (slice(WIDTH), slice(WIDTH, None)))
+    torch.testing.assert_close(softmax(states, table), expected.float(), rtol=0, atol=1e-5)
+
+
 def count(options):
     encoder = make_encoder(options)
     parts = [encoder, *make_decoder(encoder, options, OPTIONS)]

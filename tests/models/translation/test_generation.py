@@ -13,7 +13,41 @@ from graphattn.models.translation.generation import ModelScores, generate
 from graphattn.models.translation.model import BORDER
 from graphattn.models.translation.options import SearchOptions
 
-every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
+OPTIONS = {
+    "duo-transformer": [
+        {"share_projections": False},
+        {"duo_norm": False},
+        {"fusion_layer": False},
+        {"share_projections": False, "duo_norm": False, "fusion_layer": False},
+    ],
+    "umst": [
+        {"class_embedding": False},
+        {"intra_group": False},
+        {"inter_group": False},
+        {"graph_layer": "mean"},
+        {"graph_layer": "gat"},
+        {"share_projections": "block"},
+        {"share_projections": "blocks"},
+        {"share_scores": True},
+        {"upsampling": "nearest"},
+        {"upsampling": "linear"},
+        {"normalize": True},
+        {"relative_positions": 3},
+        {"groups": "random"},
+        {"groups": "shuffled"},
+        {"arcs": "random"},
+    ],
+    "tnt": [{"share_blocks": True}],
+    "transformer": [{"norm": "post"}],
+    "ms-trans": [{"relations": ("dependency:1", "group:1")}, {"heads": "star=2,sentence=1,window:3=1"}],
+    "mtsa": [{"variant": "paper", "layers": 2}],
+}
+"""Encoder -> changes of its options: all rows of UMST's Tables 5, 6, 8 and 9, and of Duo's Table 6."""
+every_encoder = pytest.mark.parametrize(
+    ("encoder", "changes"),
+    [(name, changes) for name in ENCODERS for changes in ({}, *OPTIONS.get(name, []))],
+    ids=str,
+)
 SEARCH = SearchOptions(beam=3, min_length=2, max_length=7)
 
 
@@ -43,8 +77,8 @@ def assert_same(some, others):
 
 
 @every_encoder
-def test_kept_keys_and_values_change_nothing(encoder, make_model, monkeypatch):
-    model, corpus = make_model(encoder)
+def test_kept_keys_and_values_change_nothing(encoder, changes, make_model, monkeypatch):
+    model, corpus = make_model(encoder, **changes)
     cached = generate(model, corpus, SEARCH, count=3)
     monkeypatch.setattr(generation, "ModelScores", Uncached)
     assert_same(cached, generate(model, corpus, SEARCH, count=3))
@@ -52,8 +86,8 @@ def test_kept_keys_and_values_change_nothing(encoder, make_model, monkeypatch):
 
 @every_encoder
 @pytest.mark.parametrize("sample", [False, True])
-def test_a_batch_gives_what_single_sources_give(sample, encoder, make_model, monkeypatch):
-    model, corpus = make_model(encoder)
+def test_a_batch_gives_what_single_sources_give(sample, encoder, changes, make_model, monkeypatch):
+    model, corpus = make_model(encoder, **changes)
     options = replace(SEARCH, sample=sample)
     together = generate(model, corpus, options, count=2)
     monkeypatch.setattr(generation, "MAX_TOKENS", 1)

@@ -67,6 +67,49 @@ def test_a_beam_that_holds_everything_is_exhaustive(penalty, seed):
         assert [own.score for own in found[source]] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
+def texts_within(rules, vocabulary, longest, written=()):
+    """Every text that the rules allow: not too short unless nothing can follow, no run of tokens twice."""
+    options, size = rules.options, rules.options.no_repeat_ngram
+    next_tokens = [token for token in range(vocabulary) if token != END and token not in rules.banned]
+    if size is not None:
+        runs = {written[start : start + size] for start in range(len(written) - size + 1)}
+        last = written[len(written) - size + 1 :]
+        next_tokens = [token for token in next_tokens if (*last, token) not in runs]
+    if len(written) == longest:
+        next_tokens = []
+    if len(written) >= options.min_length or not next_tokens:
+        yield written
+    for token in next_tokens:
+        yield from texts_within(rules, vocabulary, longest, (*written, token))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_length": 2},
+        {"min_length": 4, "length_penalty": 0.0},
+        {"no_repeat_ngram": 1},
+        {"no_repeat_ngram": 2, "length_penalty": 1.5},
+        {"no_repeat_ngram": 3},
+        {"min_length": 4, "no_repeat_ngram": 1},
+        {"min_length": 3, "no_repeat_ngram": 2, "banned": (0,)},
+    ],
+    ids=str,
+)
+def test_rules_leave_just_the_texts_that_obey_them(options, seed):
+    banned = options.get("banned", ())
+    rules = Rules(SearchOptions(**{name: value for name, value in options.items() if name != "banned"}), END, banned)
+    (found,) = searched([0], 200, [4], seed=seed, **options)
+    table = Table([0], 1, 4, seed)
+    expected = sorted(
+        ((rules.score(log_probability(table, 0, ids), len(ids)), ids) for ids in texts_within(rules, 4, 4)),
+        reverse=True,
+    )
+    assert [own.ids for own in found] == [ids for _, ids in expected]
+    assert [own.score for own in found] == pytest.approx([score for score, _ in expected], abs=1e-4)
+
+
 def plain_beam_search(table, source, width, limit, penalty):
     """One source, lists and sorting: continuations of all texts, ends among the best, the rest goes on."""
     live, found = [(0.0, ())], []
