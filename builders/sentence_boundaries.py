@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 _MARKS = ".!?\u2026\u3002\uff01\uff1f"  # with the ellipsis, the ideographic full stop and its wide companions
 _CLOSERS = "\"'\u201d\u2019\u00bb)]}"  # quotes and brackets
-_END = re.compile(f"[{re.escape(_MARKS)}]+[{re.escape(_CLOSERS)}]*")
-_CLOSING = re.compile(f"[{re.escape(_CLOSERS)}]+")
+_BLANK = "\u2581?"  # may stand before a word in sub-words that remember blanks
+_END = re.compile(f"{_BLANK}[{re.escape(_MARKS)}]+[{re.escape(_CLOSERS)}]*")
+_CLOSING = re.compile(f"{_BLANK}[{re.escape(_CLOSERS)}]+")
 
 
 def sentence_ids(words: Sequence[str]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 import pytest
 
 from graphattn.builders.sentence_boundaries import sentence_ids
+from graphattn.builders.subwords import BLANK
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,9 @@ from graphattn.builders.sentence_boundaries import sentence_ids
 )
 def test_a_sentence_ends_behind_its_punctuation(text, ids):
     assert list(sentence_ids(text.split())) == ids
+
+
+@pytest.mark.parametrize("text", ["a . b ! ? c", "a ?! ' ) b . . . c", "Dr. X left . So did 3.5 % …"])
+def test_marks_of_blanks_change_nothing(text):
+    words = text.split()
+    assert sentence_ids([BLANK + word for word in words]) == sentence_ids(words)
