@@ -10,6 +10,7 @@ from graphattn.builders.compression import open_text, split_suffix
 from graphattn.builders.readers import read_labelled_lines, read_parallel, read_table
 from graphattn.builders.store import Store
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.corpus_options import naming_corpus_flags
 
 Pairs = tuple[list[str | Sentence], list[str]]
 """Sources, and as many targets."""
@@ -48,7 +49,8 @@ def read_pairs(
         raise ConfigError(
             f"{what} is {path} alone, which is no table; give sources and targets, or a CSV, TSV or JSON Lines of both"
         )
-    examples = list(_rows(path, text_column, second_column))
+    with naming_corpus_flags():
+        examples = list(_rows(path, text_column, second_column))
     for row, example in enumerate(examples, 1):
         for name, text in (("source", example.text), ("target", example.second)):
             if not (text or "").strip():

@@ -64,6 +64,34 @@ def test_empty_cells(tmp_path):
     assert str(caught.value) == f"{path}: the target in row 2 is empty. Delete the row, or complete it."
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        (
+            ['{"text": "a", "second": "b"}', '{"text": "a"}'],
+            {},
+            "line 2: there is no column 'second'; the columns are 'text'. Set --second-column to one of them.",
+        ),
+        (
+            ['{"en": "a", "de": "b"}'],
+            {"second_column": "de"},
+            "line 1: there is no column 'text'; the columns are 'en', 'de'. Set --text-column to one of them.",
+        ),
+        (
+            ['{"text": ["a", "b"], "second": "b"}'],
+            {},
+            "line 1, field 'text': a list where a string was expected. Quote the text.",
+        ),
+    ],
+)
+def test_missing_columns_and_lists(rows, columns, message, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(rows))
+    with pytest.raises(DataError) as caught:
+        read_pairs([path], **columns)
+    assert str(caught.value) == f"{path}, {message}"
+
+
 @pytest.mark.parametrize("count", [0, 3])
 def test_neither_one_nor_two_paths(count):
     with pytest.raises(ConfigError) as caught:
