@@ -68,7 +68,18 @@ class Subwords:
 
     def text(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """The text of tokens; what no entry stands for is left out."""
-        return "".join(self._pieces[np.asarray(ids, dtype=np.int64)]).replace(BLANK, " ").strip()
+        return plain(self._pieces[np.asarray(ids, dtype=np.int64)])
+
+
+def plain(pieces: Iterable[str]) -> str:
+    """The text of marked words, or of parts of them.
+
+    Examples
+    --------
+    >>> plain(["▁It", "▁is", "n't", "."])
+    "It isn't."
+    """
+    return "".join(pieces).replace(BLANK, " ").strip()
 
 
 def marked_words(texts: Sequence[Source], splitter: WordSplitter) -> list[list[str]]:

@@ -163,9 +163,13 @@ def _shown(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator
 def _lines(attention: Attention, top: int, by: list[str]) -> list[str]:
     """What is said of one prediction."""
     from graphattn.experiments.sheet import visible
+    from graphattn.models.inspection.written import TARGET
 
     found = attention.prediction
-    if isinstance(attention.probabilities, dict):
+    if TARGET in attention.sentences:
+        (chance,) = attention.probabilities.values()
+        said = f"{visible(found, 500)} ({chance:.3f})"
+    elif isinstance(attention.probabilities, dict):
         chances = ", ".join(f"{name} {chance:.3f}" for name, chance in attention.probabilities.items())
         label = ", ".join(map(str, found)) if isinstance(found, tuple) else str(found)
         said = f"{label or 'no label'} ({chances})"

@@ -31,7 +31,8 @@ class Attention:
 
     Parameters
     ----------
-    prediction : the label, the labels or the tags, as ``predict`` gives them
+    title : the words of the text, or of both texts of a pair; of a translator, of the source
+    prediction : the label, the labels, the tags or the text, as ``predict`` gives them
     probabilities : class -> probability; for a tagger one of these for each word
     tokens : name of a part of the input -> what its nodes say. A text is the part ``text``, the two of a pair are
         ``first`` and ``second``, each with ``[CLS]`` first; nodes that relations bring along are parts of their own,
@@ -56,16 +57,12 @@ class Attention:
     (3, 3)
     """
 
+    title: str = field(repr=False)
     prediction: Any
     probabilities: Mapping[Any, float] | Sequence[Mapping[Any, float]] = field(repr=False)
     tokens: Mapping[str, tuple[str, ...]]
     sentences: Mapping[str, Sentence] = field(repr=False)
     maps: tuple[AttentionMap, ...] = field(repr=False)
-
-    @property
-    def title(self) -> str:
-        """The words of the text, or of both texts."""
-        return " / ".join(" ".join(sentence.words) for sentence in self.sentences.values())
 
     def only(self, *, layer: int | None = None, head: int | None = None, relation: str | None = None) -> Attention:
         """The same prediction with a part of the weights.

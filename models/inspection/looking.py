@@ -60,6 +60,7 @@ def attention_of(estimator: TextEstimator, found: Pass, batch: Batch, sentences:
     label = estimator._decided([decisions if head.per_word else decisions[0]])[0]
     by_class = [dict(zip(estimator.classes_.tolist(), row, strict=True)) for row in chances.tolist()]
     return Attention(
+        title=" / ".join(" ".join(sentence.words) for sentence in sentences.values()),
         prediction=label.item() if isinstance(label, np.generic) else label,
         probabilities=tuple(by_class) if head.per_word else by_class[0],
         tokens=nodes_of(graph, kinds_joined(batch), {name: (CLS, *own.tokens) for name, own in sentences.items()}),

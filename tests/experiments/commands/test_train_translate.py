@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from graphattn import load
+from graphattn.experiments.sheet import visible
 
 TINY = (
     "--hidden 16 --heads 2 --layers 1 --ffn 16 --decoder-heads 2 --decoder-layers 1 --decoder-ffn 16 "
@@ -119,3 +120,16 @@ def test_what_users_get_wrong(words, message, translator, classifier, graphattn,
     for name, path in names.items():
         error = error.replace(str(path), name)
     assert error.startswith(message)
+
+
+def test_inspect(translator, graphattn, tmp_path):
+    path, _ = translator
+    answer = graphattn("inspect", path, "a dog sees a cat.", "--relation", "cross", "--out", tmp_path / "cross.csv")
+    assert (answer.code, answer.err) == (0, "")
+    attention = load(path).attention("a dog sees a cat.")
+    title, said, header, *_ = answer.out.splitlines()
+    assert title == "a dog sees a cat."
+    assert said == f"{visible(attention.prediction, 500)} ({attention.probabilities[attention.prediction]:.3f})"
+    assert {"source_part", "target_part"} <= set(header.split())
+    rows = (tmp_path / "cross.csv").read_text().splitlines()[1:]
+    assert len(rows) == len(attention.only(relation="cross").table())
