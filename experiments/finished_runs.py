@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
@@ -58,7 +59,7 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 
 def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
-    """Refuse a place where something stands, before hours are spent on what could not be saved.
+    """Refuse a place where something stands or nothing can be written, before hours are spent on what is not saved.
 
     Raises
     ------
@@ -70,6 +71,13 @@ def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
             raise ConfigError(f"{out} holds a model already; give --overwrite to replace it, or another --out")
     elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"{out} exists and is no model directory; choose another --out")
+    try:
+        if not out.parent.exists():
+            out.parent.mkdir(parents=True)
+        with TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written ({error.strerror}); choose another --out") from error
 
 
 def run_folder_of(values: Values, out: Path) -> str | None:

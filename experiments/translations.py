@@ -100,7 +100,13 @@ def _shown(item: Any) -> dict[str, Any]:
 
 
 def measured(
-    translator: Translator, sources: Sequence[Any], references: Sequence[str], other: Path | None = None
+    translator: Translator,
+    sources: Sequence[Any],
+    references: Sequence[str],
+    other: Path | None = None,
+    *,
+    search: str = "",
+    longest: int | None = None,
 ) -> dict[str, Any]:
     """Metrics of a translator, with sacrebleu's signatures.
 
@@ -109,20 +115,24 @@ def measured(
     translator : a fitted one
     sources, references : the corpus
     other : another translator's directory, or a file of outputs, to compare with by paired bootstrap resampling
+    search, longest : what to :func:`change` of both translators
     """
     from graphattn.models.text_metrics import compared, signatures, text_metrics
 
+    change(translator, search, longest)
+    theirs = [] if other is None else _outputs_of(other, sources, search, longest)  # first: it may not fit
     texts = translator.predict(sources)
     figures: dict[str, Any] = {**text_metrics(references, texts), "signatures": signatures(references, texts)}
     if other is not None:
-        systems = {"model": texts, str(other): _outputs_of(other, sources)}
-        figures["compared"] = compared(references, systems)
+        figures["compared"] = compared(references, {"model": texts, str(other): theirs})
     return figures
 
 
-def _outputs_of(other: Path, sources: Sequence[Any]) -> list[str]:
+def _outputs_of(other: Path, sources: Sequence[Any], search: str, longest: int | None) -> list[str]:
     if other.is_dir():
-        return loaded_translator(other).predict(sources)
+        translator = loaded_translator(other)
+        change(translator, search, longest)
+        return translator.predict(sources)
     texts = [line for _, line in numbered_lines(other)]
     if len(texts) != len(sources):
         raise DataError(f"{len(texts)} outputs for {len(sources)} sources", path=other, hint="Give one on each line.")

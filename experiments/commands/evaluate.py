@@ -41,6 +41,9 @@ def evaluate(
     search: Annotated[
         str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
     ] = "",
+    longest: Annotated[
+        int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
     """Measure a model on a corpus; prints metrics in percent as JSON."""
@@ -48,28 +51,28 @@ def evaluate(
 
     estimator = load(model)
     if estimator.task == TRANSLATE:
-        figures = _measured_translator(estimator, corpus, CorpusOptions(**given), compare, search)
-    elif compare is not None or search or len(corpus) > 1:
+        changes = {"search": search, "longest": longest}
+        figures = _measured_translator(estimator, corpus, CorpusOptions(**given), compare, **changes)
+    elif compare is not None or search or longest or len(corpus) > 1:
         raise ConfigError(
-            f"--compare, --search and a second corpus are for translators; {model} is for {estimator.task!r}"
+            f"--compare, --search, --longest and a second corpus are for translators; {model} is for {estimator.task!r}"
         )
     else:
         multilabel = getattr(estimator, "multilabel", False)
         items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
         figures = estimator.evaluate(items, unknown=unknown)
     text = json.dumps(figures, indent=1)
+    print(text)  # first, so that a file that cannot be written costs nothing
     if out is not None:
         with new_file(out) as file:
             print(text, file=file)
-    print(text)
 
 
 def _measured_translator(
-    translator: Translator, paths: list[Path], options: CorpusOptions, compare: Path | None, search: str
+    translator: Translator, paths: list[Path], options: CorpusOptions, compare: Path | None, **changes: Any
 ) -> dict[str, Any]:
     from graphattn.experiments.translation_corpora import read_pairs
-    from graphattn.experiments.translations import changed_search, measured
+    from graphattn.experiments.translations import measured
 
-    translator.search = changed_search(translator.search, search)
     columns = {"text_column": options.text_column, "second_column": options.second_column}
-    return measured(translator, *read_pairs(paths, what="CORPUS", **columns), compare)
+    return measured(translator, *read_pairs(paths, what="CORPUS", **columns), compare, **changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -34,12 +35,19 @@ def predict(
     given: Values,
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
-    n_best: Annotated[int, typer.Option(min=1, help="Outputs for each text (translators).")] = 1,
+    n_best: Annotated[
+        int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
+    ] = 1,
     search: Annotated[
         str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
     ] = "",
+    longest: Annotated[
+        int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print a translator's outputs alone, without JSON.")] = False,
-    chunk: Annotated[int, typer.Option(min=1, help="Texts that are predicted together.")] = 512,
+    chunk: Annotated[
+        int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
 ) -> None:
     """Predict texts; prints one JSON object for each, in their order.
@@ -51,16 +59,19 @@ def predict(
     from graphattn.models import load
 
     estimator = load(model)
+    chunk = chunk or (1 if texts == "-" and sys.stdin.isatty() else 512)
     items = read_texts(texts, estimator.task, CorpusOptions(**given))
     if estimator.task == TRANSLATE:
-        from graphattn.experiments.translations import changed_search, translated_lines
+        from graphattn.experiments.translations import change, translated_lines
 
         if probabilities:
             raise ConfigError("--probabilities is for classes and tags; a translator gives scores, see --n-best")
-        estimator.search = changed_search(estimator.search, search)
+        change(estimator, search, longest)
         lines = translated_lines(estimator, items, count=n_best, plain=plain, chunk=chunk)
-    elif n_best > 1 or search or plain:
-        raise ConfigError(f"--n-best, --search and --plain are for translators; {model} is for {estimator.task!r}")
+    elif n_best > 1 or search or longest or plain:
+        raise ConfigError(
+            f"--n-best, --search, --longest and --plain are for translators; {model} is for {estimator.task!r}"
+        )
     else:
         lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
     if out is None:

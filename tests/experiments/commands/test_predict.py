@@ -1,6 +1,8 @@
 """``graphattn predict``: every kind of input, in order, in chunks, and nothing half written."""
 
 import json
+import os
+from threading import Timer
 
 import pytest
 
@@ -25,6 +27,21 @@ def test_probabilities_are_of_every_class(graphattn, classifier):
     assert list(row["probabilities"]) == ["neg", "pos"]
     assert sum(row["probabilities"].values()) == pytest.approx(1, abs=2e-6)
     assert row["label"] == max(row["probabilities"], key=row["probabilities"].get)
+
+
+def test_typed_lines_are_answered_one_by_one(classifier, started):
+    keyboard, terminal = os.openpty()
+    process = started("predict", classifier, stdin=terminal)
+    os.close(terminal)
+    impatience = Timer(120, process.kill)
+    impatience.start()
+    for text in ("a good film", "a bad film"):
+        os.write(keyboard, f"{text}\n".encode())
+        assert json.loads(process.stdout.readline())["text"] == text
+    os.write(keyboard, b"\x04")  # Ctrl-D
+    assert process.wait() == 0
+    impatience.cancel()
+    os.close(keyboard)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 512])

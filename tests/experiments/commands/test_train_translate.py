@@ -70,6 +70,17 @@ def test_predict(translator, graphattn):
     assert plain.out.split("\n")[:-1] == [row["outputs"][0]["text"] for row in rows]
 
 
+def test_a_long_line_is_counted_from_the_first_and_nothing_is_left_of_it(translator, graphattn, tmp_path):
+    path, _ = translator
+    sources = f"{PAIRS[0][0]}\n" * 6 + "dog " * 1100
+    refused = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: source 7 has 1,100 sub-words, longest is 1,024. ")
+    assert not list(tmp_path.iterdir())
+    taken = graphattn("predict", path, "--plain", "--longest", "1100", stdin=sources)
+    assert (taken.code, taken.out.count("\n")) == (0, 7)
+
+
 def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     path, _ = translator
     pairs = folder / "a.en", folder / "a.de"
@@ -84,6 +95,9 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     assert figures["compared"]["bleu"][str(folder / "a.de")]["p_value"] < 0.05
     with_itself = json.loads(graphattn("evaluate", path, *pairs, "--compare", path).out)
     assert with_itself["compared"]["bleu"][str(path)]["p_value"] == 1.0
+    searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "min_length=5").out)
+    rows = searched["compared"]["chrf"]
+    assert rows[str(path)]["score"] == rows["model"]["score"] == searched["chrf"] != figures["chrf"]
 
 
 @pytest.mark.parametrize(
@@ -96,9 +110,13 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
         ),
         (["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"], "OTHER is a model for the task 'classify'; give a "),
         (["evaluate", "MODEL", "EN", "DE", "--compare", "SHORT"], "SHORT: 1 outputs for 16 sources. Give one on each "),
-        (["predict", "OTHER", "--plain"], "--n-best, --search and --plain are for translators; OTHER is for 'classi"),
-        (["evaluate", "OTHER", "EN", "DE"], "--compare, --search and a second corpus are for translators; OTHER is "),
+        (["predict", "OTHER", "--plain"], "--n-best, --search, --longest and --plain are for translators; OTHER "),
+        (["evaluate", "OTHER", "EN", "DE"], "--compare, --search, --longest and a second corpus are for translators"),
         (["train", "translate", "EN", "SHORT", "--out", "x"], "EN, line 2: text 2 has no target, since SHORT ends be"),
+        (
+            ["train", "translate", "EN", "DE", "--run-dir", "RUN", "--out", "SHORT/model"],
+            "SHORT/model cannot be written (Not a directory); choose another --out",
+        ),
         (
             ["train", "translate", "EN", "DE", "--dev", "a,b,c", "--out", "x"],
             "--dev has 3 paths; give sources and targets, or one table of both",
@@ -108,12 +126,12 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
             "hidden 18 is no multiple of --decoder-heads 4; change one",
         ),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_what_users_get_wrong(words, message, translator, classifier, graphattn, folder, tmp_path):
     (tmp_path / "short").write_text("only one line\n")
     names = {"MODEL": translator[0], "OTHER": classifier, "EN": folder / "a.en", "DE": folder / "a.de"}
-    names["SHORT"] = tmp_path / "short"
+    names |= {"SHORT": tmp_path / "short", "SHORT/model": tmp_path / "short" / "model", "RUN": tmp_path / "run"}
     answer = graphattn(*(names.get(word, word) for word in words), stdin="a dog\n")
     assert (answer.code, answer.out, answer.err.count("\n")) == (1, "", 1)
     error = answer.err.removeprefix("error: ")
