@@ -16,7 +16,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import MOST_TOKENS
 from graphattn.experiments.pictures.picture_file import GREY, INK, heading, picture
 from graphattn.experiments.sheet import PALETTE, Sheet, visible
-from graphattn.models.inspection import Attention
+from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection.words import word_ids_of
 
 MOST_ARCS = 60
@@ -24,6 +24,7 @@ WEAKEST = 0.05
 _TOKEN, _NOTE, _NAME = 11.0, 8.0, 9.5
 _HIGHEST, _LOWEST = 2.2, 0.35  # inches of the arcs above (and below) the tokens
 _MARGIN = 0.3
+_COLUMNS = {"relation": "", "source": 0, "target": 0, "weight": 0.0}
 
 
 def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
@@ -41,7 +42,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     Raises
     ------
     ConfigError
-        for another suffix, or for more tokens than a picture can show
+        for another suffix, for more tokens than a picture can show, or where no edge is between tokens of one text
     DataError
         when the file cannot be written
 
@@ -52,7 +53,10 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     >>> draw_arcs(classifier.attention("good film"), getfixture("tmp_path") / "arcs.svg").name
     'arcs.svg'
     """
-    arcs = {text: _arcs(attention, text) for text in attention.sentences}
+    inside = {text: _maps_inside(attention, text) for text in attention.sentences}
+    if not any(inside.values()):
+        raise ConfigError("arcs join the tokens of one text, and no edge here does; draw matrices")
+    arcs = {text: _arcs(maps) for text, maps in inside.items()}
     for text in arcs:
         if len(attention.tokens[text]) > MOST_TOKENS:
             raise ConfigError(
@@ -78,9 +82,15 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     return Path(path)
 
 
-def _arcs(attention: Attention, text: str) -> pd.DataFrame:
+def _maps_inside(attention: Attention, text: str) -> list[AttentionMap]:
+    """Those between tokens of a text; what a translator writes has none."""
+    return [one for one in attention.maps if one.source_part == one.target_part == text]
+
+
+def _arcs(inside: list[AttentionMap]) -> pd.DataFrame:
     """The edges to draw: relation, source, target and the mean weight over heads."""
-    inside = [one for one in attention.maps if one.source_part == one.target_part == text]
+    if not inside:
+        return pd.DataFrame(_COLUMNS, index=[0]).iloc[:0]
     layers = len({one.layer for one in inside})
     rows = [
         pd.DataFrame(

@@ -4,13 +4,26 @@ import re
 
 import pytest
 
+from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.pictures import draw_arcs, draw_distances, draw_matrices
-from graphattn.models import InputOptions, MSTransOptions, PairClassifier, TextClassifier, TrainingOptions
+from graphattn.models import (
+    DecoderOptions,
+    InputOptions,
+    MSTransOptions,
+    PairClassifier,
+    SubwordOptions,
+    TextClassifier,
+    TrainingOptions,
+    TranslationTraining,
+    Translator,
+    UMSTOptions,
+)
 from graphattn.models.inspection import summarise
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
 HOSTILE = "$<b>&\x01_{x}"
+SOURCE = Sentence(["the", "dog", "sees"], heads=[2, 3, 0])
 OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,window:3=1,all=2")
 
 
@@ -18,6 +31,16 @@ OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,win
 def classifier():
     texts = [["dogs", "bark", HOSTILE], ["cats", "sleep"]]
     return TextClassifier(OPTIONS, inputs=InputOptions(embedding=6), training=BRIEF).fit(texts * 4, ["x", "y"] * 4)
+
+
+@pytest.fixture(scope="module")
+def toy_translator():
+    return Translator(
+        UMSTOptions(hidden=8, heads=2, layers=1, ffn=8),
+        inputs=SubwordOptions(vocabulary_size=60),
+        decoder=DecoderOptions(1, 2, 8, 0.0),
+        training=TranslationTraining(epochs=1, dev_fraction=0.0),
+    ).fit([SOURCE] * 4, ["der hund!"] * 4)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +96,21 @@ def test_pairs_and_nodes_of_their_own(tmp_path):
     found = texts_of(draw_arcs(attention, tmp_path / "arcs.svg"))
     assert found.count("[CLS]") == 2
     assert "[relay 0]" in texts_of(draw_matrices(attention, tmp_path / "heads.svg"))
+
+
+def test_translators(toy_translator, tmp_path):
+    attention = toy_translator.attention(SOURCE, "der hund!")
+    found = texts_of(draw_arcs(attention, tmp_path / "arcs.svg"))
+    assert found.count("[CLS]") == 2
+    assert {"▁dog", "▁hund", "all"} <= set(found)
+    assert "cross" not in found, "it is between the texts"
+    cross = attention.only(relation="cross")
+    with pytest.raises(ConfigError) as caught:
+        draw_arcs(cross, tmp_path / "cross.svg")
+    assert str(caught.value) == "arcs join the tokens of one text, and no edge here does; draw matrices"
+    assert {"0 · cross", "1 · cross"} <= {
+        name.partition("layer 1 · head ")[2] for name in texts_of(draw_matrices(cross, tmp_path / "cross.svg"))
+    }
 
 
 def test_distances(classifier, tmp_path):
