@@ -8,7 +8,7 @@ from torch import Tensor
 from graphattn.models.batches import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
-from graphattn.models.heads import Head
+from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.token_embedding import TokenEmbedding
 from graphattn.models.trainable import Trainable
 from graphattn.schema import TOKEN
@@ -33,13 +33,19 @@ class TextModel(Trainable):
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, width) vector of each token; ``weights`` gets the attention of each layer when given."""
-        ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
-        forms = None if batch.forms is None else batch.forms.to(self.device)
-        return self.encoder(batch.graph, self.embedding(ids, forms), weights=weights)
+        return self.encoder(batch.graph, self._embedded(batch), weights=weights)
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
+        if isinstance(self.head, ClassificationHead) and self.head.pooling == "mean":
+            return self.head.scores(self.encoder.means(batch.graph, self._embedded(batch), weights=weights))
         return self.head(self.encode(batch, weights=weights), batch.graph)
+
+    def _embedded(self, batch: Batch) -> Tensor:
+        """(N, hidden) vectors of the tokens, without their neighbours."""
+        ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
+        forms = None if batch.forms is None else batch.forms.to(self.device)
+        return self.embedding(ids, forms)
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Sum of the items' losses divided by the whole batch's number of items, and the scores."""

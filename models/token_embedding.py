@@ -50,8 +50,8 @@ class TokenEmbedding(nn.Module):
     num_tokens : size of the vocabulary
     hidden : width of the output; None leaves token vectors as they are, without a projection
     vectors : (num_tokens, D) initial vectors; drawn at random when None
-    num_trained : the vectors of this many first tokens are trained, the others frozen; the special tokens always are,
-        and without ``vectors`` all
+    num_trained : the vectors of this many first tokens are trained, the others frozen; without ``vectors`` all are
+    trains_special : the special tokens' vectors are trained also where ``num_trained`` is 0
     widths : how many numbers of a vector come from each file of vectors
     num_characters : size of the character vocabulary; None for no character features
 
@@ -71,6 +71,7 @@ class TokenEmbedding(nn.Module):
         *,
         vectors: npt.NDArray[np.float32] | None = None,
         num_trained: int = 0,
+        trains_special: bool = True,
         widths: Sequence[int] = (),
         num_characters: int | None = None,
     ):
@@ -85,7 +86,8 @@ class TokenEmbedding(nn.Module):
             if options.normalize_vectors:
                 start[len(SPECIAL_TOKENS) :] /= start[len(SPECIAL_TOKENS) :].std().clamp(min=1e-8)
         trained = num_tokens if vectors is None else max(num_trained, len(SPECIAL_TOKENS))
-        self.trained = nn.Parameter(start[:trained].clone())
+        learns = vectors is None or num_trained > 0 or trains_special
+        self.trained = nn.Parameter(start[:trained].clone(), requires_grad=learns)
         self.register_buffer("table", start[trained:].clone(), persistent=False)
         self.characters = None
         if num_characters is not None:

@@ -106,10 +106,16 @@ class _Attention(torch.autograd.Function):
         gradients = tuple(gradient.detach() for gradient in gradients)
         count = len(saved.bias)
         grad_weights = gradients[1].t().contiguous() if ctx.has_weights else saved.bias.new_zeros(count, 0)
-        grads = [_cleared(ctx.call, tensor.shape, tensor.dtype) for tensor in saved[:3]]
+        wanted = ctx.needs_input_grad[1:3]
+        # what stands in for the gradient of frozen keys or values is not touched
+        grads = [
+            _cleared(ctx.call, tensor.shape, tensor.dtype) if asked else tensor
+            for tensor, asked in zip(saved[:3], (True, *wanted), strict=True)
+        ]
         grad_bias = torch.zeros_like(saved.bias)
-        fused_tasks.backward(ctx.call, saved, _rows(gradients[0]), grad_weights, grads, grad_bias)
-        return (*grads, grad_bias.t() if ctx.has_bias else None, None, None)
+        fused_tasks.backward(ctx.call, saved, _rows(gradients[0]), grad_weights, grads, grad_bias, wanted=wanted)
+        asked_for = (grad if asked else None for grad, asked in zip(grads, (True, *wanted), strict=True))
+        return (*asked_for, grad_bias.t() if ctx.has_bias else None, None, None)
 
 
 class _ProjectedAttention(torch.autograd.Function):

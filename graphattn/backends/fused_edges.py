@@ -99,9 +99,12 @@ def forward(  # type: ignore[no-untyped-def]
 @kernel
 def backward(  # type: ignore[no-untyped-def]
     counter, runs, starts, indices, query, key, value, bias, out, tops, sums, grad_out, grad_weights, grad_query,
-    grad_key, grad_value, grad_bias, steps, scale, dropout, seeds, work,
+    grad_key, grad_value, grad_bias, steps, scale, dropout, seeds, wanted, work,
 ):  # fmt: skip
-    """Add to the gradients, which start at zero; ``runs`` must have no source in common."""
+    """Add to the gradients, which start at zero; ``runs`` must have no source in common.
+
+    ``wanted`` tells whether keys and whether values have any.
+    """
     heads = len(tops)
     slots = starts[-1]
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head = steps[:8]
@@ -158,11 +161,12 @@ def backward(  # type: ignore[no-untyped-def]
                     slope = fill(work[slopes + t])
                     j = indices[first + t]
                     own = multiply_add(slope, load_part(key, j * k_node + head * k_head + c, 0, width - c), own)
-                    at = j * gk_node + head * gk_head + c
-                    summed = multiply_add(slope, here, load_part(grad_key, at, 0, width - c))
-                    store_part(grad_key, at, summed, 0, width - c)
+                    if wanted[0]:
+                        at = j * gk_node + head * gk_head + c
+                        summed = multiply_add(slope, here, load_part(grad_key, at, 0, width - c))
+                        store_part(grad_key, at, summed, 0, width - c)
                 store_part(grad_query, i * gq_node + head * gq_head + c, own, 0, width - c)
-            for c in range(0, value_width, count):
+            for c in range(0, value_width if wanted[1] else 0, count):
                 here = load_part(grad_out, g_place + c, 0, value_width - c)
                 for t in range(edges):
                     at = indices[first + t] * gv_node + head * gv_head + c

@@ -81,13 +81,23 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: 
 
 
 def backward(
-    call: Call, saved: Saved, grad_out: Tensor, grad_weights: Tensor, grads: Sequence[Tensor], grad_bias: Tensor
+    call: Call,
+    saved: Saved,
+    grad_out: Tensor,
+    grad_weights: Tensor,
+    grads: Sequence[Tensor],
+    grad_bias: Tensor,
+    *,
+    wanted: tuple[bool, bool] = (True, True),
 ) -> None:
-    """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the bias."""
+    """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the bias.
+
+    ``wanted`` tells whether key and whether value have any; the tensor of one that has none is not touched.
+    """
     width, value_width = saved.query.shape[2], saved.value.shape[2]
     tasks, merges = [], []
     for part in call.parts:
-        task, merging = _backward_task(call, part, saved, grad_out, grad_weights, grads, grad_bias)
+        task, merging = _backward_task(call, part, saved, grad_out, grad_weights, grads, grad_bias, wanted)
         tasks.append(task)
         merges += merging
     for phase in (tasks, merges):
@@ -102,6 +112,7 @@ def _backward_task(
     grad_weights: Tensor,
     grads: Sequence[Tensor],
     grad_bias: Tensor,
+    wanted: tuple[bool, bool],
 ) -> tuple[_Task, list[_Task]]:
     plan, heads, count = part.plan, len(part.heads), lanes(saved.tops.numpy())
     widths = width, value_width = saved.query.shape[2], saved.value.shape[2]
@@ -115,18 +126,18 @@ def _backward_task(
         partial = np.empty(plan.shared * heads * (width + value_width), kind)
         given = (*flat, saved.tops.numpy(), saved.sums.numpy(), _flat(grad_out), *made, partial, steps, *options)
         bounds = _bounds(part, plan, slots=call.dropout > 0)
-        task = _Task(narrow_backward.backward, (*bounds, *given, call.seeds, group), size)
-        return task, _merging(plan, part.heads, part.lines, partial, made, steps)
+        task = _Task(narrow_backward.backward, (*bounds, *given, call.seeds, wanted, group), size)
+        return task, _merging(plan, part.heads, part.lines, partial, made, steps, wanted)
     own, lines = _run_of(part.heads), _run_of(part.lines)
     steps = (*widths, *_steps(*saved[:3], saved.out, grad_out, *grads))
     made = [_flat(tensor[:, run]) for tensor, run in zip(grads, (lines, lines, own), strict=True)]
     given = (_flat(grad_out[:, own]), grad_weights[own].flatten().numpy(), *made, grad_bias[own].view(-1).numpy())
-    arrays, last = _arrays(saved, part), (steps, *options, call.seeds[own])
+    arrays, last = _arrays(saved, part), (steps, *options, call.seeds[own], wanted)
     if isinstance(plan, RangePlan):
         group, size = _group(plan, heads, width, value_width, count)
         partial = np.empty(plan.shared * heads * (width + value_width), kind)
         task = _Task(wide_backward.backward, (*_ends(plan), *arrays, *given, partial, *last, group), size)
-        return task, _merging(plan, np.arange(heads), np.arange(heads), partial, made, steps)
+        return task, _merging(plan, np.arange(heads), np.arange(heads), partial, made, steps, wanted)
     size = fused_edges.work_size(plan.longest, count)
     arguments = (plan.separate_runs, plan.starts, plan.indices, *arrays, *given, *last)
     return _Task(fused_edges.backward, arguments, size), []
@@ -161,9 +172,10 @@ def _merging(
     partial: np.ndarray,
     made: list[np.ndarray],
     steps: tuple[int, ...],
+    wanted: tuple[bool, bool],
 ) -> list[_Task]:
-    arguments = (plan.chunks, heads, lines, partial, made[1], made[2], steps)
-    return [_Task(merge, arguments, 0)] if plan.shared else []
+    arguments = (plan.chunks, heads, lines, partial, made[1], made[2], steps, wanted)
+    return [_Task(merge, arguments, 0)] if plan.shared and any(wanted) else []
 
 
 def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:

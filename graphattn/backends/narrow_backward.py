@@ -31,10 +31,11 @@ from graphattn.backends.wide_tiles import add_against_rows, clear, padded
 @kernel
 def backward(  # type: ignore[no-untyped-def]
     counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, tops, sums, grad_out, grad_query,
-    grad_key, grad_value, partial, steps, scale, dropout, seeds, group, work,
+    grad_key, grad_value, partial, steps, scale, dropout, seeds, wanted, group, work,
 ):  # fmt: skip
     """Fill the gradients; those of keys that several chunks see go to ``partial``, for ``merge``.
 
+    ``wanted`` tells whether keys and whether values have any.
     Takes tasks (chunk, group of heads) from ``counter`` until none is left.
     """
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head = steps[:8]
@@ -56,7 +57,8 @@ def backward(  # type: ignore[no-untyped-def]
         grad_keys = (-(work.ctypes.data // work.itemsize)) % count
         grad_values = grad_keys + taken * strip * wide
         scratch = grad_values + taken * strip * value_wide
-        clear(work, grad_keys, scratch)
+        if wanted[0] or wanted[1]:
+            clear(work, grad_keys, scratch)
         row = first
         while row < stop:
             here = min(count, stop - row)
@@ -73,8 +75,9 @@ def backward(  # type: ignore[no-untyped-def]
                     place = grad_values + (number * strip + row - begin) * value_wide
                     for r in range(row, row + here if line >= 0 else row):
                         erase(grad_query, r * gq_node + line * gq_head, width)
-                    pass_on(grad_out, row * g_node + head * g_head, g_node, work, place, value_wide, here, value_width,
-                            row, dropout, seeds[head])  # fmt: skip
+                    if wanted[1]:
+                        pass_on(grad_out, row * g_node + head * g_head, g_node, work, place, value_wide, here,
+                                value_width, row, dropout, seeds[head])  # fmt: skip
                     continue
                 at, step = row, here
                 while at < row + here:
@@ -85,7 +88,7 @@ def backward(  # type: ignore[no-untyped-def]
                     clean = _differentiate_rows(
                         work, scratch, grad_keys + place * wide, grad_values + place * value_wide, rows, at, step, lo,
                         hi, head, line, query, key, value, tops, sums, grad_out, grad_query, steps, scale, dropout,
-                        seeds[head],
+                        seeds[head], wanted,
                     )  # fmt: skip
                     if clean:
                         at += step
@@ -94,17 +97,19 @@ def backward(  # type: ignore[no-untyped-def]
             row += here
         both = width + value_width
         place = (own_lines, len(heads), member)
-        hand_over(work, grad_keys, chunk, strip, place, grad_key, gk_node, gk_head, width, partial, both, 0)
+        if wanted[0]:
+            hand_over(work, grad_keys, chunk, strip, place, grad_key, gk_node, gk_head, width, partial, both, 0)
         place = (own, len(heads), member)
-        hand_over(
-            work, grad_values, chunk, strip, place, grad_value, gv_node, gv_head, value_width, partial, both, width
-        )
+        if wanted[1]:
+            hand_over(
+                work, grad_values, chunk, strip, place, grad_value, gv_node, gv_head, value_width, partial, both, width
+            )
 
 
 @kernel
 def _differentiate_rows(  # type: ignore[no-untyped-def]
     work, scratch, grad_keys, grad_values, rows, row, here, begin, end, head, line, query, key, value, tops, sums,
-    grad_out, grad_query, steps, scale, dropout, seed,
+    grad_out, grad_query, steps, scale, dropout, seed, wanted,
 ):  # fmt: skip
     """Gradients of the rows from ``row`` on, a lane each, added to those of their keys and values.
 
@@ -142,8 +147,10 @@ def _differentiate_rows(  # type: ignore[no-untyped-def]
     for c in range(0, width, count):
         place = row * gq_node + line * gq_head + c
         turn(grad_query, place, gq_node, here, width - c, work, turned + c * count, count, count, count)
-    add_against_rows(work, grad_keys, keys, slopes, count, 1, queries, wide, here, exact)
-    add_against_rows(work, grad_values, keys, scores, count, 1, grads, value_wide, here, exact)
+    if wanted[0]:
+        add_against_rows(work, grad_keys, keys, slopes, count, 1, queries, wide, here, exact)
+    if wanted[1]:
+        add_against_rows(work, grad_values, keys, scores, count, 1, grads, value_wide, here, exact)
     return True
 
 

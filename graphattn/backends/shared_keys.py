@@ -33,10 +33,11 @@ def hand_over(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps):  # type: ignore[no-untyped-def]
+def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps, wanted):  # type: ignore[no-untyped-def]
     """Write the sums of what :func:`hand_over` left in ``partial``, in the chunks' order; a task is a head.
 
     Its values' gradients go to the head in ``heads``, its keys' to that in ``lines``, or nowhere when it is -1.
+    ``wanted`` tells whether keys and whether values have any.
     """
     width, value_width = steps[:2]
     gk_node, gk_head, gv_node, gv_head = steps[-4:]
@@ -45,7 +46,7 @@ def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps): 
         member = next_number(counter)
         if member >= len(heads):
             break
-        has_keys = lines[member] >= 0
+        has_keys, has_values = lines[member] >= 0 and wanted[0], wanted[1]
         key_at, value_at = lines[member] * gk_head, heads[member] * gv_head
         for add in (False, True):
             for number in range(len(chunks)):
@@ -57,7 +58,7 @@ def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps): 
                     for d in range(width if has_keys else 0):
                         there = j * gk_node + key_at + d
                         grad_key[there] = grad_key[there] + partial[place + d] if add else 0
-                    for d in range(value_width):
+                    for d in range(value_width if has_values else 0):
                         there = j * gv_node + value_at + d
                         grad_value[there] = grad_value[there] + partial[place + width + d] if add else 0
                     place += len(heads) * both

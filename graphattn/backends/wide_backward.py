@@ -42,9 +42,13 @@ from graphattn.backends.wide_tiles import (
 @kernel
 def backward(  # type: ignore[no-untyped-def]
     counter, chunks, block, low, high, starts, query, key, value, bias, out, tops, sums, grad_out,
-    grad_weights, grad_query, grad_key, grad_value, grad_bias, partial, steps, scale, dropout, seeds, group, work,
+    grad_weights, grad_query, grad_key, grad_value, grad_bias, partial, steps, scale, dropout, seeds, wanted, group,
+    work,
 ):  # fmt: skip
-    """Fill the gradients; those of keys that several chunks see go to ``partial``, for :func:`merge`."""
+    """Fill the gradients; those of keys that several chunks see go to ``partial``, for :func:`merge`.
+
+    ``wanted`` tells whether keys and whether values have any.
+    """
     heads = len(tops)
     groups = (heads + group - 1) // group
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps[:10]
@@ -82,7 +86,8 @@ def backward(  # type: ignore[no-untyped-def]
         place = first * g_node + first_head * g_head
         clean &= pack(grad_out, place, g_node, g_head, stop - first, taken, value_width, one, work, grads, lines)
         turn_rows(work, keys, panels, taken * strip, wide)
-        clear(work, grad_keys, queries)
+        if wanted[0] or wanted[1]:
+            clear(work, grad_keys, queries)
         clear(work, grad_queries, inner)
         for r in range(stop - first):
             for member in range(taken):
@@ -106,24 +111,27 @@ def backward(  # type: ignore[no-untyped-def]
                         value_panels + own * value_wide, grads + line * value_wide, grad_queries + line * wide,
                         grad_keys + own * wide, grad_values + own * value_wide, inner + line, scores, slopes, row, rows,
                         lo - begin, hi - begin, begin, low, high, starts, bias, head * starts[-1], tops, sums, head,
-                        wide, width, value_wide, value_width, grad_weights, grad_bias, dropout, seeds[head], not clean,
+                        wide, width, value_wide, value_width, grad_weights, grad_bias, dropout, seeds[head], wanted,
+                        not clean,
                     )  # fmt: skip
                 row += rows
         own = np.arange(first_head, first_head + taken)
         give(work, grad_queries, grad_query, first * gq_node, gq_node, gq_head, stop - first, own, width, scale, lines)
         both = width + value_width
         place = (own, heads, first_head)
-        hand_over(work, grad_keys, chunk, strip, place, grad_key, gk_node, gk_head, width, partial, both, 0)
-        hand_over(
-            work, grad_values, chunk, strip, place, grad_value, gv_node, gv_head, value_width, partial, both, width
-        )
+        if wanted[0]:
+            hand_over(work, grad_keys, chunk, strip, place, grad_key, gk_node, gk_head, width, partial, both, 0)
+        if wanted[1]:
+            hand_over(
+                work, grad_values, chunk, strip, place, grad_value, gv_node, gv_head, value_width, partial, both, width
+            )
 
 
 @kernel
 def _differentiate_block(  # type: ignore[no-untyped-def]
     work, queries, keys, panels, value_panels, grads, grad_queries, grad_keys, grad_values, inner, scores, slopes, row,
     rows, lo, hi, begin, low, high, starts, bias, bias_at, tops, sums, head, wide, width, value_wide, value_width,
-    grad_weights, grad_bias, dropout, seed, exact,
+    grad_weights, grad_bias, dropout, seed, wanted, exact,
 ):  # fmt: skip
     """Gradients of a block of rows: of its queries, and added to those of the strip's keys and values.
 
@@ -183,18 +191,10 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
         )
         start = start if exact else start // ROWS * ROWS
         place = at + start
-        add_against_rows(
-            work, grad_keys + place * wide, stop - start, slopes + start, 1, TILE, queries, wide, rows, exact
-        )
-        add_against_rows(
-            work,
-            grad_values + place * value_wide,
-            stop - start,
-            scores + start,
-            1,
-            TILE,
-            grads,
-            value_wide,
-            rows,
-            exact,
-        )
+        if wanted[0]:
+            add_against_rows(
+                work, grad_keys + place * wide, stop - start, slopes + start, 1, TILE, queries, wide, rows, exact
+            )
+        if wanted[1]:
+            place = grad_values + place * value_wide
+            add_against_rows(work, place, stop - start, scores + start, 1, TILE, grads, value_wide, rows, exact)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation
+from graphattn.graphs import lengths_of
 from graphattn.models.options import Options, at_least, option, share
+from graphattn.models.pooling import pool
+from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -29,6 +32,7 @@ class EncoderOptions(Options):
     pooling : how sentence vectors are made on top of this encoder unless the head's options say otherwise
     linear_head : whether a linear layer then classifies them, unless the head's options say otherwise
     takes_parts : whether the encoder gets token vectors as they are, instead of projected to ``hidden``
+    trains_special : whether the vectors of special tokens are trained even where no other word vectors are
     streams : vectors of width ``hidden`` that a token has side by side in a translator
     """
 
@@ -36,6 +40,7 @@ class EncoderOptions(Options):
     pooling: ClassVar[str] = "cls+max"
     linear_head: ClassVar[bool] = False
     takes_parts: ClassVar[bool] = False
+    trains_special: ClassVar[bool] = True
     streams: ClassVar[int] = 1
 
     hidden: int = option(300, "width of the encoder")
@@ -91,3 +96,7 @@ class Encoder(nn.Module):
         -------
         (N, width)
         """
+
+    def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(B, width) mean over the tokens of each sentence, by whatever way is the shortest."""
+        return pool(self(graph, tokens, weights=weights), lengths_of(graph, TOKEN), "mean")

@@ -21,6 +21,7 @@ from graphattn.models.dropout import dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option
 from graphattn.models.padding import pad, unpad
+from graphattn.models.pooling import pool
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class DuoOptions(EncoderOptions):
     pooling = "mean"
     linear_head = True
     takes_parts = True
+    trains_special = False
 
     hidden: int = option(300, "width of the encoder")
     layers: int = option(1, "depth of the encoder")
@@ -123,6 +125,15 @@ class DuoEncoder(Encoder):
 
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, all parts) -> (N, width)."""
+        return self.fusion(self._mixed(graph, tokens, weights))
+
+    def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+        """(B, width); the mean is taken first, since it does not matter which of two linear maps is."""
+        mixed = self._mixed(graph, tokens, weights)
+        return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))
+
+    def _mixed(self, graph: DGLGraph, tokens: Tensor, weights: list[LayerWeights] | None) -> Tensor:
+        """(N, all parts): what goes into the fusion layer."""
         (relation,) = self.relations()
         edges = edges_of(graph, [relation.name], tokens.device)[relation.name]
         lengths = lengths_of(graph, TOKEN).to(tokens.device)
@@ -139,7 +150,7 @@ class DuoEncoder(Encoder):
         sums: list[list[Tensor]] = [[] for _ in sets]
         for number, (query, own) in enumerate(zip(queries, sets, strict=True)):
             others = [other for other in range(len(sets)) if other != number]
-            values = torch.cat([sets[other] for other in others], dim=1)
+            values = sets[others[0]] if len(others) == 1 else torch.cat([sets[other] for other in others], dim=1)
             if through is not None:
                 column = through[:, number : number + 1]
                 slots = column if edges.edge_ids is None else column[edges.edge_ids]
@@ -153,8 +164,8 @@ class DuoEncoder(Encoder):
                 sums[other].append(part)
         if weights is not None and wanted:
             weights.append({relation.name: torch.cat(seen, dim=1) if through is None else through})
-        mixed = torch.cat([sum(own[1:], own[0]) / len(own) for own in sums], dim=1)
-        return self.fusion(dropout(mixed, self.options.dropout, self.training))
+        mixed = torch.cat([own[0] if len(own) == 1 else torch.stack(own).mean(0) for own in sums], dim=1)
+        return dropout(mixed, self.options.dropout, self.training)
 
     def _attended(self, edges: Edges, lengths: Tensor, query: Tensor, key: Tensor, values: Tensor) -> Tensor:
         """(N, D_v) values under the attention of one set."""

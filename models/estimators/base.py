@@ -205,6 +205,7 @@ class TextEstimator(SavedEstimator):
             None if self.encoder_.takes_parts else self.encoder_.hidden,
             vectors=self._vectors,
             num_trained=self._num_trained,
+            trains_special=self.encoder_.trains_special,
             widths=self.widths_,
             num_characters=None if self.characters_ is None else len(self.characters_),
         )

@@ -64,13 +64,17 @@ class ClassificationHead(Head):
         lengths = lengths_of(graph, TOKEN)
         return pool(tokens, lengths, self.pooling) if self.source2token is None else self.source2token(tokens, lengths)
 
-    def represent(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
-        """(B, features): one vector for each item."""
-        return self.sentences(tokens, graph)
+    def items_of(self, sentences: Tensor) -> Tensor:
+        """(B, pooled features) of sentences -> (items, features): one vector for each item."""
+        return sentences
 
     def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
-        """(N, F) -> (B, classes)."""
-        return self.perceptron(self.represent(tokens, graph)).float()
+        """(N, F) -> (items, classes)."""
+        return self.scores(self.sentences(tokens, graph))
+
+    def scores(self, sentences: Tensor) -> Tensor:
+        """(B, pooled features) of sentences -> (items, classes)."""
+        return self.perceptron(self.items_of(sentences)).float()
 
     def loss(self, scores: Tensor, targets: Tensor, graph: DGLGraph) -> Tensor:
         """Cross-entropy, summed; binary and averaged over the classes where there may be several."""
@@ -101,9 +105,9 @@ class PairHead(ClassificationHead):
         """Four vectors side by side."""
         return 4 * pooled
 
-    def represent(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+    def items_of(self, sentences: Tensor) -> Tensor:
         """(B, 4 F) from 2 B sentences, all first ones before all second ones."""
-        first, second = super().represent(tokens, graph).chunk(2)
+        first, second = sentences.chunk(2)
         third = first * second if self.options.pair_features == "product" else (first - second).abs()
         return torch.cat([first, second, third, first - second], dim=1)
 

@@ -83,6 +83,49 @@ def test_with_dropout(edges, tensors, backend):
     assert gradcheck(lambda q, k, v: compute(q, k, v, None), tensors[:3])
 
 
+LONG = {
+    "complete, several texts": lambda: complete(5, 40, 3),
+    "complete, wide": lambda: complete(300, 2, 700),
+    "window in several chunks": lambda: Edges.of(TextGraphBuilder([Window(11)], cls=False).build(list("a" * 900))),
+    "wide window in several chunks": lambda: Edges.of(TextGraphBuilder([Window(601)], cls=False).build(["a"] * 1500)),
+}
+
+
+def complete(*lengths):
+    return Edges.of(TextGraphBuilder([Complete()], cls=False).batch([["a"] * length for length in lengths]))
+
+
+def assert_frozen_change_nothing(edges, tensors, backend, frozen, **options):
+    """Gradients of what is trained are the same to the bit whether keys, values or both are frozen."""
+    upstream = torch.randn(edges.num_destinations, *tensors[2].shape[1:], dtype=tensors[2].dtype)
+
+    def gradients(asking):
+        given = [tensor.detach().requires_grad_(asks) for tensor, asks in zip(tensors, asking, strict=True)]
+        torch.manual_seed(0)
+        attend(edges, *given[:3], bias=given[3] if len(given) > 3 else None, backend=backend, **options).backward(
+            upstream
+        )
+        return [tensor.grad for tensor in given]
+
+    asking = [index not in frozen for index in range(len(tensors))]
+    for asks, mine, whole in zip(asking, gradients(asking), gradients([True] * len(tensors)), strict=True):
+        assert torch.equal(mine, whole) if asks else mine is None
+
+
+@pytest.mark.parametrize("frozen", [{1}, {2}, {1, 2}], ids=["keys", "values", "keys and values"])
+def test_frozen_inputs(edges, tensors, backend, frozen):
+    assert_frozen_change_nothing(edges, tensors, backend, frozen)
+    assert_frozen_change_nothing(edges, tensors[:3], backend, frozen, dropout=0.3)
+
+
+@pytest.mark.parametrize("frozen", [{1}, {2}, {1, 2}], ids=["keys", "values", "keys and values"])
+@pytest.mark.parametrize("kind", LONG)
+def test_frozen_inputs_of_long_texts(kind, random_tensors, frozen):
+    edges = LONG[kind]()
+    tensors = random_tensors(edges.num_destinations, edges.num_sources, width=20, value_width=33, dtype=torch.float32)
+    assert_frozen_change_nothing(edges, tensors, "fused", frozen)
+
+
 @pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "bias"])
 def test_for_one_input_alone(edges, tensors, backend, asking):
     def compute(alone):

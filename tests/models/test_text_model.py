@@ -49,6 +49,14 @@ def test_shares_of_processes_add_up_to_the_gradient_of_the_batch(kind, model_and
             torch.testing.assert_close(total, gradient, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["classifier", "pair"])
+def test_means_take_the_same_way_to_the_head(kind, corpus, tiny):
+    inputs, labels = corpus(kind, 12)
+    estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, head={"pooling": "mean"}).fit(inputs, labels)
+    model, batch = estimator.model_, estimator._corpus(estimator._columns(inputs))[list(range(12))]
+    assert torch.equal(model(batch), model.head(model.encode(batch), batch.graph))
+
+
 def test_loss_without_any_word(model_and_data):
     """Sentence 3 is empty: nothing to learn from, and nothing that is not a number."""
     for kind in ("tagger", "crf"):

@@ -50,6 +50,17 @@ def test_frozen_vectors_are_no_parameters_and_are_not_saved(num_trained, trained
     assert embedding.trained.grad.abs().sum(1).gt(0).nonzero().flatten().tolist() == touched
 
 
+def test_special_tokens_may_be_frozen_too():
+    options = InputOptions(vectors=("file",), embedding_dropout=0.0)
+    frozen = TokenEmbedding(options, 7, None, vectors=VECTORS, trains_special=False)
+    assert not frozen(IDS).requires_grad
+    assert set(frozen.state_dict()) == {"trained"}  # drawn at random: a saved model needs them
+    for others in ({"num_trained": 5}, {"vectors": None}):
+        kept = InputOptions() if "vectors" in others else options
+        given = {"vectors": VECTORS, "trains_special": False, **others}
+        assert TokenEmbedding(kept, 7, None, **given)(IDS).requires_grad
+
+
 def test_without_vectors_all_are_trained():
     embedding = layer(None, embedding_dropout=0.0)
     embedding(IDS).sum().backward()

@@ -208,7 +208,7 @@ class Dense:
     def scores(self):
         encode = getattr(self, self.estimator.encoder_.name.replace("-", "_"))
         head = self.model.head  # whose own call ends in single precision
-        return head.perceptron(head.represent(encode(self.tokens), self.graph))[0]
+        return head.perceptron(head.items_of(head.sentences(encode(self.tokens), self.graph)))[0]
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def test_pair_features(tokens, graph_of):
     graph = graph_of(3, 2, 0, 0)
     r1, r2 = tokens[[0, 4]], tokens[[7, 8]]
     expected = torch.cat([r1, r2, (r1 - r2).abs(), r1 - r2], dim=1)
-    torch.testing.assert_close(head.represent(tokens, graph), expected)
+    torch.testing.assert_close(head.items_of(head.sentences(tokens, graph)), expected)
     torch.testing.assert_close(head(tokens, graph), head.perceptron(expected))
     assert head.items(graph).tolist() == [1, 1]
 
@@ -51,7 +51,7 @@ def test_pair_features_with_a_product(tokens, graph_of):
     graph = graph_of(3, 2, 0, 0)
     r1, r2 = head.sentences(tokens, graph).chunk(2)
     expected = torch.cat([r1, r2, r1 * r2, r1 - r2], dim=1)
-    torch.testing.assert_close(head.represent(tokens, graph), expected)
+    torch.testing.assert_close(head.items_of(head.sentences(tokens, graph)), expected)
 
 
 def test_a_linear_layer_alone():
