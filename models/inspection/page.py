@@ -4,7 +4,8 @@ The keys: ``version`` (1), ``title``, ``prediction``, ``tokens`` (part -> what i
 order), ``words`` (text -> for each of its tokens the word it belongs to) and ``maps``, one for each head and pair of
 parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``, ``target_part`` and, edge by edge,
 ``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and ``probabilities`` of the classes;
-that of a tagger has ``words``, ``tags`` and a list of ``probabilities``. Weights have six decimal places.
+that of a tagger has ``words``, ``tags`` and a list of ``probabilities``, that of a translator the ``text`` that it
+writes. Weights have six decimal places.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphattn.models.inspection.words import word_ids_of
+from graphattn.models.inspection.written import TARGET
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attention import Attention
@@ -43,6 +45,8 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
 
 
 def _prediction(attention: Attention) -> dict[str, Any]:
+    if TARGET in attention.sentences:
+        return {"text": attention.prediction}
     if isinstance(attention.probabilities, Mapping):
         several = isinstance(attention.prediction, tuple)
         label = {"labels": list(attention.prediction)} if several else {"label": attention.prediction}

@@ -1,17 +1,19 @@
-// What the model decided: a label with the probabilities of the classes, or tags.
+// What the model decided or wrote: a label with the probabilities of the classes, tags, or a text.
 
 const MOST_CLASSES = 8;
 
 function showPrediction(place, prediction) {
-  const parts = [];
-  const { label, labels = [label], tags, probabilities } = prediction;
-  if (tags) parts.push(tagCounts(tags));
+  const { label, labels = [label], tags, text, probabilities } = prediction;
+  if (tags) place.replaceChildren(tagCounts(tags));
+  else if (text !== undefined) place.replaceChildren(text ? verdict(text) : verdict("nothing is written", "none"));
   else {
-    const said = labels.join(", ") || "no label";
-    parts.push(element("p", { className: said.length > 40 ? "label long" : "label", dir: "auto", textContent: said }));
-    if (Object.keys(probabilities).length > 1) parts.push(chances(new Set(labels.map(String)), probabilities));
+    const shown = labels.length ? verdict(labels.join(", ")) : verdict("no label", "none");
+    place.replaceChildren(shown, chances(new Set(labels.map(String)), probabilities));
   }
-  place.replaceChildren(...parts);
+}
+
+function verdict(said, kind = said.length > 40 ? "long" : "") {
+  return element("p", { className: `label ${kind}`, dir: "auto", textContent: said });
 }
 
 function chances(decided, probabilities) {

@@ -59,7 +59,7 @@ def test_a_translator_can_be_asked_live():
     assert texts_of([translator]) == 1
     page = packed(model.look(["the dog"]))
     assert len(page["tokens"]["source"]) == model.count("the dog")
-    assert page["prediction"]["label"] == translator.predict(["the dog"])[0]
+    assert page["prediction"]["text"] == translator.predict(["the dog"])[0]
 
 
 def test_pairs_do_not_stand_beside_single_texts(classifier, pair_classifier):

@@ -302,11 +302,11 @@ def test_several_labels(show, made):
     assert tab.locator(".chances .decided .class").all_inner_texts() == ["calm", "clear"]
 
 
-def test_a_translation_is_a_sentence(show, made):
-    said = "ein guter Film , der lange im Kopf bleibt , und länger"
-    tab = show([made(prediction={"label": said, "probabilities": {said: 0.1}})])
-    assert tab.locator(".prediction .label").inner_text() == said
-    assert tab.locator(".chances").count() == 0, "the chance of one sentence among all says little"
+@pytest.mark.parametrize("said", ["ein guter Film , der lange im Kopf bleibt , und länger", ""])
+def test_a_translation_is_a_sentence(show, made, said):
+    tab = show([made(prediction={"text": said})])
+    assert tab.locator(".prediction .label").inner_text() == (said or "nothing is written")
+    assert tab.locator(".chances").count() == 0
 
 
 def luminance(colour):
