@@ -39,7 +39,7 @@ class DuoTransformerOptions(EncoderOptions):
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
     )
-    share_projections: bool = option(True, "both streams have the same projections in a layer's attention")
+    share_weights: bool = option(True, "both streams have the same projections in a layer's attention")
     duo_norm: bool = option(True, "in a decoder, norms add the other stream")
     fusion_layer: bool = option(True, "in a decoder, the streams are fused before the softmax")
 
@@ -82,7 +82,7 @@ class DuoTransformerLayer(nn.Module):
 
     def __init__(self, options: DuoTransformerOptions):
         super().__init__()
-        hidden, shared = options.hidden, options.share_projections
+        hidden, shared = options.hidden, options.share_weights
         self.heads = options.heads
         self.query, self.key, self.value, self.output = (StreamMaps(hidden, hidden, shared=shared) for _ in range(4))
         self.widen, self.narrow = nn.Linear(hidden, options.ffn), nn.Linear(options.ffn, hidden)
@@ -117,7 +117,7 @@ class DuoTransformerEncoder(Encoder):
 
     What the paper's text leaves open, and how it is read here: the formulas are missing; that keys and queries come
     from one embedding and values from the other is said in its introduction and, for the classifier, in section 3.1;
-    Q, K, V and W_O are shared by the streams of a layer (section 3.2) unless ``share_projections`` is off. That the
+    Q, K, V and W_O are shared by the streams of a layer (section 3.2) unless ``share_weights`` is off. That the
     feed-forward part is shared too is ours: two would exceed the parameters of Table 5. Token vectors that are not as
     wide as the encoder go through a linear map for each stream (section 4.2, "feed-forward").
     """

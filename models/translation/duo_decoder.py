@@ -58,9 +58,7 @@ class DuoDecoderLayer(nn.Module):
 
     def __init__(self, width: int, options: DecoderOptions, duo: DuoTransformerOptions):
         super().__init__()
-        self.own, self.source = (
-            DuoAttention(width, options.decoder_heads, shared=duo.share_projections) for _ in range(2)
-        )
+        self.own, self.source = (DuoAttention(width, options.decoder_heads, shared=duo.share_weights) for _ in range(2))
         self.feed_forward = FeedForward(width, options.decoder_ffn, options.decoder_dropout)
         self.own_norm, self.source_norm = (DuoNorm(width, crossed=duo.duo_norm) for _ in range(2))
         self.feed_norm = DuoNorm(width, crossed=False)

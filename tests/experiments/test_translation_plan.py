@@ -1,9 +1,11 @@
 """Flags and files become a translator; presets change what nobody said."""
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.option_flags import flags_of
+from graphattn.experiments.option_flags import flags_of, with_flags
 from graphattn.experiments.translation_plan import TranslationPlan, translation_flags
 from graphattn.models import DecoderOptions, ParsingOptions, SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models.encoders import ENCODERS, encoder_options
@@ -32,6 +34,33 @@ def test_a_file_may_name_the_preset(tmp_path):
     estimator = plan.estimator()
     assert (estimator.encoder.hidden, estimator.encoder.layers, estimator.search.beam) == (512, 2, 7)
     assert plan.files.dev == ("val.en", "val.de")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "words"),
+    [
+        ("umst", "--no-class-embedding --no-intra-group"),
+        ("umst", "--no-inter-group --groups shuffled --graph-layer gat"),
+        ("umst", "--share-projections block --share-scores --arcs random"),
+        ("umst", "--share-projections blocks --upsampling linear --normalize --relative-positions 4"),
+        ("tnt", "--share-blocks"),
+        ("duo-transformer", "--no-share-weights --no-duo-norm --no-fusion-layer"),
+    ],
+)
+def test_rows_of_the_papers_tables_are_flags(encoder, words):
+    app, found = typer.Typer(), {}
+
+    @app.command()
+    @with_flags(translation_flags())
+    def train(given: dict) -> None:
+        found.update(given)
+
+    result = CliRunner().invoke(app, ["--encoder", encoder, *words.split()])
+    assert result.exit_code == 0, result.output
+    options = TranslationPlan.of(found).estimator().encoder.to_dict()
+    assert found.pop("encoder") == options["name"] == encoder
+    assert len(found) == words.count("--")
+    assert {name: options[name] for name in found} == found
 
 
 @pytest.mark.parametrize(

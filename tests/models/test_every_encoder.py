@@ -120,7 +120,9 @@ def test_every_option_is_a_flag(task, encoder):
     flags = {flag.name: flag for flag in training_flags(task)}
     for flag in flags_of(encoder_options(encoder)):
         assert flag.name in flags
-        assert flags[flag.name].panel == "Encoder"
+        own = flags[flag.name]
+        assert own.panel == "Encoder"
+        assert (own.kind, own.choices) == (flag.kind, flag.choices) or own.kind is object, "one flag, read in one way"
 
 
 @every_encoder

@@ -54,7 +54,7 @@ def by_formula(encoder, tokens, seen):
 @pytest.mark.parametrize("parts", [("6", "6"), ("3", "8")])
 def test_it_follows_the_formulas(parts, shared, double_encoder, encode):
     options = DuoTransformerOptions(
-        hidden=HIDDEN, heads=HEADS, layers=2, ffn=10, parts=parts, share_projections=shared, dropout=0.4
+        hidden=HIDDEN, heads=HEADS, layers=2, ffn=10, parts=parts, share_weights=shared, dropout=0.4
     )
     encoder = double_encoder(options)
     for parameter in encoder.parameters():
@@ -80,9 +80,7 @@ def test_weights_of_both_streams(double_encoder, encode, maps_of):
 
 def test_sharing_halves_the_projections():
     counts = [
-        sum(
-            p.numel() for p in make_encoder(DuoTransformerOptions(hidden=20, heads=2, share_projections=s)).parameters()
-        )
+        sum(p.numel() for p in make_encoder(DuoTransformerOptions(hidden=20, heads=2, share_weights=s)).parameters())
         for s in (True, False)
     ]
     assert counts[1] - counts[0] == 3 * 4 * (20 * 20 + 20)

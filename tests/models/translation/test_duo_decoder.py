@@ -64,7 +64,7 @@ def by_formula(decoder, inputs, memory):
 @pytest.mark.parametrize("crossed", [True, False])
 def test_it_follows_the_formulas(crossed, shared):
     torch.manual_seed(0)
-    duo = DuoTransformerOptions(hidden=WIDTH, heads=HEADS, share_projections=shared, duo_norm=crossed)
+    duo = DuoTransformerOptions(hidden=WIDTH, heads=HEADS, share_weights=shared, duo_norm=crossed)
     decoder = duo_decoder(WIDTH, OPTIONS, duo).double().eval()
     for parameter in decoder.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
@@ -108,9 +108,9 @@ def count(options):
 def test_the_switches_of_table_6():
     """Sharing saves projections; norms and fusion cost next to nothing beside them."""
     sizes = {"hidden": WIDTH, "heads": HEADS, "layers": 2, "ffn": 10}
-    off = {"share_projections": False, "duo_norm": False, "fusion_layer": False}
+    off = {"share_weights": False, "duo_norm": False, "fusion_layer": False}
     apart = count(DuoTransformerOptions(**sizes, **off))
-    shared = count(DuoTransformerOptions(**sizes, **{**off, "share_projections": True}))
+    shared = count(DuoTransformerOptions(**sizes, **{**off, "share_weights": True}))
     norms = count(DuoTransformerOptions(**sizes, duo_norm=True, fusion_layer=False))
     fusion = count(DuoTransformerOptions(**sizes))
     attentions, projections = 2 + 2 * 2, 4 * (WIDTH * WIDTH + WIDTH)

@@ -15,10 +15,10 @@ from graphattn.models.translation.options import SearchOptions
 
 OPTIONS = {
     "duo-transformer": [
-        {"share_projections": False},
+        {"share_weights": False},
         {"duo_norm": False},
         {"fusion_layer": False},
-        {"share_projections": False, "duo_norm": False, "fusion_layer": False},
+        {"share_weights": False, "duo_norm": False, "fusion_layer": False},
     ],
     "umst": [
         {"class_embedding": False},
