@@ -46,11 +46,12 @@ def encode(
     from graphattn.models import load
 
     estimator = load(model)
-    if estimator.task == TAG:
-        raise ConfigError(f"{model} tags words and has no sentence vectors; give a classifier's model directory")
+    if not hasattr(estimator, "sentence_vectors"):
+        does = "tags words" if estimator.task == TAG else "translates"
+        raise ConfigError(f"{model} {does} and has no sentence vectors; give a classifier's model directory")
     options = CorpusOptions(**given)
-    own, vectors = encoded(estimator, read_texts(texts, estimator.task, options), chunk=chunk)
-    with new_file(out, binary=True) as file:
+    with new_file(out, binary=True) as file:  # what cannot be written is told before anything is encoded
+        own, vectors = encoded(estimator, read_texts(texts, estimator.task, options), chunk=chunk)
         if out.suffix == ".npy":
             np.save(file, vectors)
         else:

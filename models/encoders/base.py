@@ -64,8 +64,8 @@ class EncoderOptions(Options):
         names = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in sizes.items() if name in names})
 
-    def for_parts(self, widths: Sequence[int]) -> EncoderOptions:
-        """The options for token vectors that are made of sets of these widths."""
+    def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> EncoderOptions:
+        """The options for token vectors that are made of sets of these widths, of files of word vectors or others."""
         return self
 
     def to_dict(self) -> dict[str, Any]:

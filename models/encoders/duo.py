@@ -66,15 +66,19 @@ class DuoOptions(EncoderOptions):
         """One layer, whatever the others have."""
         return super().for_translation({**sizes, "layers": 1})
 
-    def for_parts(self, widths: Sequence[int]) -> DuoOptions:
+    def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> DuoOptions:
         """The options with the widths of the sets that token vectors are made of.
 
         Raises
         ------
         ConfigError
-            when the given parts do not make up the token vectors
+            when the given parts do not make up the token vectors, or files of word vectors make only one set
         """
         if not self.parts:
+            if of_files and len(widths) < 2:
+                raise ConfigError(
+                    "Duo needs at least two sets of word vectors; give two files, or one twice, without combine"
+                )
             halves = (widths[0] // 2, widths[0] - widths[0] // 2)
             widths = widths if len(widths) > 1 else halves
             if min(widths) < 1:

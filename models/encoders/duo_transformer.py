@@ -53,7 +53,7 @@ class DuoTransformerOptions(EncoderOptions):
         if widths and (len(widths) != STREAMS or not all(width.isdecimal() and int(width) for width in widths)):
             raise ConfigError(f"parts are {','.join(widths)}; give the widths of two sets, 50,300 for example")
 
-    def for_parts(self, widths: Sequence[int]) -> DuoTransformerOptions:
+    def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> DuoTransformerOptions:
         """The options with the widths of the two sets that token vectors are made of.
 
         Raises

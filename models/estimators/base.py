@@ -197,7 +197,7 @@ class TextEstimator(SavedEstimator):
 
     def _make_model(self, weights: torch.Tensor | None = None) -> TextModel:
         parts = token_parts(self.inputs_, self.widths_, characters=self.characters_ is not None)
-        self.encoder_ = self.encoder_.for_parts(parts)
+        self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
         encoder = make_encoder(self.encoder_)
         embedding = TokenEmbedding(
             self.inputs_,

@@ -6,7 +6,17 @@ import pytest
 import torch
 
 import graphattn as package
-from graphattn.models import DuoOptions, MTSAOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models import (
+    DuoOptions,
+    MTSAOptions,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TrainingOptions,
+    TransformerOptions,
+    TranslationTraining,
+    Translator,
+)
 
 TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
@@ -75,3 +85,23 @@ def test_what_cannot_be(graphattn, model, file, tmp_path):
         f"error: {folder} tags words and has no sentence vectors; give a classifier's model directory\n"
     )
     assert not (tmp_path / "vectors.npy").exists()
+
+
+def test_what_cannot_be_written_is_told_first(graphattn, model, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphattn.experiments.commands.encode.encoded", lambda *_, **__: pytest.fail("encoded"))
+    out = tmp_path / "none" / "vectors.npy"
+    result = graphattn("encode", model, file, "--out", out)
+    assert (result.code, result.err) == (
+        1,
+        f"error: {out}: cannot be written (No such file or directory). Check the folder and the space on the disk.\n",
+    )
+
+
+def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
+    options = TransformerOptions(hidden=8, heads=2, layers=1, ffn=8)
+    training = TranslationTraining(epochs=1, dev_fraction=0.0, progress=False)
+    folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
+    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
+    assert (
+        result.err == f"error: {folder} translates and has no sentence vectors; give a classifier's model directory\n"
+    )

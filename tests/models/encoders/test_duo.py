@@ -102,6 +102,10 @@ def test_parts():
         (DuoOptions(parts=("300",)).check, "parts are 300; give the widths of at least two sets, 50,300 for example"),
         (DuoOptions(parts=("a", "2")).check, "parts are a,2; give the widths of at least two sets, 50,300 for example"),
         (DuoOptions(window="5", softmax=False).check, "softmax=False needs the whole text; leave out window"),
+        (
+            lambda: DuoOptions().for_parts([300], of_files=True),
+            "Duo needs at least two sets of word vectors; give two files, or one twice, without combine",
+        ),
         (lambda: DuoOptions().for_parts([1]), "token vectors are 1 wide; Duo needs at least two sets of vectors"),
         (
             lambda: DuoOptions(parts=("3", "4")).for_parts([9]),
