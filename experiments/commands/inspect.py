@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,11 +74,12 @@ def inspect(
         raise ConfigError("--html shows single texts, --summary sums over all; leave one of them out")
     _check_flags(kind, compares=summary or html is not None, other=other, picture=picture)
     estimator = load(model)
+    second = None if other is None else load(other)
     texts: Iterable[Any] = _texts(text, estimator.task, CorpusOptions(**given))
     if summary:
-        _summarise(estimator, texts, None if other is None else load(other), out, picture, layer or 0)
+        _summarise(estimator, texts, second, out, picture, layer or 0)
         return
-    texts = texts if other is None else list(texts)
+    texts = texts if second is None else list(texts)
     groups = [] if by is None else [name.strip() for name in by.split(",")]
     attentions = (estimator.attention(x).only(layer=layer, head=head, relation=relation) for x in texts)
     shown = _shown(attentions, top, groups)
@@ -95,8 +96,7 @@ def inspect(
         print(picture)
     if html is not None:
         columns = [(model, estimator, kept)]
-        if other is not None:
-            second = load(other)
+        if other is not None and second is not None:
             theirs = [second.attention(x).only(layer=layer, head=head, relation=relation) for x in texts]
             columns.append((other, second, theirs))
         _write_page(columns, html)
@@ -126,10 +126,13 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     from graphattn.experiments.text_stream import read_texts
 
     path = Path(given)
-    if given == "-" or _is_file(path):
+    if given == "-" or _holds(path.is_file):
         return read_texts(given, task, options)
-    if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):
-        raise DataError("there is no such file", path=given, hint="Check the path.")
+    if not any(sign.isspace() for sign in given):
+        if path.suffix.lower() in _FILES:
+            raise DataError("there is no such file", path=given, hint="Check the path.")
+        if "/" in given and _holds(path.is_dir):
+            raise DataError("this is a folder", path=given, hint="Name a file in it.")
     if task != PAIR:
         return iter([given.split() if options.format == "words" else given])
     texts = given.split("\t")
@@ -140,9 +143,10 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     return iter([tuple(texts)])
 
 
-def _is_file(path: Path) -> bool:
+def _holds(asked: Callable[[], bool]) -> bool:
+    """Whether a path is of a kind; a text is of none."""
     try:
-        return path.is_file()
+        return asked()
     except (OSError, ValueError):  # a text can be too long for a path, or hold what none may
         return False
 
@@ -166,9 +170,8 @@ def _lines(attention: Attention, top: int, by: list[str]) -> list[str]:
     from graphattn.models.inspection.written import TARGET
 
     found = attention.prediction
-    if TARGET in attention.sentences:
-        (chance,) = attention.probabilities.values()
-        said = f"{visible(found, 500)} ({chance:.3f})"
+    if TARGET in attention.sentences and isinstance(attention.probabilities, dict):
+        said = f"{visible(found, 500)} ({attention.probabilities[found]:.3f})"
     elif isinstance(attention.probabilities, dict):
         chances = ", ".join(f"{name} {chance:.3f}" for name, chance in attention.probabilities.items())
         label = ", ".join(map(str, found)) if isinstance(found, tuple) else str(found)
@@ -229,6 +232,8 @@ def _serve(models: list[Path], host: str, port: int) -> None:
     estimators = [load(path) for path in models]
     texts = texts_of(estimators)
     live = [live_model(path, estimator) for path, estimator in zip(models, estimators, strict=True)]
+    for one in live:
+        one.look(["a"] * texts)  # what cannot be shown is refused before anybody types
 
     def ready(address: str) -> None:
         print(f"{address} shows the page; Ctrl-C ends it", flush=True)

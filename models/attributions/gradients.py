@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -61,9 +62,13 @@ def gradient_times_weight(
     DataError
         when a translator's source has no words
     """
-    writing = explains_text(estimator, label=label, target=target)
+    look: Callable[[], _Seen]
+    if explains_text(estimator, label=label, target=target):
+        look = partial(_writing, estimator, x, target, word)
+    else:
+        look = partial(_deciding, estimator, x, label, word)
     with torch.inference_mode(False), torch.enable_grad(), in_evaluation(estimator.model_):
-        seen = _writing(estimator, x, target, word) if writing else _deciding(estimator, x, label, word)
+        seen = look()
         gradients = torch.autograd.grad(seen.explained, seen.weights, allow_unused=True, materialize_grads=True)
     table = seen.shown(seen.weights).table()
     table["gradient"] = seen.shown(gradients).weights()

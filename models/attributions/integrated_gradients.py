@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -70,10 +71,14 @@ def integrated_gradients(
             "integrated gradients need captum, which is not installed: pip install 'graphattn[inspect]'"
         ) from None
 
-    writing = explains_text(estimator, label=label, target=target)
+    find: Callable[[], _Way]
+    if explains_text(estimator, label=label, target=target):
+        find = partial(_to_source, estimator, x, target, word)
+    else:
+        find = partial(_to_text, estimator, x, label, word)
     with torch.inference_mode(False), in_evaluation(estimator.model_):
         with torch.no_grad():
-            way = _to_source(estimator, x, target, word) if writing else _to_text(estimator, x, label, word)
+            way = find()
         found = IntegratedGradients(way.explained).attribute(
             way.end.unsqueeze(0),
             way.begin.unsqueeze(0),

@@ -106,6 +106,11 @@ def test_a_hostile_text_is_text(graphattn, classifier):
     ("words", "message"),
     [
         (["reviews.tsv"], "reviews.tsv: there is no such file. Check the path."),
+        (["./"], "./: this is a folder. Name a file in it."),
+        (
+            ["a film", "--html", "a.html", "--other", "model"],
+            "model is no model directory: it has no config.json. Give what `save` or `train` wrote",
+        ),
         (["a film", "--layer", "7"], "layer 7 does not exist; layers count from 0 to 0"),
         (["a film", "--head", "2"], "a layer has no head 2; its heads count from 0 to 1"),
         (["a film", "--relation", "star"], "no head looks along 'star'; heads look along: window:1, window:3"),
@@ -166,8 +171,9 @@ def test_a_picture_of_many_texts(graphattn, classifier, tmp_path):
 def test_a_model_without_attention(graphattn, corpora_folder, tmp_path):
     flags = "--encoder bilstm --hidden 16 --embedding 16 --epochs 1 --no-logs".split()
     graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
-    answer = graphattn("inspect", tmp_path / "model", "a film")
-    assert (answer.code, answer.err) == (1, "error: encoder 'bilstm' has no attention weights\n")
+    for words in (["inspect", tmp_path / "model", "a film"], ["inspect", "--serve", tmp_path / "model", "--port", 0]):
+        answer = graphattn(*words)
+        assert (answer.code, answer.err) == (1, "error: encoder 'bilstm' has no attention weights\n")
 
 
 def page_data(path):
