@@ -36,6 +36,8 @@ WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FIRST = ["demo", "train", "evaluate", "predict", "inspect", "build"]
 """What a newcomer needs, in this order; the other commands follow."""
+_RESUMED = {"train", "build", "reproduce"}
+"""Commands that go on where they were stopped."""
 
 
 class Commands(TyperGroup):
@@ -64,7 +66,8 @@ class Commands(TyperGroup):
             print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
             raise typer.Exit(WRONG) from error
         except KeyboardInterrupt as error:
-            print("stopped; run the same command again to go on", file=sys.stderr)
+            way_on = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
+            print(f"stopped{way_on}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
 
 

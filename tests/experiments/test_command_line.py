@@ -128,6 +128,15 @@ def test_predictions_come_chunk_by_chunk(started, classifier):
     assert process.wait(timeout=120) == 0
 
 
+def test_ctrl_c_promises_nothing_where_a_command_begins_anew(graphattn, classifier, monkeypatch):
+    def interrupted(*_arguments, **_keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("graphattn.models.load", interrupted)
+    answer = graphattn("predict", classifier)
+    assert (answer.code, answer.err) == (130, "stopped\n")
+
+
 def test_ctrl_c_says_how_to_go_on(started, wait_for, corpora_folder, tmp_path, tiny):
     out = tmp_path / "model"
     flags = [*tiny, "--epochs", "100000"]
