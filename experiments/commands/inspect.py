@@ -81,8 +81,8 @@ def inspect(
         return
     texts = texts if second is None else list(texts)
     groups = [] if by is None else [name.strip() for name in by.split(",")]
-    attentions = (estimator.attention(x).only(layer=layer, head=head, relation=relation) for x in texts)
-    shown = _shown(attentions, top, groups)
+    chosen = {"layer": layer, "head": head, "relation": relation}
+    shown = _shown(_attentions(estimator, texts, chosen), top, groups)
     if out is None and picture is None and html is None:
         for _ in shown:
             pass
@@ -97,8 +97,7 @@ def inspect(
     if html is not None:
         columns = [(model, estimator, kept)]
         if other is not None and second is not None:
-            theirs = [second.attention(x).only(layer=layer, head=head, relation=relation) for x in texts]
-            columns.append((other, second, theirs))
+            columns.append((other, second, list(_attentions(second, texts, chosen))))
         _write_page(columns, html)
         print(html)
 
@@ -149,6 +148,16 @@ def _holds(asked: Callable[[], bool]) -> bool:
         return asked()
     except (OSError, ValueError):  # a text can be too long for a path, or hold what none may
         return False
+
+
+def _attentions(estimator: TextEstimator, texts: Iterable[Any], chosen: dict[str, Any]) -> Iterator[Attention]:
+    """The chosen weights of each text; what cannot be looked at is named by its number."""
+    for number, x in enumerate(texts, start=1):
+        try:
+            found = estimator.attention(x)
+        except DataError as error:
+            raise DataError(f"text {number}: {error.message}", hint=error.hint) from error
+        yield found.only(**chosen)
 
 
 def _shown(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator[Attention]:

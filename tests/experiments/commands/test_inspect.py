@@ -8,7 +8,8 @@ import signal
 import pandas as pd
 import pytest
 
-from graphattn import load
+from graphattn import TextClassifier, load
+from graphattn.exceptions import DataError
 
 
 def lines(answer):
@@ -95,6 +96,20 @@ def test_sums_over_a_corpus(graphattn, classifier, tmp_path):
     assert (tmp_path / "tables" / "distances.csv").exists()
     compared = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary", "--other", classifier))
     assert {"entropy_first", "entropy_second"} <= set(compared[1].split())
+
+
+def test_a_text_that_cannot_be_looked_at_is_named(graphattn, classifier, tmp_path, monkeypatch):
+    def refuses_the_empty(self, x, **_options):
+        if not x:
+            raise DataError("there is nothing to look at", hint="Give a text.")
+        return look(self, x)
+
+    look = TextClassifier.attention
+    monkeypatch.setattr(TextClassifier, "attention", refuses_the_empty)
+    (tmp_path / "texts.txt").write_text("a film\n\na plot\n")
+    answer = graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", "1")
+    assert (answer.code, answer.err) == (1, "error: text 2: there is nothing to look at. Give a text.\n")
+    assert answer.out.startswith("a film\n")
 
 
 def test_a_hostile_text_is_text(graphattn, classifier):
