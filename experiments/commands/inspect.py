@@ -176,7 +176,7 @@ def _shown(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator
 def _lines(attention: Attention, top: int, by: list[str]) -> list[str]:
     """What is said of one prediction."""
     from graphattn.experiments.sheet import visible
-    from graphattn.models.inspection.written import TARGET
+    from graphattn.models.inspection.attention_map import TARGET
 
     found = attention.prediction
     if TARGET in attention.sentences and isinstance(attention.probabilities, dict):

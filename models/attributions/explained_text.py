@@ -8,8 +8,9 @@ import numpy as np
 from torch import Tensor
 
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection.attention_map import TARGET
 from graphattn.models.inspection.words import word_ids_of
-from graphattn.models.inspection.written import TARGET, Reading
+from graphattn.models.inspection.written import Reading
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.attributions.explained import explained, explains_text
 from graphattn.models.attributions.explained_text import explained_text
 from graphattn.models.batches import Batch
+from graphattn.models.inspection.attention_map import SOURCE
 from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.looking import encoded
-from graphattn.models.inspection.written import SOURCE, Reading
+from graphattn.models.inspection.written import Reading
 from graphattn.models.prediction import MAX_TOKENS
 from graphattn.models.token_embedding import UNKNOWN_ID
 from graphattn.models.translation.model import shifted

@@ -13,8 +13,9 @@ from torch import Tensor
 from graphattn.models.attributions.edges_left_out import chosen_edges, copies_that_fit, without_edges
 from graphattn.models.attributions.explained_text import explained_text
 from graphattn.models.batches import Batch
+from graphattn.models.inspection.attention_map import SOURCE
 from graphattn.models.inspection.capture import CROSS, in_evaluation
-from graphattn.models.inspection.written import SOURCE, Reading, reading_pass
+from graphattn.models.inspection.written import Reading, reading_pass
 from graphattn.models.translation.model import TranslationModel, shifted
 
 if TYPE_CHECKING:

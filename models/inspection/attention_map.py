@@ -12,6 +12,8 @@ from graphattn.exceptions import ConfigError
 from graphattn.scales import Scale
 from graphattn.schema import WINDOW
 
+SOURCE, TARGET = "source", "target"
+"""Names of a translation's parts."""
 Ints = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.floating]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphattn.models.inspection.attention_map import TARGET
 from graphattn.models.inspection.words import word_ids_of
-from graphattn.models.inspection.written import TARGET
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attention import Attention

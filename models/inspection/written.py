@@ -15,7 +15,7 @@ from graphattn.builders.subwords import plain
 from graphattn.exceptions import DataError
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.attention_map import AttentionMap
+from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap
 from graphattn.models.inspection.capture import CROSS, Pass, in_evaluation, kinds_joined, maps_of, nodes_of
 from graphattn.models.translation.model import TranslationModel, shifted
 from graphattn.networkx_export import CLS
@@ -23,9 +23,6 @@ from graphattn.networkx_export import CLS
 if TYPE_CHECKING:
     from graphattn.models.batches import Batch, Corpus
     from graphattn.models.estimators.translator import Translator
-
-SOURCE, TARGET = "source", "target"
-"""Names of the parts."""
 
 
 @dataclass(frozen=True, eq=False)
