@@ -10,10 +10,8 @@ from graphattn.experiments.page import PageModel, write_page
 
 TOKENS = 2000
 FIRST_PAINT, INTERACTION = 1000, 50  # milliseconds
-RESTLESS = 1.5
-"""Machines that do other things too get so much more time; what draws too much takes many times as long."""
 FRAME = 1000 / 60
-TRIES, ROUNDS = 5, 2
+TRIES, ROUNDS = 5, 6
 
 # Milliseconds from an event until its picture is handed over: the handler, the frame's drawing, style and layout.
 MEASURE = """async (act) => {
@@ -122,7 +120,7 @@ def test_it_answers_at_once(long_page, visit, at):
         return [time - late for time in tab.evaluate(measure, act)]
 
     taken = {act: fastest_median(lambda act=act: times(act), INTERACTION) for act in acts}
-    slow = {act: round(time) for act, time in taken.items() if time >= RESTLESS * INTERACTION}
+    slow = {act: round(time) for act, time in taken.items() if time >= INTERACTION}
     if slow and os.getloadavg()[0] > 2 * os.cpu_count():
         pytest.skip(f"the machine is too busy to tell (load {os.getloadavg()[0]:.0f}): {slow} milliseconds")
     assert slow == {}
