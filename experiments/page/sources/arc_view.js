@@ -193,17 +193,19 @@ class ArcView {
     if (!seen || (this.drawn && seen.first >= this.drawn.first && seen.last <= this.drawn.last)) return;
     this.drawn = this.visibleRows(MARGIN);
     this.paint(this.canvases.all, this.batches, this.drawn, { most: MOST_AT_ONCE });
-    this.drawFocus();
+    this.drawFocus(MOST_AT_ONCE);
     clearTimeout(this.finishing);
     if (this.count > MOST_AT_ONCE) this.finishing = setTimeout(() => this.finish(), 140);
   }
 
   finish() {
-    if (this.drawn) this.paint(this.canvases.all, this.batches, this.drawn, {});
+    if (!this.drawn) return;
+    this.paint(this.canvases.all, this.batches, this.drawn, {});
+    this.drawFocus();
   }
 
-  drawFocus() {
-    if (this.drawn) this.paint(this.canvases.focus, this.focusBatches, this.drawn, { strong: true });
+  drawFocus(most = MOST_DRAWN) {
+    if (this.drawn) this.paint(this.canvases.focus, this.focusBatches, this.drawn, { strong: true, most });
   }
 
   /** Draw batches onto a canvas that covers some rows. */
