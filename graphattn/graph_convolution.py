@@ -12,6 +12,7 @@ from graphattn.aggregation import aggregate, mean_coefficients, symmetric_coeffi
 from graphattn.attention import attend
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
+from graphattn.products import Linear
 from graphattn.recomputation import Derived
 
 
@@ -34,7 +35,7 @@ class GraphConvolution(nn.Module):
     def __init__(self, feats: int):
         super().__init__()
         _check_width(feats)
-        self.linear = nn.Linear(feats, feats, bias=False)
+        self.linear = Linear(feats, feats, bias=False)
         nn.init.xavier_uniform_(self.linear.weight)
 
     def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
@@ -77,7 +78,7 @@ class GraphAttention(nn.Module):
         if heads < 1 or feats % heads:
             raise ConfigError(f"feats {feats} is no multiple of heads {heads}")
         self.heads = heads
-        self.linear = nn.Linear(feats, feats, bias=False)
+        self.linear = Linear(feats, feats, bias=False)
         self.target, self.source = (nn.Parameter(torch.empty(heads, feats // heads)) for _ in range(2))
         for weight in self.parameters():
             nn.init.xavier_uniform_(weight)

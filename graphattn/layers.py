@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
+from graphattn.products import Linear, linear
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -78,8 +78,8 @@ class MultiScaleAttention(nn.Module):
         self.scale = 1.0 / math.sqrt(head_feats) if scale is None else scale
         self.attn_drop, self.backend = attn_drop, backend
         width = self.num_heads * head_feats
-        self.project = nn.Linear(in_feats, 3 * width, bias=bias)
-        self.output = nn.Linear(width, in_feats if out_feats is None else out_feats, bias=bias)
+        self.project = Linear(in_feats, 3 * width, bias=bias)
+        self.output = Linear(width, in_feats if out_feats is None else out_feats, bias=bias)
         self.distances = {relation: clip for relation, clip in (distances or {}).items() if relation in self.heads}
         if min(self.distances.values(), default=1) < 1:
             raise ConfigError(f"distances are {self.distances}; each must be at least 1")
@@ -92,9 +92,9 @@ class MultiScaleAttention(nn.Module):
         """Draw all weights anew: Xavier uniform for each of W_Q, W_K, W_V, W_O and the distances; biases zero."""
         for weight in (*self.project.weight.chunk(3), self.output.weight, *self.distance_vectors):
             nn.init.xavier_uniform_(weight)
-        for linear in (self.project, self.output):
-            if linear.bias is not None:
-                nn.init.zeros_(linear.bias)
+        for module in (self.project, self.output):
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
     def forward(
         self,
@@ -157,7 +157,7 @@ class MultiScaleAttention(nn.Module):
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) what :func:`attend_heads` takes: no queries and keys of heads that only see their own node."""
         scored = [not relation.is_identity for relation in edges]
-        if len(inputs) < FEW or all(scored) or type(self.project) is not nn.Linear:
+        if len(inputs) < FEW or all(scored) or type(self.project) is not Linear:
             return _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
@@ -170,7 +170,7 @@ class MultiScaleAttention(nn.Module):
             for whole in (self.project.weight, self.project.bias)
         )
         assert weight is not None
-        return _in_full(F.linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
+        return _in_full(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
         """(E, heads of the relation) what the distance adds to the score of each edge, in edge-id order."""

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from graphattn.products import linear, rows_times
+
 Make = Callable[..., Tensor]
 
 
@@ -73,7 +75,7 @@ class Derived:
         (N, D_out) of (N, D)
         """
         if not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type):
-            return F.linear(self.value(), weight, bias)
+            return linear(self.value(), weight, bias)
         out: Tensor = _Linear.apply(self._make, self._known(), weight, bias, *self._inputs)
         return out
 
@@ -98,7 +100,7 @@ class _Linear(torch.autograd.Function):
     def forward(ctx: Any, make: Make, made: Tensor, weight: Tensor, bias: Tensor | None, *inputs: Tensor) -> Tensor:
         ctx.make, ctx.has_bias = make, bias is not None
         ctx.save_for_backward(weight, *inputs)
-        return F.linear(made, weight, bias)
+        return linear(made, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -110,7 +112,7 @@ class _Linear(torch.autograd.Function):
         with torch.enable_grad():
             made = ctx.make(*leaves)
         of_inputs = iter(
-            torch.autograd.grad(made, [leaf for leaf in leaves if leaf.requires_grad], upstream @ weight)
+            torch.autograd.grad(made, [leaf for leaf in leaves if leaf.requires_grad], rows_times(upstream, weight))
             if any(wanted)
             else ()
         )

@@ -12,6 +12,7 @@ from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers import distance_scores
+from graphattn.products import Linear
 from graphattn.recomputation import Derived
 from graphattn.upsampling import Upsampling
 
@@ -62,9 +63,9 @@ class RectifiedAttention(nn.Module):
             raise ConfigError(f"attn_drop is {attn_drop}; it must be at least 0 and below 1")
         self.heads, self.head_feats, self.attn_drop, self.backend = heads, feats // heads, attn_drop, backend
         self.scale = 1 / math.sqrt(self.head_feats)
-        self.project = nn.Linear(feats, 3 * feats)
-        self.project_words = nn.Linear(feats, 2 * feats) if words and not shared_scores else None
-        self.output = nn.Linear(feats, feats)
+        self.project = Linear(feats, 3 * feats)
+        self.project_words = Linear(feats, 2 * feats) if words and not shared_scores else None
+        self.output = Linear(feats, feats)
         self.distance_vectors: nn.Parameter | None = None
         if relative_positions is not None:
             self.distance_vectors = nn.Parameter(torch.empty(2 * relative_positions + 1, feats // heads))

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.layers import edges_of
+from graphattn.products import Linear, by_head, linear
 from graphattn.tensorized import tensorized_attend, tensorized_weights
 
 if TYPE_CHECKING:
@@ -55,12 +56,7 @@ class HeadLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(H, N, in_feats) -> (H, N, out_feats)."""
-        return _by_head(inputs, self.weight, self.bias)
-
-
-def _by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(H, N, I), (H, I, O), (H, 1, O) -> (H, N, O)."""
-    return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
+        return by_head(inputs, self.weight, self.bias)
 
 
 class TensorizedAttention(nn.Module):
@@ -147,20 +143,20 @@ class TensorizedAttention(nn.Module):
         self.dropout, self.attn_drop = nn.Dropout(dropout), nn.Dropout(attn_drop)
         self.out_feats = self.num_heads * head_feats
         count, gated = self.num_heads, variant == "gated"
-        self.value = nn.Linear(in_feats, self.out_feats, bias=gated)
-        self.query: nn.Linear | HeadLinear | None = None
-        self.key: nn.Linear | HeadLinear | None = None
+        self.value = Linear(in_feats, self.out_feats, bias=gated)
+        self.query: Linear | HeadLinear | None = None
+        self.key: Linear | HeadLinear | None = None
         self.gate = self.output = self.source_inner = self.source_outer = None
         pairs = token2token or (source2token and not gated)  # the paper's source scores are computed from the keys
         if gated and token2token:
             self.query, self.key = (HeadLinear(count, head_feats, head_feats, bias=False) for _ in range(2))
         elif pairs:
-            self.key = nn.Linear(in_feats, self.out_feats, bias=False)
-            self.query = nn.Linear(in_feats, self.out_feats, bias=False) if token2token else None
+            self.key = Linear(in_feats, self.out_feats, bias=False)
+            self.query = Linear(in_feats, self.out_feats, bias=False) if token2token else None
         if source2token:
             self.source_inner, self.source_outer = (HeadLinear(count, head_feats, head_feats) for _ in range(2))
         if not gated:
-            self.output = nn.Linear(self.out_feats, self.out_feats, bias=False)
+            self.output = Linear(self.out_feats, self.out_feats, bias=False)
         elif gate:
             self.gate = HeadLinear(count, 2 * head_feats, head_feats)
         self.reset_parameters()
@@ -170,9 +166,9 @@ class TensorizedAttention(nn.Module):
         for module in self.children():
             if isinstance(module, HeadLinear):
                 module.reset_parameters()
-        for linear in (self.value, self.query, self.key):
-            if isinstance(linear, nn.Linear):
-                for weight in linear.weight.chunk(self.num_heads):
+        for module in (self.value, self.query, self.key):
+            if isinstance(module, Linear):
+                for weight in module.weight.chunk(self.num_heads):
                     nn.init.xavier_uniform_(weight)
         if self.value.bias is not None:
             nn.init.zeros_(self.value.bias)
@@ -256,11 +252,11 @@ class TensorizedAttention(nn.Module):
             query, key, scores = self._projected(value, inputs, count, *maps[:-1])
             yield relation, (query, key, value, scores), maps[-1]
 
-    def _maps(self) -> tuple[nn.Linear | HeadLinear | None, ...]:
+    def _maps(self) -> tuple[Linear | HeadLinear | None, ...]:
         """All maps of the heads but that of values; the gate last."""
         return self.query, self.key, self.source_inner, self.source_outer, self.gate
 
-    def _parts(self, module: nn.Linear | HeadLinear | None) -> Sequence[_Map | None]:
+    def _parts(self, module: Linear | HeadLinear | None) -> Sequence[_Map | None]:
         """Weight and bias of each relation's heads; None where the layer goes without."""
         counts = list(self.heads.values())
         if module is None:
@@ -284,17 +280,15 @@ class TensorizedAttention(nn.Module):
         gated = self.variant == "gated"
         query = key = none = value.new_zeros(*value.shape[:2], 1)
         if of_key is not None:
-            key = _by_head(self.dropout(value), *of_key) if gated else self._split(self._mapped(inputs, of_key), count)
+            key = by_head(self.dropout(value), *of_key) if gated else self._split(self._mapped(inputs, of_key), count)
         if of_query is not None:
             query = (
-                _by_head(self.dropout(value), *of_query)
-                if gated
-                else self._split(self._mapped(inputs, of_query), count)
+                by_head(self.dropout(value), *of_query) if gated else self._split(self._mapped(inputs, of_query), count)
             )
         if inner is None or outer is None:
             return query, key, torch.zeros_like(value)
-        hidden = activate(_by_head(self.dropout(value if gated else key), *inner))
-        scores = _by_head(self.dropout(hidden), *outer)
+        hidden = activate(by_head(self.dropout(value if gated else key), *inner))
+        scores = by_head(self.dropout(hidden), *outer)
         if self.source_function == "sigmoid":
             scores = scores.sigmoid()
         elif self.source_function == "tanh":
@@ -302,7 +296,7 @@ class TensorizedAttention(nn.Module):
         return (query, key, scores) if self.token2token else (none, none, scores)
 
     def _mapped(self, inputs: Tensor, own: _Map) -> Tensor:
-        return F.linear(self.dropout(inputs), *own)
+        return linear(self.dropout(inputs), *own)
 
     def _split(self, rows: Tensor, count: int) -> Tensor:
         """(N, H F) -> (H, N, F)."""
@@ -313,8 +307,8 @@ class TensorizedAttention(nn.Module):
         weight, bias = gate
         assert bias is not None
         of_values, of_attended = weight.chunk(2, dim=1)
-        share = torch.baddbmm(bias, self.dropout(value), of_values)
-        share = torch.baddbmm(share, self.dropout(attended), of_attended).sigmoid_()
+        share = by_head(self.dropout(value), of_values, bias)
+        share = share.add_(by_head(self.dropout(attended), of_attended)).sigmoid_()
         return torch.lerp(attended, value, share.to(value.dtype))
 
     def extra_repr(self) -> str:
