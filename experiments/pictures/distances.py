@@ -11,6 +11,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.pictures.picture_file import FAINT, GREY, INK, picture
 from graphattn.experiments.sheet import PALETTE, visible
 from graphattn.models.inspection import AttentionSummary
@@ -33,11 +34,15 @@ def draw_distances(
     Raises
     ------
     ConfigError
-        for another suffix
+        for another suffix, or when no head of the layer looks along edges between tokens of one text
     DataError
         when the file cannot be written
     """
     heads, layers = summary.distances(), summary.layers()
+    known = sorted(set(heads.layer))
+    if layer not in known:
+        among = ", ".join(map(str, known)) or "none"
+        raise ConfigError(f"layer {layer} has no distances between tokens to draw; layers that have: {among}")
     last = farthest or max(2, _holding(layers))
     with picture(path, 9.0, 3.6) as figure:
         left, right = figure.subplots(1, 2)

@@ -19,7 +19,8 @@ from graphattn.models import (
     Translator,
     UMSTOptions,
 )
-from graphattn.models.inspection import summarise
+from graphattn.models.inspection import AttentionSummary, summarise
+from graphattn.models.inspection.head_sums import HeadSums
 
 BRIEF = TrainingOptions(epochs=1, dev_fraction=0.0)
 HOSTILE = "$<b>&\x01_{x}"
@@ -117,6 +118,17 @@ def test_distances(classifier, tmp_path):
     summary = summarise(classifier, [["dogs", "bark", "cats", "sleep"]])
     found = texts_of(draw_distances(summary, tmp_path / "distances.svg", layer=1))
     assert {"Heads of layer 1", "head 2 · all", "layer 0", "layer 1"} <= set(found)
+    with pytest.raises(ConfigError) as caught:
+        draw_distances(summary, tmp_path / "distances.svg", layer=2)
+    assert str(caught.value) == "layer 2 has no distances between tokens to draw; layers that have: 0, 1"
+
+
+def test_no_distances_at_all(tmp_path):
+    summary = AttentionSummary()
+    summary.heads[0, 0, "cross"] = HeadSums()
+    with pytest.raises(ConfigError) as caught:
+        draw_distances(summary, tmp_path / "distances.svg")
+    assert str(caught.value) == "layer 0 has no distances between tokens to draw; layers that have: none"
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
