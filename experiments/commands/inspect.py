@@ -73,6 +73,10 @@ def inspect(
     if summary and html is not None:
         raise ConfigError("--html shows single texts, --summary sums over all; leave one of them out")
     _check_flags(kind, compares=summary or html is not None, other=other, picture=picture)
+    if out is not None and not summary:
+        from graphattn.models.inspection.files import SUFFIXES, check_suffix
+
+        check_suffix(out, SUFFIXES)
     estimator = load(model)
     second = None if other is None else load(other)
     texts: Iterable[Any] = _texts(text, estimator.task, CorpusOptions(**given))
@@ -87,7 +91,7 @@ def inspect(
         for _ in shown:
             pass
         return
-    kept = list(shown)
+    kept = _kept(shown)
     if out is not None:
         _save(kept, out)
         print(out)
@@ -196,6 +200,24 @@ def _lines(attention: Attention, top: int, by: list[str]) -> list[str]:
     table = table.drop(columns="scale")
     plain = table.to_string(index=False, float_format="{:.3f}".format)
     return [visible(attention.title, 100), said, *plain.splitlines()]
+
+
+def _kept(attentions: Iterable[Attention]) -> list[Attention]:
+    """All results, as long as they are not too many for one file."""
+    from graphattn.models.inspection import limits
+
+    kept: list[Attention] = []
+    weights = 0
+    for attention in attentions:
+        kept.append(attention)
+        weights += attention.num_weights
+        if len(kept) > 1 and weights > limits.MOST_ROWS:
+            raise ConfigError(
+                f"the first {len(kept):,} texts have {weights:,} weights together; a file holds up to "
+                f"{limits.MOST_ROWS:,} of several texts. Choose with --layer, --head or --relation, give fewer texts, "
+                "or sum up with --summary"
+            )
+    return kept
 
 
 def _save(attentions: list[Attention], out: Path) -> None:

@@ -83,6 +83,10 @@ class Encoder(nn.Module):
         """The relations that graphs must have."""
 
     @abstractmethod
+    def heads_along(self) -> dict[str, int]:
+        """Relation -> how many heads, of all layers together, have weights on its edges that can be asked for."""
+
+    @abstractmethod
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """Encode.
 

@@ -55,6 +55,10 @@ class BiLSTMEncoder(Encoder):
         """None is needed; a graph must have one."""
         return [Window(1)]
 
+    def heads_along(self) -> dict[str, int]:
+        """None."""
+        return {}
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         lengths = lengths_of(graph, TOKEN)

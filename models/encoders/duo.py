@@ -127,6 +127,11 @@ class DuoEncoder(Encoder):
         """The complete graph, or one window."""
         return [Complete() if self.options.window is None else Window(self.options.window)]
 
+    def heads_along(self) -> dict[str, int]:
+        """One for each set of word vectors; none without a softmax."""
+        (relation,) = self.relations()
+        return {relation.name: len(self.parts)} if self.options.softmax else {}
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, all parts) -> (N, width)."""
         return self.fusion(self._mixed(graph, tokens, weights))

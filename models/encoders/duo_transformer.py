@@ -137,6 +137,10 @@ class DuoTransformerEncoder(Encoder):
         """The complete graph."""
         return [Complete()]
 
+    def heads_along(self) -> dict[str, int]:
+        """Those of both streams."""
+        return {ALL: STREAMS * self.options.layers * self.options.heads}
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, both parts) -> (N, 2 hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -189,6 +190,13 @@ class MSTransEncoder(Encoder):
     def relations(self) -> list[Relation]:
         """Those that at least one head looks along."""
         return self._relations
+
+    def heads_along(self) -> dict[str, int]:
+        """Sums over the layers."""
+        heads: Counter[str] = Counter()
+        for own in self.options.layer_heads():
+            heads.update({name: count for name, count in own.items() if count})
+        return dict(heads)
 
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""

@@ -137,6 +137,11 @@ class MTSAEncoder(Encoder):
         """The masks."""
         return self.options.relations()
 
+    def heads_along(self) -> dict[str, int]:
+        """Each mask has as many."""
+        names = [relation.name for relation in self.relations()]
+        return dict.fromkeys(names, self.options.layers * self.options.heads // len(names))
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, heads times head_feats)."""
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)

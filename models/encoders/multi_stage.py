@@ -77,6 +77,11 @@ class MultiStageEncoder(Encoder):
         """All tokens, all words, arcs with membership."""
         return [Complete(), Complete(WORD), Dependency(required=False)]
 
+    def heads_along(self) -> dict[str, int]:
+        """One stage on tokens, two on words."""
+        heads = self.options.layers * self.options.heads
+        return {ALL: heads, ALL_WORDS: 2 * heads}
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL, ALL_WORDS, MEMBERSHIP, DEPENDENCY], tokens.device)

@@ -73,6 +73,10 @@ class TNTEncoder(Encoder):
         """Tokens of a word, and all tokens."""
         return [WordGroup(), Complete()]
 
+    def heads_along(self) -> dict[str, int]:
+        """Those of the inner and of the outer blocks."""
+        return dict.fromkeys((GROUP, ALL), self.options.layers * self.options.heads)
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [GROUP, ALL], tokens.device)

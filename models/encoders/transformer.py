@@ -89,6 +89,10 @@ class TransformerEncoder(Encoder):
         """The complete graph."""
         return [Complete()]
 
+    def heads_along(self) -> dict[str, int]:
+        """Those of all layers."""
+        return {ALL: self.options.layers * self.options.heads}
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)

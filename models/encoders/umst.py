@@ -299,6 +299,12 @@ class UMSTEncoder(Encoder):
         between = [self.options.arc_relation(), Complete(WORD)] if self.options.inter_group else []
         return [Complete(), *inside, *between]
 
+    def heads_along(self) -> dict[str, int]:
+        """On tokens and on words, and where graph attention mixes, along what it mixes."""
+        words = [ALL_WORDS] if self.options.inter_group else []
+        mixed = self.options.mixed_along() if self.options.graph_layer == "gat" else []
+        return dict.fromkeys([ALL, *words, *mixed], self.options.layers * self.options.heads)
+
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         text = TextEdges.of(graph, self.options, tokens.device)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError
+from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
 
 if TYPE_CHECKING:
@@ -104,8 +105,19 @@ class Attention:
         target (positions), source_token, target_token, weight; where the input has several parts also source_part and
         target_part, before source. In place of a token, nodes of another type have their type and number:
         ``[relay 0]``.
+
+        Raises
+        ------
+        ConfigError
+            when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
         """
+        limits.refuse_large("table", self.num_weights, limits.MOST_ROWS)
         return self._rows(list(self._single()))
+
+    @property
+    def num_weights(self) -> int:
+        """How many weights there are, over all layers and heads."""
+        return sum(one.weights.size for one in self.maps)
 
     def weights(self) -> Floats:
         """The weights alone, in the order of :meth:`table`."""
@@ -120,14 +132,17 @@ class Attention:
         Raises
         ------
         ConfigError
-            when there is no such layer or head
+            when there is no such layer or head, or more edges than
+            :data:`graphattn.models.inspection.limits.MOST_LINKS`
         """
+        chosen = self.only(layer=layer, head=head)
+        limits.refuse_large("networkx graph", chosen.num_weights, limits.MOST_LINKS)
         found = nx.MultiDiGraph()
         for part, texts in self.tokens.items():
             found.add_nodes_from(
                 ((part, index), {"part": part, "index": index, "text": text}) for index, text in enumerate(texts)
             )
-        for one in self.only(layer=layer, head=head)._single():
+        for one in chosen._single():
             key = {"layer": one.layer, "head": one.first_head, "relation": one.relation}
             columns = (one.sources.tolist(), one.targets.tolist(), one.weights[:, 0].tolist())
             found.add_edges_from(
@@ -215,7 +230,7 @@ class Attention:
         Raises
         ------
         ConfigError
-            for another suffix
+            for another suffix, or as :meth:`table` and :meth:`graph`
         DataError
             when the file cannot be written
         """

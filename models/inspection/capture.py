@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.relations import Relation
 from graphattn.models.batches import Batch
-from graphattn.models.encoders.base import LayerWeights
+from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.inspection.attention_map import AttentionMap, Ints
+from graphattn.models.inspection.limits import refuse_many_weights
 from graphattn.models.text_model import TextModel
 from graphattn.schema import TOKEN, CanonicalRelation
 from graphattn.tensorized_layers import TensorizedAttention
@@ -47,9 +48,16 @@ def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Pass:
     model : left in the mode it was in
     batch : what it takes
     features : also keep the weights by feature of layers that have them
+
+    Raises
+    ------
+    DataError
+        when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
     """
     layers: list[LayerWeights] = []
     found: list[dict[str, Tensor]] = []
+    by_feature = _features_of(model) if features else 0
+    refuse_many_weights(count_weights(model.encoder, batch.graph) * (1 + by_feature), batch.graph)
     with in_evaluation(model), _feature_weights(model, found if features else None):
         return Pass(model(batch, weights=layers), layers, found)
 
@@ -75,13 +83,37 @@ def _feature_weights(model: TextModel, found: list[dict[str, Tensor]] | None) ->
         assert found is not None
         found.append(layer.feature_weights(*given))
 
-    layers = [] if found is None else [m for m in model.encoder.modules() if isinstance(m, TensorizedAttention)]
+    layers = [] if found is None else _tensorized(model)
     hooks = [layer.register_forward_hook(keep) for layer in layers]
     try:
         yield
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _tensorized(model: TextModel) -> list[TensorizedAttention]:
+    return [module for module in model.encoder.modules() if isinstance(module, TensorizedAttention)]
+
+
+def _features_of(model: TextModel) -> int:
+    """Weights by feature that an edge has for each head."""
+    return max((layer.head_feats for layer in _tensorized(model)), default=0)
+
+
+def count_weights(encoder: Encoder, graph: ArrayGraph) -> int:
+    """How many weights a pass over a batch gives, without one.
+
+    Parameters
+    ----------
+    encoder : whose heads look
+    graph : of the batch
+    """
+    kinds = kinds_of(encoder.relations())
+    return sum(
+        heads * sum(graph.take_edges(kind).num_edges for kind in kinds[relation])
+        for relation, heads in encoder.heads_along().items()
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,10 @@ from graphattn.exceptions import ConfigError, DataError
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attention import Attention
+
+
+SUFFIXES = (".parquet", ".csv", ".json", ".graphml")
+"""Of files that hold the weights of one prediction."""
 
 
 def save_attention(attention: Attention, path: Path) -> Path:
@@ -48,10 +52,8 @@ def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Pa
     DataError
         when the file cannot be written
     """
-    writer = writers.get(path.suffix.lower())
-    if writer is None:
-        endings = " or ".join(part for part in (", ".join([*writers][:-1]), [*writers][-1]) if part)
-        raise ConfigError(f"cannot save to {path.name!r}; the name must end in {endings}")
+    check_suffix(path, list(writers))
+    writer = writers[path.suffix.lower()]
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         writer(beside)
@@ -64,6 +66,19 @@ def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Pa
     finally:
         beside.unlink(missing_ok=True)
     return path
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a name that ends in none of some suffixes.
+
+    Raises
+    ------
+    ConfigError
+        when it does
+    """
+    if path.suffix.lower() not in suffixes:
+        endings = " or ".join(part for part in (", ".join(suffixes[:-1]), suffixes[-1]) if part)
+        raise ConfigError(f"cannot save to {path.name!r}; the name must end in {endings}")
 
 
 def _for_xml(graph: nx.MultiDiGraph) -> nx.MultiDiGraph:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import TARGET
 from graphattn.models.inspection.words import word_ids_of
 
@@ -31,7 +32,14 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
     ----------
     attention : the result
     arrays : leave edges and weights in arrays, which take a tenth of the memory; else all is ready for ``json.dumps``
+
+    Raises
+    ------
+    ConfigError
+        without ``arrays``, when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
     """
+    if not arrays:
+        limits.refuse_large("file", attention.num_weights, limits.MOST_ROWS)
     of_map = _with_arrays if arrays else _with_lists
     return {
         "version": VERSION,

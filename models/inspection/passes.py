@@ -13,6 +13,8 @@ from graphattn.array_graph import ArrayGraph
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.batches import Corpus
+from graphattn.models.inspection import limits
+from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import Pass, in_evaluation, run_once
 
 if TYPE_CHECKING:
@@ -96,7 +98,8 @@ def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[Looke
     columns = estimator._columns(inputs)
     sentences = [estimator.vocabulary_.sentences(column) for column in columns]
     corpus = estimator._corpus(columns)
-    for numbers in _batches(corpus):
+    heads = estimator.model_.encoder.heads_along().values()
+    for numbers in _batches(corpus, corpus.num_edges(), sum(heads)):
         batch = corpus[numbers]
         own = [column[number] for column in sentences for number in numbers]
         yield Looked(run_once(estimator.model_, batch), batch.graph, own)
@@ -104,19 +107,22 @@ def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[Looke
 
 def _writing(translator: Translator, inputs: Sequence[Any], targets: Sequence[str] | None) -> Iterator[Looked]:
     from graphattn.models.estimators.text_pairs import sources_of
-    from graphattn.models.inspection.written import reading_pass
+    from graphattn.models.inspection.written import cross_heads, reading_pass
 
     sources = sources_of(inputs)
     written = translator.predict(sources) if targets is None else targets
     sentences = translator.subwords_.vocabulary.sentences(translator.subwords_.sources(sources))
     corpus = translator._corpus(sources, written)
-    for numbers in _batches(corpus):
+    model = translator.model_
+    assert isinstance(corpus.targets, tuple)
+    edges = corpus.num_edges() + corpus.layouts[0].lengths * corpus.targets[1]
+    for numbers in _batches(corpus, edges, sum(model.encoder.heads_along().values()) + cross_heads(model)):
         batch = corpus[numbers]
-        found, cross = reading_pass(translator.model_, batch)
+        found, cross = reading_pass(model, batch)
         yield Looked(found, batch.graph, [sentences[number] for number in numbers], cross, batch.target_counts)
 
 
-def _batches(corpus: Corpus) -> BudgetBatches:
-    return BudgetBatches(
-        corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=corpus.num_edges(), shuffle=False
-    )
+def _batches(corpus: Corpus, edges: Ints, heads: int) -> BudgetBatches:
+    """Batches all of whose weights may be kept, but for a text that has too many alone."""
+    most = min(MAX_EDGES, limits.MOST_WEIGHTS // max(1, heads))
+    return BudgetBatches(corpus.lengths, max_tokens=MAX_TOKENS, max_edges=most, edges=edges, shuffle=False)

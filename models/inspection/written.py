@@ -16,9 +16,19 @@ from graphattn.exceptions import DataError
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap
-from graphattn.models.inspection.capture import CROSS, Pass, in_evaluation, kinds_joined, maps_of, nodes_of
+from graphattn.models.inspection.capture import (
+    CROSS,
+    Pass,
+    count_weights,
+    in_evaluation,
+    kinds_joined,
+    maps_of,
+    nodes_of,
+)
+from graphattn.models.inspection.limits import refuse_many_weights
 from graphattn.models.translation.model import TranslationModel, shifted
 from graphattn.networkx_export import CLS
+from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from graphattn.models.batches import Batch, Corpus
@@ -91,13 +101,32 @@ def look_at_writing(translator: Translator, x: Any, target: str | None = None) -
 
 
 def reading_pass(model: TranslationModel, batch: Batch) -> tuple[Pass, list[Tensor]]:
-    """One pass in which the decoder reads the text that is written: the encoder's weights and its own on the source."""
+    """One pass in which the decoder reads the text that is written: the encoder's weights and its own on the source.
+
+    Raises
+    ------
+    DataError
+        when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
+    """
     assert batch.targets is not None and batch.target_counts is not None
+    refuse_many_weights(count_weights(model.encoder, batch.graph) + _count_cross(model, batch), batch.graph)
     layers: list[LayerWeights] = []
     cross: list[Tensor] = []
     state = model.decoder.start(model.encode(batch, weights=layers))
     read = shifted(batch.targets.to(model.device), batch.target_counts.to(model.device))
     return Pass(model.advance(read, state, weights=cross)[0], layers, []), cross
+
+
+def _count_cross(model: TranslationModel, batch: Batch) -> int:
+    """How many weights the decoder gives to the sources."""
+    assert batch.target_counts is not None
+    return cross_heads(model) * int((batch.graph.batch_num_nodes(TOKEN) * batch.target_counts).sum())
+
+
+def cross_heads(model: TranslationModel) -> int:
+    """Heads of the decoder on the source, of all layers together."""
+    layers: list[Any] = list(model.decoder.layers)
+    return sum(layer.source.heads for layer in layers)
 
 
 def _probability(scores: Tensor, batch: Batch) -> float:

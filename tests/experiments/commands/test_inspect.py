@@ -10,6 +10,7 @@ import pytest
 
 from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
+from graphattn.models.inspection import limits
 
 
 def lines(answer):
@@ -75,6 +76,29 @@ def test_weights_in_files(graphattn, classifier, tmp_path):
     both = pd.read_parquet(tmp_path / "both.parquet")
     assert both.columns[0] == "sentence"
     assert both.sentence.value_counts()[0] == len(table)
+
+
+def test_more_weights_than_a_file_of_several_texts_holds(graphattn, classifier, tmp_path, monkeypatch):
+    (tmp_path / "texts.txt").write_text("a good film\n" * 3)
+    one = load(classifier).attention("a good film").num_weights
+    monkeypatch.setattr(limits, "MOST_ROWS", 2 * one - 1)
+    for flag, name in (("--out", "weights.parquet"), ("--html", "page.html")):
+        answer = graphattn("inspect", classifier, tmp_path / "texts.txt", flag, tmp_path / name)
+        assert (answer.code, answer.err) == (
+            1,
+            f"error: the first 2 texts have {2 * one} weights together; a file holds up to {2 * one - 1} of several "
+            "texts. Choose with --layer, --head or --relation, give fewer texts, or sum up with --summary\n",
+        )
+        assert not (tmp_path / name).exists()
+    printed = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))
+    assert printed.count("a good film") == 3
+    assert lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary"))[0] == "3 texts"
+
+
+def test_a_name_that_no_file_can_have_is_refused_first(graphattn, tmp_path):
+    answer = graphattn("inspect", tmp_path / "no-model", "a film", "--out", tmp_path / "weights.xls")
+    message = "cannot save to 'weights.xls'; the name must end in .parquet, .csv, .json or .graphml"
+    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
 
 
 def test_pictures(graphattn, classifier, tmp_path):

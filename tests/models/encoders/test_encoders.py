@@ -1,9 +1,23 @@
 """Encoders by name, by plain values, by options."""
 
+from collections import Counter
+
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import ENCODERS, MSTransOptions, encoder_options
+from graphattn.models.encoders import (
+    ENCODERS,
+    BiLSTMOptions,
+    DuoOptions,
+    DuoTransformerOptions,
+    MSTransOptions,
+    MTSAOptions,
+    MultiStageOptions,
+    TNTOptions,
+    TransformerOptions,
+    UMSTOptions,
+    encoder_options,
+)
 
 
 def test_lists_become_tuples():
@@ -27,3 +41,40 @@ def test_unknown_encoders(given, message):
     with pytest.raises(ConfigError) as caught:
         encoder_options(given)
     assert str(caught.value) == message
+
+
+SIZES = {"hidden": 12, "layers": 2, "heads": 3, "ffn": 8}
+OPTIONS = [
+    MSTransOptions(
+        hidden=12, heads=5, head_feats=4, layers=3, alpha=1.0, scales=("1", "3", "N/2", "N"), relations=("star:2",)
+    ),
+    MSTransOptions(hidden=12, layers=2, heads="window:3=2,dependency=1"),
+    MTSAOptions(hidden=12, heads=4, layers=1),
+    MTSAOptions(hidden=12, heads=4, layers=2, masks=("all", "window:3")),
+    DuoOptions(hidden=12, parts=("4", "8")),
+    DuoOptions(hidden=12, window="3"),
+    DuoOptions(hidden=12, softmax=False),
+    DuoTransformerOptions(hidden=6, heads=3, layers=2, ffn=8),
+    UMSTOptions(**SIZES),
+    UMSTOptions(**SIZES, graph_layer="gat", groups="shuffled"),
+    UMSTOptions(**SIZES, graph_layer="gat", inter_group=False),
+    UMSTOptions(**SIZES, graph_layer="mean", intra_group=False, share_scores=True),
+    TNTOptions(**SIZES),
+    MultiStageOptions(**SIZES),
+    TransformerOptions(**SIZES),
+    BiLSTMOptions(hidden=12, layers=1),
+]
+
+
+def test_every_encoder_is_among_the_options():
+    assert {options.name for options in OPTIONS} == set(ENCODERS)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_heads_along_relations_are_those_whose_weights_come_back(options, double_encoder, encode):
+    encoder, layers = double_encoder(options), []
+    encode(encoder, 12, weights=layers)
+    heads = Counter()
+    for layer in layers:
+        heads.update({relation: weights.shape[1] for relation, weights in layer.items()})
+    assert encoder.heads_along() == dict(heads)

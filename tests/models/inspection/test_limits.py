@@ -1,0 +1,128 @@
+"""What is refused because it has too many weights, and what is not."""
+
+import pytest
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models import (
+    DecoderOptions,
+    InputOptions,
+    MTSAOptions,
+    SubwordOptions,
+    TextClassifier,
+    TrainingOptions,
+    TranslationTraining,
+    Translator,
+    UMSTOptions,
+)
+from graphattn.models.attributions import gradient_times_weight
+from graphattn.models.inspection import limits, summarise
+
+TEXT = "the longest dogs bark loudly today"
+
+
+def refused(tokens, count, most):
+    return (
+        f"an input of {tokens:,} tokens has {count:,} attention weights; up to {most:,} are kept at once. Cut the "
+        "text, or take a model with narrower windows or fewer heads; where memory allows for more, set "
+        "graphattn.models.inspection.limits.MOST_WEIGHTS."
+    )
+
+
+@pytest.mark.parametrize("ask", ["attention", "gradients"])
+def test_weights_are_counted_before_they_are_made(ask, fitted_one, monkeypatch):
+    estimator, x = fitted_one
+    look = estimator.attention if ask == "attention" else lambda x: gradient_times_weight(estimator, x)
+    attention = estimator.attention(x)
+    count, tokens = attention.num_weights, sum(len(attention.tokens[text]) for text in attention.sentences)
+    assert count == len(attention.table())
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
+    look(x)
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
+    monkeypatch.setattr(type(estimator.model_), "forward", None)  # nothing runs
+    with pytest.raises(DataError) as caught:
+        look(x)
+    assert str(caught.value) == refused(tokens, count, count - 1)
+
+
+def test_weights_by_feature_count_too(monkeypatch):
+    options = MTSAOptions(hidden=6, layers=1, heads=2)
+    model = TextClassifier(
+        options, inputs=InputOptions(embedding=6), training=TrainingOptions(epochs=1, dev_fraction=0)
+    )
+    model.fit([TEXT, "dogs"] * 2, ["a", "b"] * 2)
+    count = 42  # 7 tokens, of which each sees the earlier ones in one head and the later ones in another
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count * 7)  # six features and their mean
+    model.attention(TEXT, features=True)
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
+    model.attention(TEXT)
+    with pytest.raises(DataError) as caught:
+        model.attention(TEXT, features=True)
+    assert str(caught.value) == refused(7, 7 * count, count)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    model = Translator(
+        UMSTOptions(hidden=8, heads=2, layers=2, ffn=8),
+        inputs=SubwordOptions(vocabulary_size=60),
+        decoder=DecoderOptions(3, 2, 12, 0.0),
+        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+    )
+    return model.fit(["the dog sees a cat", "the dog"] * 3, ["ein hund sieht", "ein hund"] * 3)
+
+
+def test_a_translators_heads_on_the_source_count_too(translator, monkeypatch):
+    attention = translator.attention("the dog", "ein hund")
+    count, tokens = attention.num_weights, len(attention.tokens["source"])
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
+    translator.attention("the dog", "ein hund")
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
+    with pytest.raises(DataError) as caught:
+        translator.attention("the dog", "ein hund")
+    assert str(caught.value) == refused(tokens, count, count - 1)
+
+
+def test_a_corpus_of_any_size_is_summed_up_within_the_limit(classifier, translator, sentences, monkeypatch):
+    for model, corpus, options in (
+        (classifier, sentences, {}),
+        (translator, ["the dog sees a cat", "the dog"], {"targets": ["ein hund sieht", "ein hund"]}),
+    ):
+        monkeypatch.undo()
+        expected = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
+        singles = zip(corpus, *options.values(), strict=True)
+        largest = max(model.attention(*one).num_weights for one in singles)
+        monkeypatch.setattr(limits, "MOST_WEIGHTS", largest)
+        found = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
+        assert found.entropy.to_numpy() == pytest.approx(expected.entropy.to_numpy(), abs=1e-5)
+        monkeypatch.setattr(limits, "MOST_WEIGHTS", largest - 1)
+        with pytest.raises(
+            DataError, match=f"has {largest:,} attention weights; up to {largest - 1:,} are kept at once"
+        ):
+            summarise(model, corpus, **options)
+
+
+@pytest.mark.parametrize(
+    ("what", "limit", "make"),
+    [
+        ("table", "MOST_ROWS", lambda attention, path: attention.table()),
+        ("table", "MOST_ROWS", lambda attention, path: attention.save(path / "a.csv")),
+        ("file", "MOST_ROWS", lambda attention, path: attention.save(path / "a.json")),
+        ("networkx graph", "MOST_LINKS", lambda attention, path: attention.graph()),
+        ("networkx graph", "MOST_LINKS", lambda attention, path: attention.save(path / "a.graphml")),
+    ],
+)
+def test_what_takes_more_memory_has_limits_of_its_own(what, limit, make, classifier, sentences, monkeypatch, tmp_path):
+    attention = classifier.attention(sentences[1])
+    count = attention.num_weights
+    monkeypatch.setattr(limits, limit, count)
+    make(attention, tmp_path)
+    monkeypatch.setattr(limits, limit, count - 1)
+    with pytest.raises(ConfigError) as caught:
+        make(attention, tmp_path)
+    assert str(caught.value) == (
+        f"a {what} of {count} weights takes too much memory; it may have up to {count - 1}. Choose a layer, a head "
+        "or a relation: only(layer=..., head=..., relation=...), on the command line --layer, --head, --relation"
+    )
+    make(attention.only(layer=1), tmp_path)
+    assert len(attention.top(3)) == 3
+    attention.to_page(arrays=True)
