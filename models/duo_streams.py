@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn.products import linear
+
 STREAMS = 2
 
 
@@ -28,9 +30,9 @@ class StreamMaps(nn.Module):
     def forward(self, streams: Tensor) -> Tensor:
         """(..., 2, in_feats) -> (..., 2, out_feats)."""
         if len(self.weight) == 1:
-            return F.linear(streams, self.weight[0], self.bias[0])
+            return linear(streams, self.weight[0], self.bias[0])
         parts = zip(streams.unbind(-2), self.weight, self.bias, strict=True)
-        return torch.stack([F.linear(own, weight, bias) for own, weight, bias in parts], dim=-2)
+        return torch.stack([linear(own, weight, bias) for own, weight, bias in parts], dim=-2)
 
 
 class DuoNorm(nn.Module):

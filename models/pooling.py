@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from graphattn.models.dropout import Dropout
 from graphattn.models.padding import pad, unpad
+from graphattn.products import Linear
 
 
 def pooled_width(pooling: str, width: int) -> int:
@@ -79,7 +80,7 @@ class Source2TokenPooling(nn.Module):
 
     def __init__(self, width: int, dropout: float = 0.0):
         super().__init__()
-        self.inner, self.outer = nn.Linear(width, width), nn.Linear(width, width)
+        self.inner, self.outer = Linear(width, width), Linear(width, width)
         self.dropout = Dropout(dropout)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:

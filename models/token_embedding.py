@@ -15,6 +15,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
 from graphattn.models.dropout import dropout
 from graphattn.models.options import InputOptions
+from graphattn.products import Linear
 
 UNKNOWN_ID = 1
 
@@ -94,10 +95,10 @@ class TokenEmbedding(nn.Module):
             self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
         self.widths = tuple(widths) or (width,)
         common = max(self.widths)
-        of_sets = (nn.Linear(own, common) for own in self.widths) if options.combine == "projection" else ()
+        of_sets = (Linear(own, common) for own in self.widths) if options.combine == "projection" else ()
         self.of_sets = nn.ModuleList(of_sets)
         parts = token_parts(options, self.widths, characters=num_characters is not None)
-        self.project = nn.Identity() if hidden is None else nn.Linear(sum(parts), hidden)
+        self.project = nn.Identity() if hidden is None else Linear(sum(parts), hidden)
 
     def forward(self, ids: Tensor, forms: FormBatch | None = None) -> Tensor:
         """Embed.

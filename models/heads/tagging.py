@@ -14,6 +14,7 @@ from graphattn.models.dropout import Dropout
 from graphattn.models.heads.base import Head
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, prefix_mask
+from graphattn.products import Linear
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class TaggingHead(Head):
         super().__init__()
         self.options, self.label_smoothing = options, label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
-        self.classify = nn.Sequential(Dropout(options.head_dropout), nn.Linear(width, classes))
+        self.classify = nn.Sequential(Dropout(options.head_dropout), Linear(width, classes))
         self.crf = CRF(classes, batch_first=True) if options.crf else None
 
     def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.models.dropout import Dropout
+from graphattn.products import Linear
 
 
 def split_heads(tensor: Tensor, heads: int) -> Tensor:
@@ -66,13 +67,13 @@ class DecoderAttention(nn.Module):
     def __init__(self, width: int, heads: int, memory_width: int | None = None):
         super().__init__()
         self.heads = heads
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(memory_width or width, 2 * width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(memory_width or width, 2 * width)
+        self.output = Linear(width, width)
         for weight in (self.query.weight, *self.key_value.weight.chunk(2), self.output.weight):
             nn.init.xavier_uniform_(weight)
-        for linear in (self.query, self.key_value, self.output):
-            nn.init.zeros_(linear.bias)
+        for module in (self.query, self.key_value, self.output):
+            nn.init.zeros_(module.bias)
 
     def keys_values(self, memory: Tensor) -> Tensor:
         """(R, S, memory width) -> (2, R, H, S, D): keys and values."""
@@ -103,4 +104,4 @@ class FeedForward(nn.Sequential):
     """
 
     def __init__(self, width: int, inner: int, dropout: float):
-        super().__init__(nn.Linear(width, inner), nn.ReLU(inplace=True), Dropout(dropout), nn.Linear(inner, width))
+        super().__init__(Linear(width, inner), nn.ReLU(inplace=True), Dropout(dropout), Linear(inner, width))

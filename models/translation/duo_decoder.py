@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from graphattn.models.dropout import Dropout
 from graphattn.models.duo_streams import STREAMS, DuoNorm, StreamMaps
@@ -12,6 +11,7 @@ from graphattn.models.encoders.duo_transformer import DuoTransformerOptions
 from graphattn.models.translation.decoder import Decoder, DecoderState
 from graphattn.models.translation.decoder_attention import FeedForward, attended, split_heads
 from graphattn.models.translation.options import DecoderOptions
+from graphattn.products import Linear, linear
 
 
 class DuoAttention(nn.Module):
@@ -91,12 +91,12 @@ class DuoSoftmax(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.fusion = nn.Linear(STREAMS * width, width)
-        self.table = nn.Linear(width, STREAMS * width, bias=False)
+        self.fusion = Linear(STREAMS * width, width)
+        self.table = Linear(width, STREAMS * width, bias=False)
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
         """(..., 2 width) and (V, 2 width) -> (..., V), float32."""
-        return F.linear(self.table(self.fusion(states)), table).float()
+        return linear(self.table(self.fusion(states)), table).float()
 
 
 def duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOptions) -> Decoder:

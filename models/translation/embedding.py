@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.models.dropout import dropout
+from graphattn.products import linear
 
 
 class SharedEmbedding(nn.Module):
@@ -44,4 +45,4 @@ class TiedSoftmax(nn.Module):
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
         """(..., width) and (V, width) -> (..., V), float32."""
-        return F.linear(states, table).float()
+        return linear(states, table).float()
