@@ -22,6 +22,7 @@ from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option
 from graphattn.models.padding import pad, unpad
 from graphattn.models.pooling import pool
+from graphattn.products import Linear
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -117,9 +118,9 @@ class DuoEncoder(Encoder):
         self.options = options
         given = options if options.parts else options.for_parts([options.hidden])
         self.parts = [int(width) for width in given.parts]
-        self.scores = nn.ModuleList(nn.Linear(width, width, bias=False) for width in self.parts)
+        self.scores = nn.ModuleList(Linear(width, width, bias=False) for width in self.parts)
         self.width = options.fusion or sum(self.parts)
-        self.fusion = nn.Linear(sum(self.parts), self.width)
+        self.fusion = Linear(sum(self.parts), self.width)
         for weight in self.scores.parameters():
             nn.init.xavier_uniform_(weight)
 

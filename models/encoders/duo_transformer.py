@@ -20,6 +20,7 @@ from graphattn.models.duo_streams import STREAMS, DuoNorm, StreamMaps
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.transformer import sinusoids
 from graphattn.models.options import at_least, option
+from graphattn.products import Linear
 from graphattn.schema import ALL, TOKEN
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class DuoTransformerLayer(nn.Module):
         hidden, shared = options.hidden, options.share_weights
         self.heads = options.heads
         self.query, self.key, self.value, self.output = (StreamMaps(hidden, hidden, shared=shared) for _ in range(4))
-        self.widen, self.narrow = nn.Linear(hidden, options.ffn), nn.Linear(options.ffn, hidden)
+        self.widen, self.narrow = Linear(hidden, options.ffn), Linear(options.ffn, hidden)
         self.attention_norm, self.ffn_norm = (DuoNorm(hidden, crossed=False) for _ in range(2))
         self.dropout = Dropout(options.dropout)
 
@@ -129,7 +130,7 @@ class DuoTransformerEncoder(Encoder):
         self.options, self.width = options, STREAMS * options.hidden
         self.parts = [int(width) for width in given.parts]
         self.enter = nn.ModuleList(
-            nn.Identity() if width == options.hidden else nn.Linear(width, options.hidden) for width in self.parts
+            nn.Identity() if width == options.hidden else Linear(width, options.hidden) for width in self.parts
         )
         self.layers = nn.ModuleList(DuoTransformerLayer(options) for _ in range(options.layers))
 

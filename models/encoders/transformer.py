@@ -17,6 +17,7 @@ from graphattn.layers import MultiScaleAttention, edges_of
 from graphattn.models.dropout import Dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option, share
+from graphattn.products import Linear
 from graphattn.schema import ALL, TOKEN
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class TransformerLayer(nn.Module):
         self.attention = MultiScaleAttention(
             hidden, hidden // options.heads, {ALL: options.heads}, attn_drop=options.attn_drop
         )
-        self.widen, self.narrow = nn.Linear(hidden, options.ffn), nn.Linear(options.ffn, hidden)
+        self.widen, self.narrow = Linear(hidden, options.ffn), Linear(options.ffn, hidden)
         self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
         self.dropout, self.norm_first = Dropout(options.dropout), options.norm == "pre"
 

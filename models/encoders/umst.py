@@ -29,6 +29,7 @@ from graphattn.models.dropout import Dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.transformer import sinusoids
 from graphattn.models.options import at_least, option, share
+from graphattn.products import Linear
 from graphattn.recomputation import Derived
 from graphattn.rectified_attention import RectifiedAttention
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
@@ -209,7 +210,7 @@ class UMSTLayer(nn.Module):
         self.mix_norms = nn.ModuleDict({name: nn.LayerNorm(options.hidden) for name in names})
         self.word_norm = nn.LayerNorm(options.hidden) if options.inter_group else None
         self.attention_norm, self.ffn_norm = nn.LayerNorm(options.hidden), nn.LayerNorm(options.hidden)
-        self.widen, self.narrow = nn.Linear(options.hidden, options.ffn), nn.Linear(options.ffn, options.hidden)
+        self.widen, self.narrow = Linear(options.hidden, options.ffn), Linear(options.ffn, options.hidden)
         self.attention = RectifiedAttention(
             options.hidden,
             options.heads,
