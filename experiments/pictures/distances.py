@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def draw_distances(
     Raises
     ------
     ConfigError
-        for another suffix, or when no head of the layer looks along edges between tokens of one text
+        for another suffix, or when no head of the layer looks from token to token or from word to word of one text
     DataError
         when the file cannot be written
     """
@@ -42,7 +43,7 @@ def draw_distances(
     known = sorted(set(heads.layer))
     if layer not in known:
         among = ", ".join(map(str, known)) or "none"
-        raise ConfigError(f"layer {layer} has no distances between tokens to draw; layers that have: {among}")
+        raise ConfigError(f"layer {layer} has no distances to draw; layers that have: {among}")
     last = farthest or max(2, _holding(layers))
     with picture(path, 9.0, 3.6) as figure:
         left, right = figure.subplots(1, 2)
@@ -65,8 +66,9 @@ def draw_distances(
         shades = colormaps["viridis"](np.linspace(0.05, 0.8, layers.layer.nunique()))
         for shade, (number, own) in zip(shades, layers.groupby("layer"), strict=True):
             right.plot(own.distance, own.mass, label=f"layer {number}", lw=2, marker="o", ms=3.5, color=shade)
-        _dress(left, f"Heads of layer {layer}", last)
-        _dress(right, "Layers (mean of their heads)", last)
+        own_names = heads[heads.layer == layer].relation
+        _dress(left, f"Heads of layer {layer}", last, _units(summary, own_names))
+        _dress(right, "Layers (mean of their heads)", last, _units(summary, names))
         left.set_ylabel("share of attention", color=INK, size=9)
     return Path(path)
 
@@ -77,11 +79,16 @@ def _holding(layers: pd.DataFrame, share: float = 0.99) -> int:
     return max(reaches)
 
 
-def _dress(axes: Axes, title: str, last: int) -> None:
+def _units(summary: AttentionSummary, relations: Iterable[str]) -> str:
+    """What the distances of some heads are counted in."""
+    return " or ".join(f"{unit}s" for unit in sorted({summary.units[relation] for relation in relations}))
+
+
+def _dress(axes: Axes, title: str, last: int, units: str) -> None:
     axes.set_title(title, size=10.5, color=INK, loc="left", weight="bold")
     axes.set_xlim(0, last)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("distance in tokens", color=INK, size=9)
+    axes.set_xlabel(f"distance in {units}", color=INK, size=9)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.tick_params(colors=GREY, labelsize=8)

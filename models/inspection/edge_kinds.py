@@ -1,4 +1,4 @@
-"""What joins the two tokens of an edge: the same token, the same word, a dependency, ``[CLS]``, or nothing."""
+"""What joins the two ends of an edge: the same token, the same word, a dependency, ``[CLS]``, or nothing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 from graphattn.builders.sentence import Sentence
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.words import word_ids_of
+from graphattn.schema import TOKEN, WORD
 
 ITSELF, CLS_TOKEN, SAME_WORD, OTHER = "itself", "[CLS]", "same word", "other"
 _PLAIN = [ITSELF, CLS_TOKEN, SAME_WORD, OTHER]
 
 
 class EdgeKinds:
-    """Tells the kinds of edges between the tokens of a batch.
+    """Tells the kinds of edges between the tokens of a batch, or between its words.
 
     Kinds are ``itself``, ``[CLS]`` (one of the two is), ``same word``, the names of dependencies, ``nsubj>`` where the
-    target is the head of the source and ``nsubj<`` where the source is the head of the target, and ``other``.
+    target is the head of the source and ``nsubj<`` where the source is the head of the target, and ``other``. The head
+    of a token is that of its word, so that edges between words are told apart as those between their tokens are.
 
     Parameters
     ----------
@@ -31,7 +33,8 @@ class EdgeKinds:
         starts = np.cumsum(counts) - counts
         ids = [np.array(word_ids_of(sentence)) + start for sentence, start in zip(sentences, starts, strict=True)]
         self._words = np.concatenate(ids) if ids else np.empty(0, np.int64)
-        self._is_cls = np.isin(self._words, starts)
+        self._is_cls = np.zeros(int(counts.sum()), dtype=bool)
+        self._is_cls[starts] = True
         heads = chain.from_iterable((0, *(s.heads or (0,) * s.num_words)) for s in sentences)
         local = np.fromiter(heads, np.int64, int(counts.sum()))  # 0 for roots and [CLS]
         self._heads = np.where(local > 0, local + np.repeat(starts, counts), -1)
@@ -40,13 +43,23 @@ class EdgeKinds:
         self.names = [*_PLAIN, *(f"{name}>" for name in known), *(f"{name}<" for name in known)]
         self._known = len(known)
 
-    def codes(self, sources: Ints, targets: Ints) -> Ints:
-        """(E,) numbers of :attr:`names` for edges between tokens of the batch."""
-        source, target = self._words[sources], self._words[targets]
+    def codes(self, sources: Ints, targets: Ints, ends: str = TOKEN) -> Ints:
+        """Kinds of edges.
+
+        Parameters
+        ----------
+        sources, targets : (E,) nodes of the batch
+        ends : type of these nodes, token or word
+
+        Returns
+        -------
+        (E,) numbers of :attr:`names`
+        """
+        source, target = (sources, targets) if ends == WORD else (self._words[sources], self._words[targets])
         first = len(_PLAIN)
         conditions = [
             sources == targets,
-            self._is_cls[sources] | self._is_cls[targets],
+            self._is_cls[source] | self._is_cls[target],
             source == target,
             self._heads[source] == target,
             self._heads[target] == source,

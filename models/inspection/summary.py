@@ -24,7 +24,7 @@ from graphattn.models.inspection.files import write_beside
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
 from graphattn.models.inspection.passes import check_has_passes, passes_over
 from graphattn.scales import Scale
-from graphattn.schema import TOKEN
+from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
@@ -37,6 +37,8 @@ CROSS_KINDS = [CLS_TOKEN, OTHER]
 """Kinds of edges from a source to what is written."""
 HELD = 0.9
 """Share of the mass that an effective width holds."""
+IN_A_ROW = (TOKEN, WORD)
+"""Types of nodes that stand in a row, so that edges among them have distances and kinds."""
 
 
 def summarise(
@@ -86,6 +88,9 @@ def summarise(
 class AttentionSummary:
     """What heads attended to in a corpus, as tables.
 
+    Distances are counted in tokens, those of heads that look from word to word (``all:word``) in words, ``[CLS]`` being
+    one.
+
     Examples
     --------
     >>> from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions
@@ -104,6 +109,8 @@ class AttentionSummary:
         """How many texts went in."""
         self.heads: dict[HeadKey, HeadSums] = {}
         """Layer, head and relation -> sums."""
+        self.units: dict[str, str] = {}
+        """Relation -> what its distances are counted in, token or word; without those that have none."""
         self._widths: dict[str, float] = {}
         self._sentences = 0
 
@@ -122,6 +129,7 @@ class AttentionSummary:
         self._sentences += len(lengths)
         edge_kinds = EdgeKinds(sentences)
         batches = {name: [_KindOfEdges(graph, kind, edge_kinds) for kind in own] for name, own in kinds.items()}
+        self.units |= {name: one.ends for name, own in batches.items() for one in own if one.ends is not None}
         for relation in kinds:
             if (scale := scale_of(relation)) is not None:
                 self._widths[relation] = self._widths.get(relation, 0.0) + float(Scale(scale).widths(lengths).sum())
@@ -158,12 +166,15 @@ class AttentionSummary:
         """Columns layer, head, relation, distance, mass and strongest (MS-Trans, Figure 3a).
 
         ``mass`` is the share of the weight on tokens so far away, ``strongest`` the share of tokens whose largest
-        weight is so far away, which is what the figure counts.
+        weight is so far away, which is what the figure counts. Of heads that look from word to word it is words.
         """
         return pd.concat([self._distances(key, sums) for key, sums in self.heads.items()], ignore_index=True)
 
     def layers(self) -> pd.DataFrame:
-        """Columns layer, distance, mass and strongest: means over the heads of a layer (MS-Trans, Figure 3b)."""
+        """Columns layer, distance, mass and strongest: means over the heads of a layer (MS-Trans, Figure 3b).
+
+        Each head counts in its own unit, tokens or words.
+        """
         table = self.distances()
         sums = table.groupby(["layer", "distance"])[["mass", "strongest"]].sum()
         counts = table.groupby("layer")["head"].nunique()
@@ -178,7 +189,10 @@ class AttentionSummary:
         return pd.DataFrame(rows, columns=["layer", "head", "relation", "entropy", "evenness"])
 
     def relations(self) -> pd.DataFrame:
-        """Columns layer, relation, heads, share (of the layer's weight), elsewhere (weight that is not on itself)."""
+        """Columns layer, relation, heads, share (of the layer's weight), elsewhere (weight that is not on itself).
+
+        ``elsewhere`` is NaN where edges join neither tokens with tokens nor words with words.
+        """
         rows: dict[tuple[int, str], list[float]] = {}
         for (layer, _, relation), sums in self.heads.items():
             row = rows.setdefault((layer, relation), [0.0, 0.0, 0.0])
@@ -208,7 +222,8 @@ class AttentionSummary:
         """Columns layer, head, relation, allotted, effective and mean_distance.
 
         ``allotted`` is the mean width of the head's window in the corpus, NaN for other relations; ``effective`` the
-        odd width that holds 90 % of the head's weight, NaN where there are no distances.
+        odd width that holds 90 % of the head's weight, NaN where there are no distances. It and ``mean_distance`` are
+        counted in tokens, of heads that look from word to word in words.
         """
         rows = []
         for key, sums in self.heads.items():
@@ -243,11 +258,11 @@ class _KindOfEdges:
         edges = graph.take_edges(kind)
         self.targets, self.count = edges.destinations.numpy(), edges.num_destinations
         self.target_type = kind[2]
-        self.between_tokens = kind[0] == kind[2] == TOKEN
-        if self.between_tokens:
+        self.ends = kind[0] if kind[0] == kind[2] and kind[0] in IN_A_ROW else None
+        if self.ends is not None:
             sources = edges.sources.numpy()
             self.distances = np.abs(sources - self.targets)
-            self.codes = edge_kinds.codes(sources, self.targets)
+            self.codes = edge_kinds.codes(sources, self.targets, self.ends)
 
 
 def _add_relation(sums: Sequence[HeadSums], weights: Any, kinds: Sequence[_KindOfEdges], names: list[str]) -> None:
@@ -257,7 +272,7 @@ def _add_relation(sums: Sequence[HeadSums], weights: Any, kinds: Sequence[_KindO
         own = weights[begin : begin + len(kind.targets)]
         begin += len(kind.targets)
         degrees[kind.target_type] += np.bincount(kind.targets, minlength=kind.count)
-        if kind.between_tokens:
+        if kind.ends is not None:
             best = shares_of_strongest(kind.targets, own, kind.count)
             for column, head in enumerate(sums):
                 head.add_distances(kind.distances, own[:, column], best[:, column])

@@ -1,6 +1,7 @@
 """Kinds of edges, pair by pair, from the sentence's words and heads."""
 
 import numpy as np
+import pytest
 
 from graphattn.builders import Sentence
 from graphattn.models.inspection.edge_kinds import EdgeKinds
@@ -10,32 +11,44 @@ PARSED = Sentence(
 )
 
 
-def kind(sentence, source, target):
-    """By hand; tokens count from 0, the first is [CLS]."""
-    if source == target:
-        return "itself"
-    if 0 in (source, target):
+def kind(sentence, one, other):
+    """Of two words by hand; they count from 0, the first is [CLS]."""
+    if 0 in (one, other):
         return "[CLS]"
-    words = sentence.word_ids or tuple(range(len(sentence)))
-    one, other = words[source - 1], words[target - 1]
     if one == other:
         return "same word"
     heads = sentence.heads or (0,) * sentence.num_words
-    if heads[one] == other + 1:
-        return f"{sentence.deprels[one]}>"
-    if heads[other] == one + 1:
-        return f"{sentence.deprels[other]}<"
+    if heads[one - 1] == other:
+        return f"{sentence.deprels[one - 1]}>"
+    if heads[other - 1] == one:
+        return f"{sentence.deprels[other - 1]}<"
     return "other"
 
 
-def test_every_pair_of_a_batch():
+def word_of_token(sentence):
+    return [0, *(word + 1 for word in sentence.word_ids or range(len(sentence)))]
+
+
+@pytest.mark.parametrize("ends", ["token", "word"])
+def test_every_pair_of_a_batch(ends):
     sentences = [PARSED, Sentence([]), Sentence(["a", "b"]), PARSED]
     kinds = EdgeKinds(sentences)
     start = 0
     for sentence in sentences:
-        count = len(sentence) + 1
-        sources, targets = np.divmod(np.arange(count * count), count)
-        codes = kinds.codes(sources + start, targets + start)
-        expected = [kind(sentence, source, target) for source, target in zip(sources, targets, strict=True)]
+        words = word_of_token(sentence) if ends == "token" else list(range(sentence.num_words + 1))
+        sources, targets = np.divmod(np.arange(len(words) ** 2), len(words))
+        codes = kinds.codes(sources + start, targets + start, ends)
+        expected = [
+            "itself" if source == target else kind(sentence, words[source], words[target])
+            for source, target in zip(sources, targets, strict=True)
+        ]
         assert [kinds.names[code] for code in codes] == expected
-        start += count
+        start += len(words)
+
+
+def test_parts_of_a_word_and_its_head():
+    kinds = EdgeKinds([PARSED])
+    sources, targets = np.array([1, 2, 4, 2]), np.array([2, 3, 3, 4])
+    names = ["same word", "amod>", "nsubj<", "other"]
+    assert [kinds.names[code] for code in kinds.codes(sources, targets)] == names
+    assert [kinds.names[code] for code in kinds.codes(sources[1:] - 1, targets[1:] - 1, "word")] == names[1:]

@@ -7,7 +7,18 @@ import pandas as pd
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
+from graphattn.models import (
+    BiLSTMOptions,
+    DecoderOptions,
+    InputOptions,
+    MultiStageOptions,
+    SubwordOptions,
+    TextClassifier,
+    TrainingOptions,
+    TranslationTraining,
+    Translator,
+    UMSTOptions,
+)
 from graphattn.models.inspection import compare_summaries, passes, summarise, summary
 from graphattn.scales import Scale
 
@@ -141,6 +152,71 @@ def test_nodes_of_their_own(make_classifier, sentences):
     expected = targets.agg(lambda own: -(own * np.log(own)).sum()).groupby(HEAD).mean()
     both = merged(summarise(classifier, sentences).entropy(), expected, HEAD)
     np.testing.assert_allclose(both.entropy, both.expected, atol=1e-6)
+
+
+def kind_of_words(sentence, one, other):
+    """By hand; words count from 0, the first is [CLS]."""
+    if one == other:
+        return "itself"
+    if 0 in (one, other):
+        return "[CLS]"
+    if sentence.heads[one - 1] == other:
+        return f"{sentence.deprels[one - 1]}>"
+    return f"{sentence.deprels[other - 1]}<" if sentence.heads[other - 1] == one else "other"
+
+
+WORD_HEADS = {
+    "umst": (UMSTOptions(hidden=8, heads=2, layers=2, ffn=8, graph_layer="gat"), {"all:word", "dependency"}),
+    "multi-stage": (MultiStageOptions(hidden=8, heads=2, ffn=8), {"all:word"}),
+}
+
+
+@pytest.mark.parametrize("encoder", WORD_HEADS)
+def test_heads_that_look_from_word_to_word(encoder, sentences):
+    options, between_words = WORD_HEADS[encoder]
+    inputs = InputOptions(level="bpe", vocabulary_size=30, embedding=6)
+    model = TextClassifier(options, inputs=inputs, training=TrainingOptions(epochs=1, dev_fraction=0))
+    model.fit(sentences * 2, ["a", "b", "c", "a"] * 2)
+    assert len(model.attention(sentences[0]).tokens["text"]) > 1 + sentences[0].num_words, "words are split"
+    rows = rows_of(model, sentences)
+    rows = rows[rows.source_part == "text word"]
+    assert set(rows.relation) == between_words
+    rows["distance"] = (rows.source - rows.target).abs()
+    rows["kind"] = [kind_of_words(sentences[row.number], row.source, row.target) for row in rows.itertuples()]
+    found = summarise(model, sentences)
+    assert {name for name, unit in found.units.items() if unit == "word"} >= between_words
+    totals = rows.groupby(HEAD).weight.sum()
+    for table, column in ((found.distances(), "distance"), (found.dependencies(), "kind")):
+        own = table[table.relation.isin(between_words)]
+        both = merged(own, rows.groupby([*HEAD, column]).weight.sum() / totals, [*HEAD, column]).fillna(0)
+        np.testing.assert_allclose(both.mass, both.expected, atol=1e-6)
+    scales = found.scales().set_index(HEAD)
+    for key, own in rows.groupby(HEAD):
+        held = next(reach for reach in range(99) if own[own.distance <= reach].weight.sum() >= 0.9 * totals[key] - 1e-6)
+        assert scales.loc[key, "effective"] == 2 * held + 1
+        assert scales.loc[key, "mean_distance"] == pytest.approx((own.distance * own.weight).sum() / totals[key])
+    elsewhere = rows[rows.kind != "itself"].groupby(["layer", "relation"]).weight.sum()
+    expected = elsewhere / rows.groupby(["layer", "relation"]).weight.sum()
+    relations = found.relations().set_index(["layer", "relation"]).elsewhere
+    for key, share in expected.items():
+        assert relations[key] == pytest.approx(share)
+
+
+def test_words_of_a_translators_sources():
+    sources = ["the dog sees a cat", "the dog"]
+    translator = Translator(
+        UMSTOptions(hidden=8, heads=2, layers=1, ffn=8),
+        inputs=SubwordOptions(vocabulary_size=60),
+        decoder=DecoderOptions(1, 2, 8, 0.0),
+        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+    ).fit(sources * 3, ["ein hund sieht", "ein hund"] * 3)
+    given = ["ein hund", "ein hund"]
+    rows = pd.concat(translator.attention(x, y).table() for x, y in zip(sources, given, strict=True))
+    rows = rows[rows.relation == "all:word"]
+    mass = rows[rows.source == rows.target].groupby("head").weight.sum() / rows.groupby("head").weight.sum()
+    kinds = summarise(translator, sources, targets=given).dependencies()
+    found = kinds[(kinds.relation == "all:word") & (kinds.kind == "itself")].set_index("head").mass
+    pd.testing.assert_series_equal(found, mass, check_names=False, check_dtype=False, atol=1e-6)
 
 
 def test_tables_of_two_models(classifier, make_classifier, sentences):
