@@ -24,6 +24,7 @@ from graphattn.models.padding import pad, unpad
 from graphattn.models.pooling import pool
 from graphattn.products import Linear
 from graphattn.schema import TOKEN
+from graphattn.tensorized_layers import ACTIVATIONS
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -44,6 +45,7 @@ class DuoOptions(EncoderOptions):
     window: str | None = option(None, "look through a window of this scale, 15 or N/16 (default: the whole text)")
     softmax: bool = option(True, "turn scores into weights by a softmax; without it they are divided by their number")
     fusion: int | None = option(None, "features of the fusion layer (default: all sets' together)")
+    activation: str = option("linear", "what the results of the fusion layer pass", choices=("linear", *ACTIVATIONS))
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
     )
@@ -105,7 +107,8 @@ class DuoEncoder(Encoder):
 
     with m = 2 in the paper: each set's values under the other's attention. The mean for m > 2 is ours. So is the
     division by the number of keys where the softmax is dropped: sums would grow with the length of the text. The mean
-    over tokens and the linear layer that follow are the head's.
+    over tokens and the linear layer that follow are the head's. Whether the fusion is linear, as here, the paper's text
+    does not tell either; ``activation`` puts a function between it and the mean.
 
     Parameters
     ----------
@@ -135,10 +138,13 @@ class DuoEncoder(Encoder):
 
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, all parts) -> (N, width)."""
-        return self.fusion(self._mixed(graph, tokens, weights))
+        fused = self.fusion(self._mixed(graph, tokens, weights))
+        return fused if self.options.activation == "linear" else ACTIVATIONS[self.options.activation](fused)
 
     def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(B, width); the mean is taken first, since it does not matter which of two linear maps is."""
+        """(B, width); the mean is taken first where the fusion is linear, since then the order does not matter."""
+        if self.options.activation != "linear":
+            return super().means(graph, tokens, weights=weights)
         mixed = self._mixed(graph, tokens, weights)
         return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))
 
