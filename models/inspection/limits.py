@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from graphattn.array_graph import ArrayGraph
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.schema import TOKEN
@@ -13,6 +16,22 @@ MOST_ROWS = 20_000_000
 """Rows of a table, which take 150 bytes each while it is made: 3 GB."""
 MOST_LINKS = 1_000_000
 """Edges of a networkx graph, which take 1,300 bytes each while they are saved as GraphML: 1.3 GB."""
+
+
+@contextmanager
+def raised_to(most: int) -> Iterator[None]:
+    """Keep up to so many weights of one input, as long as the block lasts.
+
+    Parameters
+    ----------
+    most : in the place of :data:`MOST_WEIGHTS`
+    """
+    global MOST_WEIGHTS
+    before, MOST_WEIGHTS = MOST_WEIGHTS, most
+    try:
+        yield
+    finally:
+        MOST_WEIGHTS = before
 
 
 def refuse_many_weights(count: int, graph: ArrayGraph) -> None:
@@ -33,7 +52,7 @@ def refuse_many_weights(count: int, graph: ArrayGraph) -> None:
             f"an input of {graph.num_nodes(TOKEN):,} tokens has {count:,} attention weights; "
             f"up to {MOST_WEIGHTS:,} are kept at once",
             hint="Cut the text, or take a model with narrower windows or fewer heads; where memory allows for more, "
-            f"set {__name__}.MOST_WEIGHTS.",
+            f"ask inside `with {__name__}.raised_to(...)`.",
         )
 
 

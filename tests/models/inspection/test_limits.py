@@ -23,8 +23,8 @@ TEXT = "the longest dogs bark loudly today"
 def refused(tokens, count, most):
     return (
         f"an input of {tokens:,} tokens has {count:,} attention weights; up to {most:,} are kept at once. Cut the "
-        "text, or take a model with narrower windows or fewer heads; where memory allows for more, set "
-        "graphattn.models.inspection.limits.MOST_WEIGHTS."
+        "text, or take a model with narrower windows or fewer heads; where memory allows for more, ask "
+        "inside `with graphattn.models.inspection.limits.raised_to(...)`."
     )
 
 
@@ -58,6 +58,17 @@ def test_weights_by_feature_count_too(monkeypatch):
     with pytest.raises(DataError) as caught:
         model.attention(TEXT, features=True)
     assert str(caught.value) == refused(7, 7 * count, count)
+
+
+def test_a_limit_is_raised_for_a_while(classifier, sentences, monkeypatch):
+    count = classifier.attention(sentences[0]).num_weights
+    monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
+    with limits.raised_to(count):
+        assert classifier.attention(sentences[0]).num_weights == count
+    with pytest.raises(DataError, match="are kept at once"), limits.raised_to(count - 2):
+        classifier.attention(sentences[0])
+    with pytest.raises(DataError, match=f"up to {count - 1:,} are kept at once"):  # also after an error
+        classifier.attention(sentences[0])
 
 
 @pytest.fixture(scope="module")
