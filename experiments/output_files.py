@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -66,6 +67,26 @@ def new_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
         raise _unwritable(path, error) from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that cannot be written before work is done for it.
+
+    Raises
+    ------
+    DataError
+        when its folder is missing or closed, or a folder stands in its place
+    """
+    folder = path.parent
+    if path.is_dir():
+        code = errno.EISDIR
+    elif not folder.is_dir():
+        code = errno.ENOENT
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        code = errno.EACCES
+    else:
+        return
+    raise _unwritable(path, OSError(code, os.strerror(code)))
 
 
 def _beside(path: Path) -> Path:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
-from graphattn.models.saving import CONFIG, read_model
+from graphattn.models.saving import CONFIG, read_config, read_model
 
 TASKS: dict[str, type[TextEstimator] | type[Translator]] = {
     estimator.task: estimator for estimator in (TextClassifier, PairClassifier, SequenceTagger, Translator)
@@ -24,9 +25,7 @@ def load(path: str | Path) -> Any:
         when the directory is missing, incomplete, corrupted, of another version, or its encoder is not registered
     """
     files = read_model(Path(path))
-    task = files.config.get("task")
-    if task not in TASKS:
-        raise ModelDirectoryError(f"{path} is a model for the task {task!r}; this GraphAttn knows {', '.join(TASKS)}")
+    task = _known_task(path, files.config)
     encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
     if encoder not in ENCODERS:
         raise ModelDirectoryError(
@@ -39,3 +38,21 @@ def load(path: str | Path) -> Any:
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
+
+
+def task_of(path: str | Path) -> str:
+    """The task of a model directory, one of :data:`TASKS`, without loading the model.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory is missing, its config cannot be read, or it is of another version
+    """
+    return _known_task(path, read_config(Path(path)))
+
+
+def _known_task(path: str | Path, config: Mapping[str, Any]) -> str:
+    task = config.get("task")
+    if task not in TASKS:
+        raise ModelDirectoryError(f"{path} is a model for the task {task!r}; this GraphAttn knows {', '.join(TASKS)}")
+    return task

@@ -127,23 +127,9 @@ def read_model(path: Path) -> ModelFiles:
     ModelDirectoryError
         when it is missing, incomplete, corrupted, or of another version
     """
-    if not path.exists() and _set_aside(path).exists():
-        path = _set_aside(path)  # a save was killed between its two renames
-    if not (path / CONFIG).is_file():
-        raise ModelDirectoryError(
-            f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote"
-        )
-    try:
-        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-        version, sums = config["format"], config["sha256"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
-    if version != FORMAT:
-        raise ModelDirectoryError(
-            f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "
-            f"Install the GraphAttn that wrote it, or train again"
-        )
-    for name, expected in sums.items():
+    path = _in_place(path)
+    config = _config(path)
+    for name, expected in config["sha256"].items():
         if not (path / name).is_file():
             raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
         if _checksum(path / name) != expected:
@@ -156,6 +142,40 @@ def read_model(path: Path) -> ModelFiles:
         (path / TOKENIZER).read_text(encoding="utf-8"),
         load_file(path / WEIGHTS),
     )
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Options and facts of a model directory, without the rest of it, which may be large.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is missing, has no config that can be read, or is of another version
+    """
+    return _config(_in_place(path))
+
+
+def _in_place(path: Path) -> Path:
+    """Where the directory is, also when a save was killed between its two renames."""
+    return _set_aside(path) if not path.exists() and _set_aside(path).exists() else path
+
+
+def _config(path: Path) -> dict[str, Any]:
+    if not (path / CONFIG).is_file():
+        raise ModelDirectoryError(
+            f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote"
+        )
+    try:
+        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        version, _ = config["format"], config["sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
+    if version != FORMAT:
+        raise ModelDirectoryError(
+            f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "
+            f"Install the GraphAttn that wrote it, or train again"
+        )
+    return config
 
 
 def _checksum(path: Path) -> str:

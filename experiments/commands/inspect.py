@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,7 +63,7 @@ def inspect(
     Prints the prediction and the strongest edges of each text; an edge that is the only one of its token is left out,
     since its weight is one whatever the model thinks. With --summary, --out is a .json file or a folder.
     """
-    from graphattn.models import load
+    from graphattn.models.loading import load, task_of
 
     if serve:
         _refuse_with_serve({"--summary": summary, "--out": out, "--picture": picture, "--html": html, "--other": other})
@@ -72,14 +73,13 @@ def inspect(
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
     if summary and html is not None:
         raise ConfigError("--html shows single texts, --summary sums over all; leave one of them out")
-    _check_flags(kind, compares=summary or html is not None, other=other, picture=picture)
-    if out is not None and not summary:
-        from graphattn.models.inspection.files import SUFFIXES, check_suffix
-
-        check_suffix(out, SUFFIXES)
+    _check_flags(kind, compares=summary or html is not None, other=other)
+    _check_files(out, picture, html, summary=summary)
+    texts: Iterable[Any] = _texts(text, task_of(model), CorpusOptions(**given))
+    if not summary:
+        texts = _one_if_needed(texts, out, picture)
     estimator = load(model)
     second = None if other is None else load(other)
-    texts: Iterable[Any] = _texts(text, estimator.task, CorpusOptions(**given))
     if summary:
         _summarise(estimator, texts, second, out, picture, layer or 0)
         return
@@ -96,7 +96,7 @@ def inspect(
         _save(kept, out)
         print(out)
     if picture is not None:
-        _draw(kept, picture, kind)
+        _draw(kept[0], picture, kind)
         print(picture)
     if html is not None:
         columns = [(model, estimator, kept)]
@@ -106,16 +106,43 @@ def inspect(
         print(html)
 
 
-def _check_flags(kind: str, *, compares: bool, other: Path | None, picture: Path | None) -> None:
-    """Refuse what cannot be done before a model is loaded."""
+def _check_flags(kind: str, *, compares: bool, other: Path | None) -> None:
+    """Refuse what cannot be done."""
     if kind not in _KINDS:
         raise ConfigError(f"--kind is {kind!r}; choose one of: {', '.join(_KINDS)}")
     if other is not None and not compares:
         raise ConfigError("--other is compared in sums over texts or on a page; give --summary or --html too")
+
+
+def _check_files(out: Path | None, picture: Path | None, html: Path | None, *, summary: bool) -> None:
+    """Refuse files that cannot be written, before texts are looked at for them."""
+    from graphattn.experiments.output_files import check_place
+    from graphattn.models.inspection.files import SUFFIXES, check_suffix
+
+    to_folder = summary and out is not None and not out.suffix
+    if out is not None and not to_folder:
+        check_suffix(out, [".json"] if summary else SUFFIXES)
     if picture is not None:
         from graphattn.experiments.pictures.picture_file import check_format
 
         check_format(picture)
+    for path in (None if to_folder else out, picture, html):
+        if path is not None:
+            check_place(path)
+
+
+def _one_if_needed(texts: Iterable[Any], out: Path | None, picture: Path | None) -> Iterable[Any]:
+    """The inputs; several are refused where what is asked for holds one."""
+    if picture is not None:
+        refusal = "a picture shows one text, and there are more; give one, or --summary"
+    elif out is not None and out.suffix.lower() == ".graphml":
+        refusal = "a .graphml file holds one text, and there are more; give one, or save to .parquet, .csv or .json"
+    else:
+        return texts
+    found = list(islice(texts, 2))
+    if len(found) > 1:
+        raise ConfigError(refusal)
+    return found
 
 
 def _refuse_with_serve(flags: dict[str, Any]) -> None:
@@ -239,13 +266,11 @@ def _joined(attentions: list[Attention]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _draw(attentions: list[Attention], picture: Path, kind: str) -> None:
+def _draw(attention: Attention, picture: Path, kind: str) -> None:
     from graphattn.experiments.pictures import draw_arcs, draw_matrices
 
-    if len(attentions) > 1:
-        raise ConfigError(f"a picture shows one text, not {len(attentions)}; give one, or --summary")
     draw = {"arcs": draw_arcs, "matrices": draw_matrices}[kind]
-    draw(attentions[0], picture)
+    draw(attention, picture)
 
 
 def _write_page(columns: list[tuple[Path, TextEstimator, list[Attention]]], html: Path) -> None:

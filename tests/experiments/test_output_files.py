@@ -1,9 +1,12 @@
 """Files and folders that are whole or not there."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.output_files import new_file, new_folder
+from graphattn.experiments.output_files import check_place, new_file, new_folder
 
 
 def names(folder):
@@ -82,3 +85,36 @@ def test_what_is_there_is_replaced_only_when_asked(tmp_path):
     with new_folder(tmp_path / "a", replace=True) as folder:
         (folder / "y").write_text("y")
     assert names(tmp_path / "a") == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("no/a.html", "No such file or directory"),
+        ("folder", "Is a directory"),
+        ("file/a.html", "No such file or directory"),
+    ],
+)
+def test_places_where_no_file_can_be(name, reason, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError) as error:
+        check_place(tmp_path / name)
+    assert str(error.value) == (
+        f"{tmp_path / name}: cannot be written ({reason}). Check the folder and the space on the disk."
+    )
+
+
+def test_places_where_a_file_can_be(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").touch()
+    for path in (tmp_path / "old", tmp_path / "new", Path("new")):
+        check_place(path)
+    assert names(tmp_path) == ["old"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_closed_folder(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(DataError, match=r"cannot be written \(Permission denied\)"):
+        check_place(tmp_path / "new")

@@ -7,6 +7,7 @@ import pytest
 import graphattn
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
+from graphattn.models.loading import task_of
 
 
 @pytest.fixture
@@ -90,3 +91,13 @@ def test_weights_that_do_not_fit(model):
     message = failure(model)
     assert message.startswith(f"{model} is damaged: config.json does not fit the other files (Error(s) in loading")
     assert message.endswith("). Save the model again")
+
+
+def test_the_task_alone(model):
+    (model / "model.safetensors").unlink()
+    assert task_of(model) == "classify"
+    change(model, task="sing")
+    with pytest.raises(ModelDirectoryError, match="is a model for the task 'sing'"):
+        task_of(model)
+    with pytest.raises(ModelDirectoryError, match=r"is no model directory: it has no config\.json\."):
+        task_of(model / "no")

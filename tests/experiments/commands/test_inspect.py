@@ -10,6 +10,7 @@ import pytest
 
 from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
+from graphattn.models import loading
 from graphattn.models.inspection import limits
 
 
@@ -176,8 +177,8 @@ def test_a_hostile_text_is_text(graphattn, classifier):
         ),
         (
             ["a film", "--out", "no-such-folder/weights.csv"],
-            "no-such-folder/weights.csv: cannot be written (Cannot save file into a non-existent directory: "
-            "'no-such-folder'). Check the folder and the space on the disk.",
+            "no-such-folder/weights.csv: cannot be written (No such file or directory). Check the folder and the space "
+            "on the disk.",
         ),
     ],
 )
@@ -202,9 +203,55 @@ def test_half_a_pair(graphattn, pair_classifier):
     )
 
 
-def test_a_picture_of_many_texts(graphattn, classifier, tmp_path):
-    answer = graphattn("inspect", classifier, "-", "--picture", tmp_path / "a.png", stdin="a film\nbad\n")
-    assert (answer.code, answer.err) == (1, "error: a picture shows one text, not 2; give one, or --summary\n")
+@pytest.fixture
+def nothing_is_loaded(monkeypatch):
+    def refuse(path):
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr(loading, "load", refuse)
+
+
+@pytest.mark.usefixtures("nothing_is_loaded")
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--picture=a.png", "a picture shows one text, and there are more; give one, or --summary"),
+        (
+            "--out=a.graphml",
+            "a .graphml file holds one text, and there are more; give one, or save to .parquet, .csv or .json",
+        ),
+    ],
+)
+@pytest.mark.parametrize("stdin", [True, False])
+def test_many_texts_where_one_fits(flag, message, stdin, graphattn, classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if stdin:
+        answer = graphattn("inspect", classifier, "-", flag, stdin="a film\nbad\n")
+    else:
+        (tmp_path / "texts.txt").write_text("a film\nbad\n")
+        answer = graphattn("inspect", classifier, "texts.txt", flag)
+    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
+    assert not (tmp_path / flag.partition("=")[2]).exists()
+
+
+@pytest.mark.usefixtures("nothing_is_loaded")
+@pytest.mark.parametrize(
+    "flags", ["--out=no/a.csv", "--picture=no/a.png", "--html=no/a.html", "--summary --out=no/a.json"]
+)
+def test_a_missing_folder_is_refused_first(flags, graphattn, classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = graphattn("inspect", classifier, "a film", *flags.split())
+    name = flags.rpartition("=")[2]
+    message = f"{name}: cannot be written (No such file or directory). Check the folder and the space on the disk."
+    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
+
+
+def test_one_text_in_a_file_is_one(graphattn, classifier, tmp_path):
+    (tmp_path / "text.txt").write_text("a good film\n")
+    for flag, name in (("--picture", "a.svg"), ("--out", "a.graphml")):
+        path = tmp_path / name
+        assert lines(graphattn("inspect", classifier, tmp_path / "text.txt", flag, path))[-1] == str(path)
+        assert path.exists()
 
 
 def test_a_model_without_attention(graphattn, corpora_folder, tmp_path):
