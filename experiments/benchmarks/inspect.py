@@ -7,25 +7,28 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphattn.builders import Sentence
 from graphattn.experiments.benchmarks.clock import Job, Spread, in_turns
 from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
+from graphattn.experiments.benchmarks.umst_contenders import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
-from graphattn.models import TextClassifier, TrainingOptions
+from graphattn.models import InputOptions, TextClassifier, TrainingOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
 from graphattn.models.inspection.capture import maps_of, run_once
 
 LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
-ENCODERS = ("ms-trans", "transformer", "mtsa", "duo")
+ENCODERS = ("ms-trans", "transformer", "mtsa", "duo", "duo-transformer", "umst", "tnt", "multi-stage")
 ASKED, NOT_ASKED = Target(1.5, at_least=False), Target(1.05, at_least=False)
-_WORDS = 500
+_WORDS, _VOCABULARY = 500, 2000
 
 COMPARED = """\
 `plain`: a model's forward pass in inference. `asked before`: the same pass of a model that was asked for weights just
 before; asking leaves nothing behind. `asked`: one pass that keeps the weights, of one text as `attention` gives them.
-Ratios are to `plain`."""
+Ratios are to `plain`. Encoders have their default sizes; one word in seven is split in two, and every text has a tree
+over its words, which those that know words and arcs use."""
 
 TABLE = {
     "encoder": lambda row: row["encoder"],
@@ -58,18 +61,32 @@ def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = 
 
 def _model(encoder: str | EncoderOptions) -> TextClassifier:
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, logs=False)
-    random = np.random.default_rng(0)
-    texts = [_text(22, random) for _ in range(64)]
-    return TextClassifier(encoder_options(encoder), training=training).fit(texts, ["yes", "no"] * 32)
+    names = [f"word{number}" for number in range(_WORDS)]
+    texts = [Sentence(names[start : start + 20], heads=range(20)) for start in range(0, _WORDS, 20)]
+    inputs = InputOptions(level="bpe", vocabulary_size=_VOCABULARY)
+    model = TextClassifier(encoder_options(encoder), inputs=inputs, training=training)
+    return model.fit(texts * 2, ["yes", "no"] * len(texts))
 
 
-def _text(length: int, random: np.random.Generator) -> str:
-    return " ".join(f"word{number}" for number in random.integers(_WORDS, size=length))
+def split_text(length: int, random: np.random.Generator) -> Sentence:
+    """A random text of so many tokens: a word that is split is two that the vocabulary has, one after the other.
+
+    Parameters
+    ----------
+    length : tokens
+    random : draws the words
+    """
+    layout = split_layout((length,))
+    assert layout.heads is not None
+    words = [""] * int(layout.word_counts[0])
+    for word, number in zip(layout.word_ids.tolist(), random.integers(_WORDS, size=length).tolist(), strict=True):
+        words[word] += f"word{number}"
+    return Sentence(words, heads=(layout.heads + 1).tolist())
 
 
 def _rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:
     random = np.random.default_rng(1)
-    corpus = estimator._corpus([[_text(length, random) for length in workload.lengths]])
+    corpus = estimator._corpus([[split_text(length, random) for length in workload.lengths]])
     model, numbers = estimator.model_, list(range(len(corpus)))
     relations = model.encoder.relations()
 

@@ -1,8 +1,19 @@
 """``bench inspect``: three passes of each encoder, their ratios and bounds."""
 
+import numpy as np
+import pytest
+
 from graphattn.experiments.benchmarks import inspect
 from graphattn.experiments.benchmarks.comparison import Settings
-from graphattn.models import DuoOptions, MTSAOptions
+from graphattn.experiments.benchmarks.umst_contenders import split_layout
+from graphattn.models import DuoOptions, MTSAOptions, UMSTOptions
+
+UMST = UMSTOptions(hidden=8, heads=2, layers=1, ffn=8)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return inspect._model(UMST)
 
 
 def test_rows_and_ratios():
@@ -23,4 +34,19 @@ def test_rows_and_ratios():
 def test_every_encoder_with_attention_is_measured():
     from graphattn.models.encoders import ENCODERS
 
-    assert set(inspect.ENCODERS) <= set(ENCODERS)
+    assert set(inspect.ENCODERS) == set(ENCODERS) - {"bilstm"}
+
+
+@pytest.mark.parametrize("length", [1, 7, 22, 109])
+def test_texts_have_the_tokens_and_words_that_a_workload_names(length, model):
+    text = inspect.split_text(length, np.random.default_rng(0))
+    layout = split_layout((length,))
+    cut = model.vocabulary_.sentence(text)
+    assert list(cut.word_ids) == layout.word_ids.tolist()
+    assert [head - 1 for head in cut.heads] == layout.heads.tolist()
+    assert 1 not in model.vocabulary_.ids(cut.tokens), "all tokens are known"
+
+
+def test_encoders_of_words_and_arcs():
+    report = inspect.measure(Settings(("1x22",), repeats=1), encoders=(UMST,))
+    assert [row["contender"] for row in report.rows] == ["plain", "asked before", "asked"]
