@@ -92,7 +92,7 @@ class Desk:
     async def _body(self, request: Request) -> bytes:
         """The body; only JSON, which a page of another site cannot send without asking first."""
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise Refused(415, "Send JSON.")
+            raise Refused(415, "Send JSON, with the header Content-Type: application/json.")
         most = 200 + self.texts * 12 * self.limits.characters  # an escaped emoji has 12 bytes
         body = bytearray()
         async for part in request.stream():
@@ -107,7 +107,8 @@ class Desk:
         except (ValueError, KeyError, TypeError, RecursionError):
             texts = None
         if not (isinstance(texts, list) and len(texts) == self.texts and all(isinstance(text, str) for text in texts)):
-            raise Refused(400, f'Send {{"texts": [...]}} with {self.texts} of them.')
+            wanted = ", ".join(['"..."'] * self.texts)
+            raise Refused(400, f'Send {{"texts": [{wanted}]}}.')
         if any(len(text) > self.limits.characters for text in texts):
             raise Refused(413, self._too_long())
         if not all(text.strip() for text in texts):

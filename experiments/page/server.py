@@ -77,6 +77,7 @@ def make_app(
         from fastapi import FastAPI
         from fastapi.middleware.trustedhost import TrustedHostMiddleware
         from fastapi.responses import HTMLResponse, JSONResponse
+        from starlette.exceptions import HTTPException
     except ImportError:
         raise ConfigError(
             "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
@@ -101,10 +102,15 @@ def make_app(
     async def refuse(request: Request, refused: Any) -> Response:
         return JSONResponse({"error": str(refused)}, status_code=refused.status, headers=headers)
 
+    async def lead_back(request: Request, unknown: Any) -> Response:
+        reason = 'There is GET /, the page, and POST /attention, which takes {"texts": [...]}.'
+        return JSONResponse({"error": reason}, unknown.status_code, {**(unknown.headers or {}), **headers})
+
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_route("/", show, methods=["GET"])
     app.add_route("/attention", attention, methods=["POST"])
     app.add_exception_handler(Refused, refuse)
+    app.add_exception_handler(HTTPException, lead_back)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*_OWN_NAMES, host], www_redirect=False)
     return app
 

@@ -57,12 +57,12 @@ def test_a_pair_is_two_texts(desk_of):
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
-        (b"{", 400, 'Send {"texts": [...]} with 1 of them.'),
-        (b"[" * 150, 400, 'Send {"texts": [...]} with 1 of them.'),
-        (b"\xff", 400, 'Send {"texts": [...]} with 1 of them.'),
-        ({"text": "a"}, 400, 'Send {"texts": [...]} with 1 of them.'),
-        ({"texts": ["a", "b"]}, 400, 'Send {"texts": [...]} with 1 of them.'),
-        ({"texts": [7]}, 400, 'Send {"texts": [...]} with 1 of them.'),
+        (b"{", 400, 'Send {"texts": ["..."]}.'),
+        (b"[" * 150, 400, 'Send {"texts": ["..."]}.'),
+        (b"\xff", 400, 'Send {"texts": ["..."]}.'),
+        ({"text": "a"}, 400, 'Send {"texts": ["..."]}.'),
+        ({"texts": ["a", "b"]}, 400, 'Send {"texts": ["..."]}.'),
+        ({"texts": [7]}, 400, 'Send {"texts": ["..."]}.'),
         ({"texts": [" \n"]}, 422, "There is no text; type one."),
         ({"texts": ["a" * 21]}, 413, "The text is too long: the page takes up to 20 characters."),
         ({"texts": ["a" * 1000]}, 413, "The text is too long: the page takes up to 20 characters."),
@@ -71,6 +71,10 @@ def test_a_pair_is_two_texts(desk_of):
 )
 def test_what_is_refused(desk_of, body, status, reason):
     assert refusal(desk_of(characters=20, tokens=5), body) == (status, reason)
+
+
+def test_half_a_pair(desk_of):
+    assert refusal(desk_of(texts=2), {"texts": ["a"]}) == (400, 'Send {"texts": ["...", "..."]}.')
 
 
 def test_the_longest_text_may_come(desk_of):
@@ -84,7 +88,10 @@ def test_half_a_character_is_replaced(desk_of):
 
 
 def test_only_json(desk_of):
-    assert refusal(desk_of(), {"texts": ["a"]}, "text/plain") == (415, "Send JSON.")
+    assert refusal(desk_of(), {"texts": ["a"]}, "text/plain") == (
+        415,
+        "Send JSON, with the header Content-Type: application/json.",
+    )
 
 
 def test_an_error_of_ours_is_told(desk_of):

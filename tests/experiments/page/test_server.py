@@ -85,7 +85,10 @@ def test_this_machine_is_answered(port, host):
     ],
 )
 def test_there_is_nothing_else(port, method, path, status):
-    assert ask(port, method, path)[0].status == status
+    response, text = ask(port, method, path)
+    assert response.status == status
+    assert json.loads(text) == {"error": 'There is GET /, the page, and POST /attention, which takes {"texts": [...]}.'}
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_another_sites_page_may_not_ask(port):
