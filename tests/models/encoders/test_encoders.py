@@ -3,7 +3,9 @@
 from collections import Counter
 
 import pytest
+import torch
 
+from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import (
     ENCODERS,
@@ -17,7 +19,9 @@ from graphattn.models.encoders import (
     TransformerOptions,
     UMSTOptions,
     encoder_options,
+    make_encoder,
 )
+from graphattn.products import LEAST_ROWS
 
 
 def test_lists_become_tuples():
@@ -78,3 +82,20 @@ def test_heads_along_relations_are_those_whose_weights_come_back(options, double
     for layer in layers:
         heads.update({relation: weights.shape[1] for relation, weights in layer.items()})
     assert encoder.heads_along() == dict(heads)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_gradients_of_many_tokens(options):
+    """Of as many as make linear layers take another way; in double precision, where they do not, they are the same."""
+    sentence = Sentence(["a"] * 30, word_ids=[0, 0, *range(1, 29)], heads=range(29))
+    sentences = [sentence] * (LEAST_ROWS // 31 + 1)
+    torch.manual_seed(3)
+    encoder = make_encoder(options).eval()
+    graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+    tokens = torch.randn(graph.num_nodes("token"), 12)
+    found = []
+    for kind in (torch.float32, torch.float64):
+        inputs = tokens.to(kind, copy=True).requires_grad_()
+        encoder.to(kind)(graph, inputs).sin().sum().backward()
+        found.append(inputs.grad)
+    torch.testing.assert_close(found[0].double(), found[1], rtol=1e-3, atol=1e-3)
