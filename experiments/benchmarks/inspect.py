@@ -61,8 +61,8 @@ def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = 
 
 def _model(encoder: str | EncoderOptions) -> TextClassifier:
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, logs=False)
-    names = [f"word{number}" for number in range(_WORDS)]
-    texts = [Sentence(names[start : start + 20], heads=range(20)) for start in range(0, _WORDS, 20)]
+    names = tuple(f"word{number}" for number in range(_WORDS))
+    texts = [Sentence(names[start : start + 20], heads=tuple(range(20))) for start in range(0, _WORDS, 20)]
     inputs = InputOptions(level="bpe", vocabulary_size=_VOCABULARY)
     model = TextClassifier(encoder_options(encoder), inputs=inputs, training=training)
     return model.fit(texts * 2, ["yes", "no"] * len(texts))
@@ -81,7 +81,7 @@ def split_text(length: int, random: np.random.Generator) -> Sentence:
     words = [""] * int(layout.word_counts[0])
     for word, number in zip(layout.word_ids.tolist(), random.integers(_WORDS, size=length).tolist(), strict=True):
         words[word] += f"word{number}"
-    return Sentence(words, heads=(layout.heads + 1).tolist())
+    return Sentence(tuple(words), heads=tuple((layout.heads + 1).tolist()))
 
 
 def _rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:

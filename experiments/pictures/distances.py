@@ -42,8 +42,8 @@ def draw_distances(
     heads, layers = summary.distances(), summary.layers()
     known = sorted(set(heads.layer))
     if layer not in known:
-        among = ", ".join(map(str, known)) or "none"
-        raise ConfigError(f"layer {layer} has no distances to draw; layers that have: {among}")
+        having = ", ".join(map(str, known)) or "none"
+        raise ConfigError(f"layer {layer} has no distances to draw; layers that have: {having}")
     last = farthest or max(2, _holding(layers))
     with picture(path, 9.0, 3.6) as figure:
         left, right = figure.subplots(1, 2)
