@@ -47,8 +47,9 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """
     if not _many(inputs, weight):
         return F.linear(inputs, weight, bias)
-    out: Tensor = _Linear.apply(inputs, weight, bias)
-    return out
+    # rows go in and come out: autograd lets nobody change in place what is a view made inside a function
+    rows: Tensor = _Linear.apply(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
+    return rows if inputs.dim() == 2 else rows.view(*inputs.shape[:-1], weight.shape[0])
 
 
 def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -77,22 +78,20 @@ def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(inputs, weight)
-        ctx.has_bias = bias is not None
-        return _onednn(inputs, weight, bias)
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(rows, weight)
+        return _onednn(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
-        inputs, weight = ctx.saved_tensors
-        for_inputs, for_weight, for_bias = ctx.needs_input_grad
-        rows = gradient.reshape(-1, gradient.shape[-1])
-        differentiable = torch.is_grad_enabled()
+        rows, weight = ctx.saved_tensors
+        for_rows, for_weight, for_bias = ctx.needs_input_grad
+        back = torch.mm if torch.is_grad_enabled() else rows_times
         return (
-            (rows @ weight if differentiable else rows_times(rows, weight)).view_as(inputs) if for_inputs else None,
-            rows.t() @ inputs.reshape(-1, inputs.shape[-1]) if for_weight else None,
-            rows.sum(0) if ctx.has_bias and for_bias else None,
+            back(gradient, weight) if for_rows else None,
+            gradient.t() @ rows if for_weight else None,
+            gradient.sum(0) if for_bias else None,
         )
 
 

@@ -166,9 +166,9 @@ class TensorizedAttention(nn.Module):
         for module in self.children():
             if isinstance(module, HeadLinear):
                 module.reset_parameters()
-        for module in (self.value, self.query, self.key):
-            if isinstance(module, Linear):
-                for weight in module.weight.chunk(self.num_heads):
+        for whole in (self.value, self.query, self.key):
+            if isinstance(whole, Linear):
+                for weight in whole.weight.chunk(self.num_heads):
                     nn.init.xavier_uniform_(weight)
         if self.value.bias is not None:
             nn.init.zeros_(self.value.bias)

@@ -93,7 +93,7 @@ class DuoTransformerLayer(nn.Module):
     def forward(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, 2, hidden) -> (N, 2, hidden)."""
         streams = self.attention_norm(streams, self.dropout(self._attended(edges, streams, weights)))
-        inner = self.dropout(F.relu(self.widen(streams)))
+        inner = self.dropout(F.relu(self.widen(streams), inplace=True))
         return self.ffn_norm(streams, self.dropout(self.narrow(inner)))
 
     def _attended(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None) -> Tensor:

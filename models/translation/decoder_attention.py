@@ -104,4 +104,4 @@ class FeedForward(nn.Sequential):
     """
 
     def __init__(self, width: int, inner: int, dropout: float):
-        super().__init__(Linear(width, inner), nn.ReLU(), Dropout(dropout), Linear(inner, width))
+        super().__init__(Linear(width, inner), nn.ReLU(inplace=True), Dropout(dropout), Linear(inner, width))

@@ -114,3 +114,11 @@ def test_the_layer_has_pytorchs_parameters():
     inputs = drawn(2, LEAST_ROWS, 30)
     torch.testing.assert_close(own(inputs), theirs(inputs), rtol=1e-5, atol=1e-5)
     assert repr(own) == repr(theirs)
+
+
+def test_results_may_be_changed_in_place():
+    inputs, weight = drawn(4, LEAST_ROWS // 4, 30).requires_grad_(), drawn(20, 30)
+    linear(inputs, weight).relu_().sum().backward()
+    reference = inputs.detach().double().requires_grad_()
+    F.linear(reference, weight.double()).relu().sum().backward()
+    torch.testing.assert_close(inputs.grad.double(), reference.grad, rtol=1e-4, atol=1e-4)
