@@ -65,6 +65,13 @@ def test_a_fold_of_the_training_set_in_place_of_the_test_set(folder, small, enco
     assert 0 <= row["held_out"] <= 100
 
 
+def test_a_class_with_a_single_example(folder, small, monkeypatch):
+    monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
+    with (folder / "sst2" / "train.tsv").open("a") as file:
+        file.write("lonely\tthe only one of its kind\n")
+    assert 0 <= results.run("sst2", "tfidf", 0, folder=folder)["dev"] <= 100
+
+
 def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
     monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
     row = results.run("sst2", "bilstm", 0, folder=folder, changes={"training": {"dev_fraction": 0.0}})
