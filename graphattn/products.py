@@ -59,7 +59,7 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     ----------
     inputs : (H, N, I)
     weight : (H, I, O)
-    bias : (H, 1, O)
+    bias : (H, 1, O), or (H, N, O), to which the products are added
 
     Returns
     -------
@@ -99,6 +99,7 @@ class _ByHead(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
+        ctx.whole_bias = bias is not None and bias.shape[1] > 1
         return _in_blocks(inputs, weight, bias)
 
     @staticmethod
@@ -106,16 +107,17 @@ class _ByHead(torch.autograd.Function):
         (gradient,) = gradients
         inputs, weight = ctx.saved_tensors
         for_inputs, for_weight, for_bias = ctx.needs_input_grad
+        of_bias = gradient if ctx.whole_bias else gradient.sum(1, keepdim=True) if for_bias else None
         back = torch.bmm if torch.is_grad_enabled() else _in_blocks
         return (
             back(gradient, weight.transpose(1, 2)) if for_inputs else None,
             torch.bmm(inputs.transpose(1, 2), gradient) if for_weight else None,
-            gradient.sum(1, keepdim=True) if for_bias else None,
+            of_bias,
         )
 
 
 def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """(H, N, I), (H, I, O), (H, 1, O) -> (H, N, O), a block of rows after the other."""
+    """(H, N, I), (H, I, O), (H, 1 or N, O) -> (H, N, O), a block of rows after the other."""
     out = inputs.new_empty(*inputs.shape[:2], weight.shape[2])
     whole = inputs.shape[1] // BLOCK * BLOCK
     for head, (own, matrix) in enumerate(zip(inputs, weight, strict=True)):
@@ -126,7 +128,8 @@ def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
                 if bias is None:
                     torch.bmm(blocks, factor, out=into)
                 else:
-                    torch.baddbmm(bias[head], blocks, factor, out=into)
+                    own_bias = bias[head] if bias.shape[1] == 1 else bias[head, part].unflatten(0, (-1, size))
+                    torch.baddbmm(own_bias, blocks, factor, out=into)
     return out
 
 

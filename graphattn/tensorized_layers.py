@@ -308,7 +308,7 @@ class TensorizedAttention(nn.Module):
         assert bias is not None
         of_values, of_attended = weight.chunk(2, dim=1)
         share = by_head(self.dropout(value), of_values, bias)
-        share = share.add_(by_head(self.dropout(attended), of_attended)).sigmoid_()
+        share = by_head(self.dropout(attended), of_attended, share).sigmoid_()
         return torch.lerp(attended, value, share.to(value.dtype))
 
     def extra_repr(self) -> str:

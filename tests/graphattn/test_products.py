@@ -47,6 +47,16 @@ def test_maps_by_head_and_their_gradients(rows, bias):
     agree(gradients(by_head, *given), gradients(exact, *(tensor.double() for tensor in given)))
 
 
+@pytest.mark.parametrize("rows", [3, 5 * BLOCK + 1])
+def test_products_by_head_are_added_to_rows(rows):
+    given = [drawn(3, rows, 16), drawn(3, 16, 12), drawn(3, rows, 12)]
+
+    def exact(inputs, weight, added):
+        return torch.einsum("hni,hio->hno", inputs, weight) + added
+
+    agree(gradients(by_head, *given), gradients(exact, *(tensor.double() for tensor in given)))
+
+
 @pytest.mark.parametrize(
     "inputs", [drawn(30, 40 * BLOCK).t(), drawn(8, 5 * BLOCK, 60)[..., :30], drawn(8 * BLOCK, 30)[::2]]
 )
