@@ -28,8 +28,8 @@ _WORDS, _VOCABULARY = 500, 2000
 COMPARED = """\
 `plain`: a model's forward pass in inference, after another one. `asked before`: the same pass of a model that was asked
 for weights just before; asking leaves nothing behind. `asked`: one pass that keeps the weights, of one text as
-`attention` gives them, after a plain one. Ratios are to `plain`. Encoders have their default sizes; one word in seven is split in two, and every text has a tree
-over its words, which those that know words and arcs use."""
+`attention` gives them, after a plain one. Ratios are to `plain`. Encoders have their default sizes; one word in seven
+is split in two, and every text has a tree over its words, which those that know words and arcs use."""
 
 TABLE = {
     "encoder": lambda row: row["encoder"],
