@@ -97,7 +97,7 @@ def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
     if encoder == "duo":
         groups["training"]["learning_rate"] = 1e-3
         if data_set in ("gcn-ohsumed", "gcn-20ng"):  # long texts
-            groups["encoder"]["activation"] = "relu"
+            groups["encoder"]["fusion_activation"] = "relu"
             groups["inputs"].update(word_dropout=0.3, embedding_dropout=0.4)
             groups["training"]["learning_rate"] = 2e-3
         else:

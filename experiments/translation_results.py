@@ -41,7 +41,7 @@ def settings(data_set: str) -> dict[str, dict[str, Any]]:
             "encoder": {"dropout": 0.3},
             "decoder": {"decoder_dropout": 0.3},
             "inputs": {"vocabulary_size": 4000, "embedding_dropout": 0.3},
-            "training": {**training, "epochs": 30, "max_tokens": 4000, "warmup_steps": 400},
+            "training": {**training, "epochs": 20, "max_tokens": 4000, "warmup_steps": 400},
             "search": {"min_length": 5, "max_length": 60, "no_repeat_ngram": 3},
         }
     return {"encoder": {}, "decoder": {}, "inputs": {}, "training": {**training, "epochs": 6}, "search": {}}

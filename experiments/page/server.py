@@ -77,7 +77,6 @@ def make_app(
         from fastapi import FastAPI
         from fastapi.middleware.trustedhost import TrustedHostMiddleware
         from fastapi.responses import HTMLResponse, JSONResponse
-        from starlette.exceptions import HTTPException
     except ImportError:
         raise ConfigError(
             "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
@@ -110,7 +109,8 @@ def make_app(
     app.add_route("/", show, methods=["GET"])
     app.add_route("/attention", attention, methods=["POST"])
     app.add_exception_handler(Refused, refuse)
-    app.add_exception_handler(HTTPException, lead_back)
+    app.add_exception_handler(404, lead_back)
+    app.add_exception_handler(405, lead_back)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*_OWN_NAMES, host], www_redirect=False)
     return app
 

@@ -45,7 +45,7 @@ class DuoOptions(EncoderOptions):
     window: str | None = option(None, "look through a window of this scale, 15 or N/16 (default: the whole text)")
     softmax: bool = option(True, "turn scores into weights by a softmax; without it they are divided by their number")
     fusion: int | None = option(None, "features of the fusion layer (default: all sets' together)")
-    activation: str = option("linear", "what the results of the fusion layer pass", choices=("linear", *ACTIVATIONS))
+    fusion_activation: str = option("linear", "activation behind the fusion layer", choices=("linear", *ACTIVATIONS))
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
     )
@@ -108,7 +108,7 @@ class DuoEncoder(Encoder):
     with m = 2 in the paper: each set's values under the other's attention. The mean for m > 2 is ours. So is the
     division by the number of keys where the softmax is dropped: sums would grow with the length of the text. The mean
     over tokens and the linear layer that follow are the head's. Whether the fusion is linear, as here, the paper's text
-    does not tell either; ``activation`` puts a function between it and the mean.
+    does not tell either; ``fusion_activation`` puts a function between it and the mean.
 
     Parameters
     ----------
@@ -139,11 +139,13 @@ class DuoEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, all parts) -> (N, width)."""
         fused = self.fusion(self._mixed(graph, tokens, weights))
-        return fused if self.options.activation == "linear" else ACTIVATIONS[self.options.activation](fused)
+        return (
+            fused if self.options.fusion_activation == "linear" else ACTIVATIONS[self.options.fusion_activation](fused)
+        )
 
     def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(B, width); the mean is taken first where the fusion is linear, since then the order does not matter."""
-        if self.options.activation != "linear":
+        if self.options.fusion_activation != "linear":
             return super().means(graph, tokens, weights=weights)
         mixed = self._mixed(graph, tokens, weights)
         return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))

@@ -42,7 +42,7 @@ def test_encoder_follows_the_definition(parts, window, softmax, double_encoder, 
     [("relu", torch.relu), ("tanh", torch.tanh), ("elu", lambda fused: torch.where(fused > 0, fused, fused.expm1()))],
 )
 def test_the_fusion_may_have_an_activation(activation, function, double_encoder, encode):
-    encoder = double_encoder(DuoOptions(parts=("4", "6"), fusion=7, activation=activation))
+    encoder = double_encoder(DuoOptions(parts=("4", "6"), fusion=7, fusion_activation=activation))
     _, inputs, outputs = encode(encoder, 10)
     for tokens, output in zip(inputs, outputs, strict=True):
         mask = torch.ones(len(tokens), len(tokens), dtype=torch.bool)
@@ -52,7 +52,7 @@ def test_the_fusion_may_have_an_activation(activation, function, double_encoder,
 @pytest.mark.parametrize("activation", ["linear", "relu"])
 @pytest.mark.parametrize("parts", [("4", "6"), ("3", "3", "5")])
 def test_means_before_the_fusion_are_means_behind_it(parts, activation, double_encoder, encode):
-    encoder = double_encoder(DuoOptions(parts=parts, fusion=7, activation=activation))
+    encoder = double_encoder(DuoOptions(parts=parts, fusion=7, fusion_activation=activation))
     graph, inputs, outputs = encode(encoder, sum(map(int, parts)))
     expected = torch.stack([output.mean(0) for output in outputs])
     torch.testing.assert_close(encoder.means(graph, torch.cat(inputs)), expected, rtol=0, atol=1e-10)
