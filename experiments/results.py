@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -221,7 +222,7 @@ def _tfidf(train: Any, dev: Any, test: Any, seed: int, measured: str) -> dict[st
     rest = train
     if dev is None:
         classes = np.unique([x.label for x in train], return_inverse=True)[1]
-        parts = held_out_split(len(train), round(0.1 * len(train)), classes, seed)
+        parts = held_out_split(len(train), math.ceil(0.1 * len(train)), classes, seed)
         rest, dev = ([train[place] for place in part] for part in parts)
     scores = {strength: _accuracy(_tfidf_model(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)}
     strength = max(scores, key=lambda one: scores[one])

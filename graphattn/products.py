@@ -1,7 +1,7 @@
 """Products of many rows with a small matrix, computed in the fastest way PyTorch has for them on a CPU.
 
-Its float32 linear layers take a third to twice as long as they must on thousands of rows 300 to 600 wide: oneDNN,
-which is there too, is faster, and so is the same routine on blocks of rows.
+Its float32 linear layers give thousands of rows to one call of a routine that is slow on so many: oneDNN, which is
+there too, is faster, and so is the same routine on blocks of rows.
 """
 
 from __future__ import annotations

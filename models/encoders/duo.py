@@ -127,6 +127,10 @@ class DuoEncoder(Encoder):
         for weight in self.scores.parameters():
             nn.init.xavier_uniform_(weight)
 
+    @property
+    def _fuses_linearly(self) -> bool:
+        return self.options.fusion_activation == "linear"
+
     def relations(self) -> list[Relation]:
         """The complete graph, or one window."""
         return [Complete() if self.options.window is None else Window(self.options.window)]
@@ -139,13 +143,11 @@ class DuoEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, all parts) -> (N, width)."""
         fused = self.fusion(self._mixed(graph, tokens, weights))
-        return (
-            fused if self.options.fusion_activation == "linear" else ACTIVATIONS[self.options.fusion_activation](fused)
-        )
+        return fused if self._fuses_linearly else ACTIVATIONS[self.options.fusion_activation](fused)
 
     def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(B, width); the mean is taken first where the fusion is linear, since then the order does not matter."""
-        if self.options.fusion_activation != "linear":
+        if not self._fuses_linearly:
             return super().means(graph, tokens, weights=weights)
         mixed = self._mixed(graph, tokens, weights)
         return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))
