@@ -36,6 +36,7 @@ from graphattn.models import (
 )
 from graphattn.models.encoders import encoder_options
 from graphattn.models.estimators.inputs import held_out_split
+from graphattn.models.precision import chosen_precision
 from graphattn.models.training import count_parameters
 
 ESTIMATORS: dict[str, type[TextEstimator]] = {
@@ -110,7 +111,7 @@ def _settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
     task = DATA_SETS[data_set].task
     training = {
         "epochs": EPOCHS[data_set],
-        "precision": "bf16",
+        "precision": "auto",
         "learning_rate": 1e-3 if task == "tag" else 5e-4,
     }
     own: dict[str, Any] = {}
@@ -211,6 +212,7 @@ def run(
         "best_epoch": best["epoch"] + 1,
         "epochs": len(estimator.history_),
         "parameters": count_parameters(estimator.model_),
+        "precision": chosen_precision(estimator.training.precision),
         "seconds": round(time.time() - started),
         "changes": {group: dict(values) for group, values in (changes or {}).items()},
         "torch": torch.__version__,

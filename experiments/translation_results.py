@@ -16,6 +16,7 @@ from graphattn.experiments.parallel_sets import PARALLEL_SETS, TextPair
 from graphattn.experiments.parse_cache import default_cache
 from graphattn.models import ParsingOptions, SearchOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models.encoders import EncoderOptions, encoder_options
+from graphattn.models.precision import chosen_precision
 from graphattn.models.text_metrics import text_metrics
 from graphattn.models.training import count_parameters
 from graphattn.models.translation.options import PRESETS
@@ -35,7 +36,7 @@ def settings(data_set: str) -> dict[str, dict[str, Any]]:
     -------
     ``encoder`` and ``decoder`` (where they have them), ``inputs``, ``training`` and ``search`` -> options
     """
-    training = {"precision": "bf16", "average": 0.995, "metric": PARALLEL_SETS[data_set].metric}
+    training = {"precision": "auto", "average": 0.995, "metric": PARALLEL_SETS[data_set].metric}
     if data_set == "scitldr":  # 2,000 pairs
         return {
             "encoder": {"dropout": 0.3},
@@ -97,6 +98,7 @@ def run_translation(
         "best_epoch": best["epoch"] + 1,
         "epochs": len(translator.history_),
         "parameters": count_parameters(translator.model_),
+        "precision": chosen_precision(translator.training.precision),
         "seconds": round(time.time() - started),
         "changes": {group: dict(values) for group, values in (changes or {}).items()},
         "torch": torch.__version__,

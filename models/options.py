@@ -12,6 +12,7 @@ import numpy as np
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
+from graphattn.models.precision import PRECISIONS
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 
@@ -188,7 +189,9 @@ class TrainingOptions(Options):
     )
     dev_fraction: float = option(0.1, "share of the training set held out as dev set when none is given")
     precision: str = option(
-        "32", "number format of matrix products; bf16 is faster where the hardware has it", choices=("32", "bf16")
+        "32",
+        "number format of matrix products; bf16 is faster where the hardware has it, auto takes it there",
+        choices=PRECISIONS,
     )
     seed: int = option(0, "makes a run repeat bit for bit on one machine")
     accelerator: str = option("auto", "device kind, as Lightning names it (cpu, cuda, auto)")

@@ -26,6 +26,7 @@ from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.models.batches import Corpus
 from graphattn.models.options import TrainingOptions
+from graphattn.models.precision import chosen_precision
 from graphattn.models.prediction import predicted_decisions
 from graphattn.models.run_folder import (
     BEST,
@@ -39,6 +40,9 @@ from graphattn.models.run_folder import (
 from graphattn.models.trainable import Trainable
 from graphattn.models.training_module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
 from graphattn.models.weight_average import Average, EpochAverage, WeightAverage
+
+LIGHTNINGS = {"32": "32-true", "bf16": "bf16-mixed"}
+"""Precision -> its name in Lightning."""
 
 
 class KeepBest(Callback):
@@ -290,7 +294,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         devices=options.devices,
         num_nodes=options.nodes,
         strategy=_strategy(options),
-        precision="bf16-mixed" if options.precision == "bf16" else "32-true",
+        precision=LIGHTNINGS[chosen_precision(options.precision, options.accelerator)],
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
         gradient_clip_val=options.clip,

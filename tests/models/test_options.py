@@ -107,7 +107,7 @@ def test_copies_are_plain_and_apart():
         (TrainingOptions(devices=0), "devices is 0; it must be at least 1"),
         (TrainingOptions(optimizer="sgd"), "optimizer is 'sgd'; choose one of: adam, adamw"),
         (TrainingOptions(schedule="step"), "schedule is 'step'; choose one of: linear, cosine, constant, inverse-sqrt"),
-        (TrainingOptions(precision="16"), "precision is '16'; choose one of: 32, bf16"),
+        (TrainingOptions(precision="16"), "precision is '16'; choose one of: 32, bf16, auto"),
         (TrainingOptions(learning_rate=0.0), "learning_rate is 0.0; it must be positive, 5e-4 is usual"),
         (TrainingOptions(learning_rate=float("nan")), "learning_rate is nan; it must be positive, 5e-4 is usual"),
         (TrainingOptions(learning_rate="5e-4"), "learning_rate is '5e-4'; it must be a number"),

@@ -1,0 +1,46 @@
+"""Number formats of matrix products in training, and which of them a machine multiplies in hardware."""
+
+from __future__ import annotations
+
+import torch
+
+PRECISIONS = ("32", "bf16", "auto")
+BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
+"""What processors, the last one ARM's, call their instructions for products of bfloat16."""
+
+
+def chosen_precision(precision: str, accelerator: str = "auto") -> str:
+    """What an option stands for on this machine.
+
+    Parameters
+    ----------
+    precision : one of ``PRECISIONS``
+    accelerator : device kind, as Lightning names it
+
+    Returns
+    -------
+    ``"32"`` or ``"bf16"``; for ``"auto"`` the latter where the device has instructions for it
+
+    Examples
+    --------
+    >>> chosen_precision("32")
+    '32'
+    """
+    if precision != "auto":
+        return precision
+    return "bf16" if multiplies_bf16(accelerator) else "32"
+
+
+def multiplies_bf16(accelerator: str = "auto") -> bool:
+    """Whether the device has instructions for products of bfloat16; without them they take longer than float32.
+
+    Parameters
+    ----------
+    accelerator : device kind, as Lightning names it
+    """
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if accelerator not in ("auto", "cpu"):
+        return False
+    known = getattr(torch.cpu, "get_capabilities", dict)()  # PyTorch before 2.11 cannot tell
+    return any(known.get(flag, False) for flag in BF16_FLAGS)
