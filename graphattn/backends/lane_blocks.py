@@ -10,6 +10,7 @@ from numba.core import cgutils
 
 from graphattn.backends.compiling import kernel
 from graphattn.backends.lane_code import (
+    BYTES,
     I32,
     I64,
     aligned,
@@ -27,8 +28,8 @@ from graphattn.backends.lane_code import (
 )
 from graphattn.backends.lanes import lanes
 
-ROWS = 8
-"""Rows that a product makes at once."""
+ROWS = BYTES // 8
+"""Rows that a product makes at once, two registers each: half of the 32 of 64 bytes, or of the 16 of 32 bytes."""
 
 
 @intrinsic

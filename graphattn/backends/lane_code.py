@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import extending, types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-BYTES = 64
+
+def _register_size() -> int:
+    """64 bytes where the processor has such registers, else 32; shorter ones are taken in pairs."""
+    try:
+        return 64 if binding.get_host_cpu_features().get("avx512f") else 32
+    except RuntimeError:  # LLVM cannot tell
+        return 32
+
+
+BYTES = _register_size()
 """Size of a register."""
 
 intrinsic: Any = extending.intrinsic  # its own type tells the compiler's view, not the callers'

@@ -1,8 +1,8 @@
-"""Vector registers for Numba: 64 bytes at once (16 float32 or 8 float64), and the few operations that kernels need.
+"""Vector registers for Numba: 64 or 32 bytes at once (16 or 8 float32), and the few operations that kernels need.
 
 Numba vectorises plain loops where LLVM happens to; these functions say what is to be one instruction. Arrays are
 one-dimensional and contiguous, places in them are counted in numbers, and nothing checks bounds. On processors
-with shorter registers LLVM splits each operation.
+with registers shorter than 32 bytes LLVM splits each operation.
 """
 
 from __future__ import annotations

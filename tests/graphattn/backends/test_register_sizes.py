@@ -1,0 +1,53 @@
+"""The kernels with registers of the size that this computer does not have."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from graphattn.backends import lane_code
+
+CHECK = """
+import sys
+
+import numba
+from llvmlite import binding
+
+numba.njit(lambda: 0)()  # from here on Numba knows the processor as it is
+features, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda: {"avx512f": sys.argv[1] == "64"}
+
+import torch
+
+from graphattn import attend
+from graphattn.backends import lane_blocks, lane_code
+from graphattn.builders import Complete, Sentence, TextGraphBuilder, Window
+from graphattn.layers import edges_of
+
+binding.get_host_cpu_features = features
+assert (lane_code.BYTES, lane_blocks.ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]
+
+
+def found(edges, backend):
+    torch.manual_seed(1)
+    inputs = [torch.randn(edges.num_sources, 2, 21, dtype=torch.float32, requires_grad=True) for _ in range(3)]
+    out = attend(edges, *inputs, backend=backend)
+    return [out.detach(), *torch.autograd.grad((out * torch.arange(21.0)).sum(), inputs)]
+
+
+for relation in (Window(3), Window(41), Complete()):
+    graph = TextGraphBuilder([relation]).batch([Sentence(["word"] * length) for length in (1, 2, 7, 30, 75)])
+    edges = edges_of(graph, [relation.name])[relation.name]
+    for one, other in zip(found(edges, "fused"), found(edges, "torch"), strict=True):
+        assert one.abs().max() > 1
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+print("compared")
+"""
+
+
+@pytest.mark.slow
+def test_the_other_size_of_registers_gives_what_the_other_backend_gives(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", CHECK, "32" if lane_code.BYTES == 64 else "64"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
+    assert (done.returncode, done.stdout) == (0, "compared\n"), done.stderr
