@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numba
+
+from graphattn.backends.lane_code import BYTES
 
 EXACT, REORDERED = {"contract", "nsz"}, {"contract", "nsz", "reassoc", "arcp"}
 """What the compiler may change in arithmetic. NaN and infinity keep their meaning: a score of -inf hides an edge."""
@@ -38,9 +42,22 @@ def _compiled(function: Callable[..., Any], changes: set[str]) -> Any:
         compiled = numba.njit(cache=True, **rules)(function)
     except RuntimeError:
         return numba.njit(**rules)(function)
-    if cache := getattr(compiled, "_cache", None):  # there is none when NUMBA_DISABLE_JIT is set
-        _share(cache._cache_file)
+    if kept := getattr(compiled, "_cache", None):  # there is none when NUMBA_DISABLE_JIT is set
+        kept._cache_file._source_stamp = (kept._cache_file._source_stamp, _made_from())
+        _share(kept._cache_file)
     return compiled
+
+
+@cache
+def _made_from() -> tuple[str, int]:
+    """What all kernels depend on: a digest of this folder's files, and the size of a register.
+
+    Numba compiles a kernel anew when its own file changes, but not when a file changes from which it takes pieces.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest(), BYTES
 
 
 def _share(file: Any) -> None:

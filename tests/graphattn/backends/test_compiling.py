@@ -2,13 +2,16 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import graphattn
 from graphattn.backends import compiling
 from graphattn.backends.compiling import NEWS, announced, kernel
 
@@ -71,6 +74,40 @@ def test_kernels_know_what_is_not_finite():
         return one - other == 0
 
     assert not difference(float("inf"), float("inf"))
+
+
+STORED = """
+import sys
+from pathlib import Path
+from graphattn.backends import compiling
+
+@compiling.kernel
+def tripled(value):
+    return value * 3
+
+assert tripled(2) == 6
+print(sum(tripled.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_is_compiled_anew_when_a_file_changes_from_which_it_takes_pieces(tmp_path):
+    folder = tmp_path / "site" / "graphattn"
+    shutil.copytree(Path(graphattn.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "stored.py").write_text(STORED)
+    paths = {"PYTHONPATH": str(tmp_path / "site"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def hits() -> int:
+        command = [sys.executable, "stored.py"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **paths}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    assert [hits(), hits()] == [0, 1]
+    with open(folder / "backends" / "lanes.py", "a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert [hits(), hits()] == [0, 1]
 
 
 DOUBLED = """
