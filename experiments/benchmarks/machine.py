@@ -18,9 +18,10 @@ PACKAGES = ("torch", "dgl", "numba", "numpy", "torch_geometric")
 
 
 def circumstances() -> dict[str, Any]:
-    """CPU, cores, memory in GiB, versions, threads, and the commit when the code lies in its repository."""
+    """CPU with its vectors, cores, memory in GiB, versions, threads, and the commit of code in its repository."""
     return {
         "cpu": cpu_model(),
+        "vectors": torch.backends.cpu.get_cpu_capability(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
@@ -35,7 +36,7 @@ def described(found: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     at = f", commit {found['commit']}" if found["commit"] else ""
     return (
-        f"{found['cpu']}, {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}; "
+        f"{found['cpu']} ({found['vectors']}), {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}; "
         f"{found['threads']} threads; {versions}{at}"
     )
 

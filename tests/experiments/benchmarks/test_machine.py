@@ -13,12 +13,13 @@ from graphattn.experiments.benchmarks import machine
 
 def test_circumstances_are_told_in_one_line():
     found = machine.circumstances()
+    assert found["vectors"] in {"DEFAULT", "AVX2", "AVX512"} or "x86" not in found["system"]
     assert found["threads"] == torch.get_num_threads()
     assert found["memory_gib"] == pytest.approx(psutil.virtual_memory().total / 2**30, abs=0.06)
     assert found["versions"]["graphattn"] == graphattn.__version__
     assert {"python", "torch", "dgl", "numba"} <= found["versions"].keys()
-    line = machine.described({**found, "cpu": "Some CPU", "cores": 2, "commit": "abc"})
-    assert line.startswith(f"Some CPU, 2 cores, {found['memory_gib']} GiB, ")
+    line = machine.described({**found, "cpu": "Some CPU", "vectors": "AVX2", "cores": 2, "commit": "abc"})
+    assert line.startswith(f"Some CPU (AVX2), 2 cores, {found['memory_gib']} GiB, ")
     assert line.endswith(", commit abc")
     assert "commit" not in machine.described({**found, "commit": None})
 

@@ -9,6 +9,7 @@ from graphattn.experiments.benchmarks.report import Report, markdown_table
 
 WHERE = {
     "cpu": "Some CPU",
+    "vectors": "AVX2",
     "cores": 2,
     "memory_gib": 8.0,
     "system": "Linux x86_64",
@@ -35,7 +36,7 @@ def test_markdown_says_what_was_compared_where_and_who_is_missing():
     assert found == (
         "# graphattn bench attention\n\n"
         "What is compared.\n\n"
-        "Some CPU, 2 cores, 8.0 GiB, Linux x86_64; 2 threads; python 3.11.0, torch 2.13.0, commit abc.\n\n"
+        "Some CPU (AVX2), 2 cores, 8.0 GiB, Linux x86_64; 2 threads; python 3.11.0, torch 2.13.0, commit abc.\n\n"
         "| who | ms |\n|---|---|\n| ours | 1.3 |\n| dense | 5.0 |\n\n"
         "- constant: met\n\n"
         "Left out:\n\n- PyG: not installed\n"
