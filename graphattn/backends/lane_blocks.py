@@ -29,7 +29,9 @@ from graphattn.backends.lane_code import (
 from graphattn.backends.lanes import lanes
 
 ROWS = BYTES // 8
-"""Rows that a product makes at once, two registers each: half of the 32 of 64 bytes, or of the 16 of 32 bytes."""
+"""Rows that a product of two registers' width makes at once: half of the 32 of 64 bytes, or of the 16 of 32 bytes."""
+LINES = 8
+"""Rows that a product of one register's width makes at once: sums in flight that hide how long each takes."""
 
 
 @intrinsic
@@ -182,6 +184,7 @@ def _multiply(rows: int, vectors: int) -> Any:
 
 multiply_pair = _multiply(ROWS, 2)
 multiply_single = _multiply(ROWS, 1)
+multiply_lines = _multiply(LINES, 1)
 multiply_row = _multiply(1, 1)
 
 
@@ -191,16 +194,16 @@ def products(  # type: ignore[no-untyped-def]
 ):
     """(rows, lanes) products of ``rows`` rows, with steps ``row`` and ``column``, and ``length`` registers."""
     count = lanes(target)
-    if rows < ROWS:
+    if rows < LINES:
         for r in range(rows):
             multiply_row(
                 target, place + r * count, 0, left, left_place + r * row, 0, column, right, right_place, count, 0,
                 length, True,
             )  # fmt: skip
         return
-    for start in range(0, rows, ROWS):
-        r = min(start, rows - ROWS)  # the last rows may be made twice
-        multiply_single(
+    for start in range(0, rows, LINES):
+        r = min(start, rows - LINES)  # the last rows may be made twice
+        multiply_lines(
             target, place + r * count, count, left, left_place + r * row, row, column, right, right_place, count, 0,
             length, True,
         )  # fmt: skip

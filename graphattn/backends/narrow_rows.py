@@ -101,7 +101,7 @@ def pass_on(  # type: ignore[no-untyped-def]
 @kernel
 def lowest(work):  # type: ignore[no-untyped-def]
     """The smallest finite number."""
-    return work.dtype.type(-3.4028234663852886e38 if lanes(work) == 16 else -1.7976931348623157e308)
+    return work.dtype.type(-3.4028234663852886e38 if work.itemsize == 4 else -1.7976931348623157e308)
 
 
 @kernel
