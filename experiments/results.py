@@ -23,6 +23,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.data_sets import DATA_SETS, data_folder
 from graphattn.experiments.folds import held_out_fold
 from graphattn.experiments.parallel_sets import PARALLEL_SETS
+from graphattn.experiments.run_settings import settings
 from graphattn.experiments.translation_results import LEAD, run_translation
 from graphattn.models import (
     EncoderOptions,
@@ -44,110 +45,6 @@ ESTIMATORS: dict[str, type[TextEstimator]] = {
     "pair": PairClassifier,
     "tag": SequenceTagger,
 }
-VECTORS = ("embeddings_trained/w2v_sg_300d.txt.xz",)
-ALL_VECTORS = (
-    *VECTORS,
-    "embeddings_trained/fasttext_sg_300d.txt.xz",
-    "embeddings_word2vec_googlenews_300d/GoogleNews.300d.subset.txt.xz",
-    "embeddings_glove_twitter_25d/glove.twitter.27B.25d.subset.txt.xz",
-)
-SETS = {
-    "cbow": "embeddings_trained/w2v_cbow_50d.txt.xz",
-    "skipgram": VECTORS[0],
-    "fasttext": ALL_VECTORS[1],
-    "googlenews": ALL_VECTORS[2],
-    "twitter": ALL_VECTORS[3],
-}
-"""Name of a set of word vectors -> its file."""
-MTL = ("apparel", "books", "dvd", "kitchen")
-CLASSIFICATION_EPOCHS = {"sst2": 6, "sst5": 6, "r8": 14, **dict.fromkeys(MTL, 8)}
-FOLDED_EPOCHS = {"cr": 8, "mpqa": 6, "mr": 6}
-GCN_EPOCHS = {"gcn-r8": 20, "gcn-r52": 20, "gcn-mr": 10, "gcn-ohsumed": 10, "gcn-20ng": 8}
-EPOCHS = {**CLASSIFICATION_EPOCHS, **FOLDED_EPOCHS, **GCN_EPOCHS, "sick": 6, "ewt": 6, "conll2003": 18}
-
-
-def settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
-    """Options of a run: the paper's Table 1 where it speaks, else what dev sets favoured (see ``docs/results.md``).
-
-    Every encoder gets the same inputs, head, epochs and batches. The Transformer's feed-forward part is 600 wide, so
-    that it has somewhat more parameters than MS-Trans instead of three times as many.
-
-    Parameters
-    ----------
-    data_set : its name
-    encoder : its name; behind ``=`` may stand the sets of word vectors, as in ``duo=cbow+skipgram``
-
-    Returns
-    -------
-    ``encoder``, ``inputs``, ``head`` and ``training`` -> options that differ from the defaults
-
-    Raises
-    ------
-    ConfigError
-        for a set of word vectors that does not exist
-    """
-    encoder, _, sets = encoder.partition("=")
-    groups = _settings(data_set, encoder)
-    names = sets.split("+") if sets else ["cbow", "skipgram"] if encoder == "duo" else []
-    unknown = [name for name in names if name not in SETS]
-    if unknown:
-        raise ConfigError(f"there are no word vectors {unknown[0]!r}; choose among: {', '.join(SETS)}")
-    if names:
-        groups["inputs"]["vectors"] = tuple(SETS[name] for name in names)
-    if encoder in ("mtsa", "duo"):
-        groups["head"].pop("pooling", None)  # both come with their own
-    if encoder == "duo":
-        groups["training"]["learning_rate"] = 1e-3
-        if data_set in ("gcn-ohsumed", "gcn-20ng"):  # long texts
-            groups["encoder"]["fusion_activation"] = "relu"
-            groups["inputs"].update(word_dropout=0.3, embedding_dropout=0.4)
-            groups["training"]["learning_rate"] = 2e-3
-        else:
-            groups["inputs"]["tune_vectors"] = False  # the paper's model trains fewer than 0.4 M numbers
-    return groups
-
-
-def _settings(data_set: str, encoder: str) -> dict[str, dict[str, Any]]:
-    task = DATA_SETS[data_set].task
-    training = {
-        "epochs": EPOCHS[data_set],
-        "precision": "auto",
-        "learning_rate": 1e-3 if task == "tag" else 5e-4,
-    }
-    own: dict[str, Any] = {}
-    if encoder == "transformer":
-        own = {"ffn": 600}
-        training["learning_rate"] = 3e-4
-    elif encoder == "ms-trans" and task == "tag":
-        own = {"scales": ("1", "3", "5", "7", "9"), "alpha": 1.0}
-    inputs: dict[str, Any] = {"vectors": VECTORS, "tune_vectors": True}
-    if task == "tag":
-        names = {"embedding_dropout": 0.4, "character_embedding": 50, "character_filters": 128}
-        return {
-            "encoder": own,
-            "inputs": {**inputs, "word_dropout": 0.1, "characters": True, **(names if data_set == "conll2003" else {})},
-            "head": {"crf": data_set == "conll2003"},
-            "training": training,
-        }
-    if task == "pair":
-        return {
-            "encoder": {**own, "dropout": 0.1},
-            "inputs": {**inputs, "embedding_dropout": 0.1},
-            "head": {"pooling": "max", "head_dropout": 0.2},
-            "training": training,
-        }
-    if data_set in (*MTL, "r8"):
-        training["dev_fraction"] = 0.0  # of so few texts none can be spared, and a tenth of them chooses by luck
-    plain = data_set in ("sst2", "sst5", "r8")
-    inputs = {"vectors": VECTORS if plain else ALL_VECTORS, "tune_vectors": True, "word_dropout": 0.1}
-    if data_set == "r8":
-        inputs |= {"vectors": ALL_VECTORS[:3], "tune_vectors": False, "embedding_dropout": 0.3}
-    return {
-        "encoder": own,
-        "inputs": {**inputs, "split": "whitespace"},
-        "head": {"pooling": "mean" if plain else "mean-max"},
-        "training": training,
-    }
 
 
 def run(

@@ -1,15 +1,12 @@
 """Runs of the result tables on small corpora laid out like the real ones."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
-from graphattn.experiments import results
-from graphattn.experiments.data_sets import DATA_SETS, data_folder, tenth
-from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.experiments import results, run_settings
+from graphattn.experiments.data_sets import DATA_SETS
 
 
 @pytest.fixture
@@ -26,8 +23,8 @@ def folder(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(results, "VECTORS", ("embeddings_trained/vectors.txt",))
-    monkeypatch.setitem(results.EPOCHS, "sst2", 2)
+    monkeypatch.setitem(run_settings.SETS, "skipgram", "embeddings_trained/vectors.txt")
+    monkeypatch.setitem(run_settings.EPOCHS, "sst2", 2)
     settings = results.settings
     monkeypatch.setattr(
         results,
@@ -92,55 +89,10 @@ def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
     ]
 
 
-@pytest.mark.parametrize("data_set", DATA_SETS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_settings_are_options_that_exist(data_set, encoder):
-    groups = results.settings(data_set, encoder)
-    encoder_options({"name": encoder, **groups["encoder"]}).check()
-    for options, group in (
-        (results.InputOptions, "inputs"),
-        (results.HeadOptions, "head"),
-        (results.TrainingOptions, "training"),
-    ):
-        options(**groups[group]).check()
-
-
 def test_a_data_set_that_does_not_exist(tmp_path):
     with pytest.raises(ConfigError) as caught:
         results.reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
     assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, r8,")
-
-
-def test_no_data_folder(monkeypatch):
-    monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
-    with pytest.raises(ConfigError) as caught:
-        data_folder()
-    assert str(caught.value) == "GRAPHATTN_DATA is None; set it to the folder that holds the corpora, or give --data"
-
-
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_every_data_set_is_there(corpora, name):
-    data_set = DATA_SETS[name]
-    for part in ("train", "dev", "test"):
-        if getattr(data_set, part) is not None:
-            assert (corpora / getattr(data_set, part)).is_file()
-    first = next(iter(data_set.read(corpora / (data_set.test or data_set.train))))
-    assert getattr(first, "tags" if data_set.task == "tag" else "label")
-    assert json.dumps(results.settings(name, "ms-trans"))
-
-
-def test_folds_are_the_whole_and_share_no_item():
-    items = [Example(f"text {number}", label=str(number % 3)) for number in range(60)]
-    cuts = [tenth(items, fold) for fold in range(10)]
-    held = [item.text for _, own in cuts for item in own]
-    assert sorted(held) == sorted(item.text for item in items)
-    for rest, own in cuts:
-        assert len(rest) + len(own) == 60
-        assert not {item.text for item in rest} & {item.text for item in own}
-        assert [sum(item.label == label for item in own) for label in "012"] == [2, 2, 2]
-    with pytest.raises(ConfigError) as caught:
-        tenth(items, 10)
-    assert str(caught.value) == "seed 10 is no fold: this data set is cut into 10; give --seeds up to 10"
 
 
 def test_a_run_on_a_fold(tmp_path):
@@ -149,13 +101,3 @@ def test_a_run_on_a_fold(tmp_path):
     (tmp_path / "cr" / "all.tsv").write_text("\n".join(lines) + "\n")
     rows = results.reproduce(["cr"], ["tfidf"], range(2), tmp_path / "out.jsonl", folder=tmp_path)
     assert [(row["seed"], "test" in row) for row in rows] == [(0, True), (1, True)]
-
-
-def test_sets_of_word_vectors_by_name():
-    assert results.settings("gcn-mr", "duo=twitter+twitter")["inputs"]["vectors"] == (results.SETS["twitter"],) * 2
-    assert results.settings("gcn-mr", "duo")["inputs"]["vectors"] == (results.SETS["cbow"], results.SETS["skipgram"])
-    with pytest.raises(ConfigError) as caught:
-        results.settings("gcn-mr", "duo=glove+cbow")
-    assert str(caught.value) == (
-        "there are no word vectors 'glove'; choose among: cbow, skipgram, fasttext, googlenews, twitter"
-    )
