@@ -11,6 +11,7 @@ from graphattn import Edges, attend
 from graphattn.attention import attend_heads
 from graphattn.backends import fused_plan
 from graphattn.backends.fused_plan import is_narrow
+from graphattn.backends.narrow_rows import lowest
 
 
 def windows(lengths, reach):
@@ -29,6 +30,11 @@ def reference(edges, query, key, value, keep=None):
     scores = torch.einsum("ihd,jhd->ihj", query, key) / query.shape[2] ** 0.5
     weights = torch.softmax(scores.masked_fill(~seen[:, None], -torch.inf), dim=2).nan_to_num(0.0)
     return torch.einsum("ihj,jhd->ihd", weights if keep is None else weights * keep, value)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_row_without_keys_is_shifted_by_a_finite_number(kind):
+    assert lowest(np.zeros(1, kind)) == np.finfo(kind).min
 
 
 @settings(max_examples=30, deadline=None)

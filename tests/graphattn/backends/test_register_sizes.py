@@ -19,7 +19,7 @@ features, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda:
 
 import torch
 
-from graphattn import attend
+from graphattn import Edges, attend
 from graphattn.backends import lane_blocks, lane_code
 from graphattn.builders import Complete, Sentence, TextGraphBuilder, Window
 from graphattn.layers import edges_of
@@ -35,9 +35,15 @@ def found(edges, backend):
     return [out.detach(), *torch.autograd.grad((out * torch.arange(21.0)).sum(), inputs)]
 
 
-for relation in (Window(3), Window(41), Complete()):
-    graph = TextGraphBuilder([relation]).batch([Sentence(["word"] * length) for length in (1, 2, 7, 30, 75)])
-    edges = edges_of(graph, [relation.name])[relation.name]
+def every_kind():
+    for relation in (Window(3), Window(41), Complete()):
+        graph = TextGraphBuilder([relation]).batch([Sentence(["word"] * length) for length in (1, 2, 7, 30, 75, 300)])
+        yield edges_of(graph, [relation.name])[relation.name]
+    low = torch.arange(100)
+    yield Edges.of_ranges(low, torch.where(low % 3 == 0, low, (low + 5).clamp(max=100)), 100)  # some see nothing
+
+
+for edges in every_kind():
     for one, other in zip(found(edges, "fused"), found(edges, "torch"), strict=True):
         assert one.abs().max() > 1
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
