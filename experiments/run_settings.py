@@ -72,7 +72,7 @@ def settings(data_set: str, encoder: str) -> Groups:
 
 def _classifying(data_set: str) -> Groups:
     plain = data_set in ("sst2", "sst5", "r8")
-    inputs = {"vectors": VECTORS if plain else ALL_VECTORS, "tune_vectors": True, "word_dropout": 0.1}
+    inputs: dict[str, Any] = {"vectors": VECTORS if plain else ALL_VECTORS, "tune_vectors": True, "word_dropout": 0.1}
     if data_set == "r8":
         inputs |= {"vectors": FROZEN_VECTORS, "tune_vectors": False, "embedding_dropout": 0.3}
     # of so few texts none can be spared, and a tenth of them chooses by luck
@@ -95,7 +95,7 @@ def _pairing(data_set: str) -> Groups:
 
 
 def _tagging(data_set: str) -> Groups:
-    inputs = {"vectors": VECTORS, "tune_vectors": True, "word_dropout": 0.1, "characters": True}
+    inputs: dict[str, Any] = {"vectors": VECTORS, "tune_vectors": True, "word_dropout": 0.1, "characters": True}
     if data_set == "conll2003":
         inputs |= {"embedding_dropout": 0.4, "character_embedding": 50, "character_filters": 128}
     return {"encoder": {}, "inputs": inputs, "head": {"crf": data_set == "conll2003"}, "training": {}}

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning.pytorch as pl
 import torch
@@ -41,7 +41,7 @@ from graphattn.models.trainable import Trainable
 from graphattn.models.training_module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
 from graphattn.models.weight_average import Average, EpochAverage, WeightAverage
 
-LIGHTNINGS = {"32": "32-true", "bf16": "bf16-mixed"}
+LIGHTNINGS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
 """Precision -> its name in Lightning."""
 
 
@@ -253,9 +253,17 @@ def _interruptible() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
-    except SystemExit:
+    except (SystemExit, Exception) as error:
+        if not isinstance(error, SystemExit) and not _began_with_ctrl_c(error):
+            raise
         signal.signal(signal.SIGINT, handler)
         raise KeyboardInterrupt from None
+
+
+def _began_with_ctrl_c(error: BaseException) -> bool:
+    """Whether an error came of clearing up after Ctrl-C, as when Lightning's loops had only begun to begin."""
+    before = error.__context__
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _began_with_ctrl_c(before))
 
 
 def _as_raised(error: ProcessRaisedException) -> Exception:

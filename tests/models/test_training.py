@@ -327,6 +327,32 @@ def test_ctrl_c_works_again_after_lightning_ignored_it(parts, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def test_ctrl_c_is_not_hidden_by_an_error_of_clearing_up(parts, monkeypatch):
+    def fit(self, *arguments, **keywords):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("there is no loader yet")
+
+    model, corpus = parts()
+    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        train(model, corpus, TrainingOptions(epochs=1))
+
+
+def test_errors_of_training_stay_what_they_are(parts, monkeypatch):
+    def fit(self, *arguments, **keywords):
+        try:
+            raise ValueError("first")
+        finally:
+            raise RuntimeError("second")
+
+    model, corpus = parts()
+    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    with pytest.raises(RuntimeError, match="second"):
+        train(model, corpus, TrainingOptions(epochs=1))
+
+
 def test_errors_of_other_processes_are_raised_as_what_they_are():
     text = "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n  ...\n{}\n"
 
