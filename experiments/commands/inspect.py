@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,6 +81,8 @@ def inspect(
     estimator = load(model)
     second = None if other is None else load(other)
     if summary:
+        if picture is not None:
+            texts = _with_layer(estimator, texts, layer)
         _summarise(estimator, texts, second, out, picture, layer or 0)
         return
     texts = texts if second is None else list(texts)
@@ -189,6 +191,15 @@ def _attentions(estimator: TextEstimator, texts: Iterable[Any], chosen: dict[str
         except DataError as error:
             raise DataError(f"text {number}: {error.message}", hint=error.hint) from error
         yield found.only(**chosen)
+
+
+def _with_layer(estimator: TextEstimator, texts: Iterable[Any], layer: int | None) -> Iterator[Any]:
+    """The inputs, after a look at the first: a layer that does not exist is refused before all of them are summed."""
+    rest = iter(texts)
+    first = list(islice(rest, 1))
+    for _ in _attentions(estimator, first, {"layer": layer}):
+        pass
+    return chain(first, rest)
 
 
 def _shown(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator[Attention]:

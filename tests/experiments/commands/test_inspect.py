@@ -152,6 +152,10 @@ def test_a_hostile_text_is_text(graphattn, classifier):
             "model is no model directory: it has no config.json. Give what `save` or `train` wrote",
         ),
         (["a film", "--layer", "7"], "layer 7 does not exist; layers count from 0 to 0"),
+        (
+            ["a film", "--summary", "--picture", "a.png", "--layer", "7"],
+            "layer 7 does not exist; layers count from 0 to 0",
+        ),
         (["a film", "--head", "2"], "a layer has no head 2; its heads count from 0 to 1"),
         (["a film", "--relation", "star"], "no head looks along 'star'; heads look along: window:1, window:3"),
         (
