@@ -216,9 +216,9 @@ def _standard_input(resources: ExitStack) -> io.BufferedReader:
     if stream is None:
         raise DataError("is closed", path=display_name("-"), hint="Pipe a text into the command, or name a file.")
     if not hasattr(stream, "peek"):
-        stream = io.BufferedReader(stream)
+        wrapper = stream = io.BufferedReader(stream)
         # Not closing but detaching: a wrapper that dies takes the caller's stream with it.
-        resources.callback(stream.detach)
+        resources.callback(lambda: None if wrapper.closed else wrapper.detach())
     return cast(io.BufferedReader, stream)
 
 
