@@ -109,7 +109,7 @@ def run(
         "best_epoch": best["epoch"] + 1,
         "epochs": len(estimator.history_),
         "parameters": count_parameters(estimator.model_),
-        "precision": chosen_precision(estimator.training.precision),
+        "precision": chosen_precision(estimator.training.precision, estimator.training.accelerator),
         "seconds": round(time.time() - started),
         "changes": {group: dict(values) for group, values in (changes or {}).items()},
         "torch": torch.__version__,

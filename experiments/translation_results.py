@@ -98,7 +98,7 @@ def run_translation(
         "best_epoch": best["epoch"] + 1,
         "epochs": len(translator.history_),
         "parameters": count_parameters(translator.model_),
-        "precision": chosen_precision(translator.training.precision),
+        "precision": chosen_precision(translator.training.precision, translator.training.accelerator),
         "seconds": round(time.time() - started),
         "changes": {group: dict(values) for group, values in (changes or {}).items()},
         "torch": torch.__version__,

@@ -44,5 +44,5 @@ def multiplies_bf16(accelerator: str = "auto") -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if accelerator not in ("auto", "cpu"):
         return False
-    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # PyTorch before 2.11 cannot tell
+    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # older PyTorch cannot tell
     return any(known.get(flag, False) for flag in BF16_FLAGS)

@@ -9,8 +9,8 @@ import pytest
 from graphattn.experiments.page import PageModel, write_page
 
 TOKENS = 2000
-FIRST_PAINT, INTERACTION = 1000, 50  # milliseconds, on two cores with AVX-512
-SLOWER = 1.5  # how much slower a computer may be on which the tests have to pass
+FIRST_PAINT, INTERACTION = 1000, 50  # milliseconds
+ALLOWED = {"scroll": 75}  # it took 55 on one computer
 FRAME = 1000 / 60
 TRIES, ROUNDS = 5, 6
 
@@ -103,7 +103,7 @@ def test_it_appears_within_a_second(long_page, visit):
         names = ("first-contentful-paint", "graphattn-ready")  # something on the screen; all of it drawn
         return [max(tabs[-1].evaluate(f"performance.getEntriesByName('{name}')[0].startTime") for name in names)]
 
-    assert fastest_median(measure, FIRST_PAINT) < SLOWER * FIRST_PAINT
+    assert fastest_median(measure, FIRST_PAINT) < FIRST_PAINT
     tab = tabs[-1]
     assert tab.locator(".token").count() == TOKENS
     assert "strongest are here" in tab.locator(".edges").inner_text()
@@ -121,7 +121,7 @@ def test_it_answers_at_once(long_page, visit, at):
         return [time - late for time in tab.evaluate(measure, act)]
 
     taken = {act: fastest_median(lambda act=act: times(act), INTERACTION) for act in acts}
-    slow = {act: round(time) for act, time in taken.items() if time >= SLOWER * INTERACTION}
+    slow = {act: round(time) for act, time in taken.items() if time >= ALLOWED.get(act, INTERACTION)}
     if slow and os.getloadavg()[0] > 2 * os.cpu_count():
         pytest.skip(f"the machine is too busy to tell (load {os.getloadavg()[0]:.0f}): {slow} milliseconds")
     assert slow == {}
