@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn.dropout import Dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.layers import edges_of
@@ -140,7 +141,7 @@ class TensorizedAttention(nn.Module):
         self.activation, self.source_function, self.bound = activation, source_function, bound
         self.scale_function = scale_function or ("log-sigmoid" if variant == "gated" else "identity")
         self.token2token, self.source2token, self.backend = token2token, source2token, backend
-        self.dropout, self.attn_drop = nn.Dropout(dropout), nn.Dropout(attn_drop)
+        self.dropout, self.attn_drop = Dropout(dropout), Dropout(attn_drop)
         self.out_feats = self.num_heads * head_feats
         count, gated = self.num_heads, variant == "gated"
         self.value = Linear(in_feats, self.out_feats, bias=gated)

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from graphattn.dropout import Dropout
+
 LONGEST = 30
 """Characters of a token that are looked at: the first and the last half of these."""
 
@@ -153,7 +155,7 @@ class CharacterFeatures(nn.Module):
         self.embed = nn.Embedding(num_characters, embedding, padding_idx=PADDING)
         self.convolve = nn.Conv1d(embedding, filters, kernel_size=3, padding=1)
         self.capitals = nn.Embedding(len(CAPITALS), CAPITALS_WIDTH)
-        self.dropout = nn.Dropout(0.3)
+        self.dropout = Dropout(0.3)
         self.width = filters + CAPITALS_WIDTH
 
     def forward(self, forms: FormBatch) -> Tensor:

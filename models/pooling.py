@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.models.dropout import Dropout
+from graphattn.dropout import Dropout
 from graphattn.models.padding import pad, unpad
 from graphattn.products import Linear
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
+from graphattn.dropout import dropout
 from graphattn.exceptions import ConfigError
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
-from graphattn.models.dropout import dropout
 from graphattn.models.options import InputOptions
 from graphattn.products import Linear
 

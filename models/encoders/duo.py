@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from graphattn.attention import attend
 from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.builders.relations import Complete, Relation, Window
+from graphattn.dropout import dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import lengths_of
 from graphattn.layers import edges_of
-from graphattn.models.dropout import dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option
 from graphattn.models.padding import pad, unpad

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from graphattn.attention import attend
 from graphattn.builders.relations import Complete, Relation
+from graphattn.dropout import Dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers import edges_of
-from graphattn.models.dropout import Dropout
 from graphattn.models.duo_streams import STREAMS, DuoNorm, StreamMaps
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.transformer import sinusoids

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.relations import Relation, RelativePositions, Window
+from graphattn.dropout import dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
-from graphattn.models.dropout import dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.node_states import NodeStates
 from graphattn.models.encoders.relation_heads import count_heads, head_relation, parse_heads

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
 from graphattn.builders.relations import Relation, parse_relation
+from graphattn.dropout import dropout
 from graphattn.exceptions import ConfigError
 from graphattn.layers import edges_of
-from graphattn.models.dropout import dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option, share
 from graphattn.schema import TOKEN

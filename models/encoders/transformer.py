@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.relations import Complete, Relation
+from graphattn.dropout import Dropout
 from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
-from graphattn.models.dropout import Dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option, share
 from graphattn.products import Linear

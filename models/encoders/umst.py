@@ -21,11 +21,11 @@ from graphattn.builders.relations import (
     ShuffledGroup,
     WordGroup,
 )
+from graphattn.dropout import Dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
 from graphattn.graphs import lengths_of
-from graphattn.models.dropout import Dropout
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.transformer import sinusoids
 from graphattn.models.options import at_least, option, share

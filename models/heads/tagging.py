@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torchcrf import CRF
 
+from graphattn.dropout import Dropout
 from graphattn.graphs import lengths_of
-from graphattn.models.dropout import Dropout
 from graphattn.models.heads.base import Head
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, prefix_mask

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphattn.models.dropout import Dropout
+from graphattn.dropout import Dropout
 from graphattn.models.encoders.transformer import sinusoids
 from graphattn.models.translation.decoder_attention import DecoderAttention, FeedForward
 from graphattn.models.translation.options import DecoderOptions

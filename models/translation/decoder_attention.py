@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.models.dropout import Dropout
+from graphattn.dropout import Dropout
 from graphattn.products import Linear
 
 

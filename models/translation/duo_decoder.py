@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graphattn.models.dropout import Dropout
+from graphattn.dropout import Dropout
 from graphattn.models.duo_streams import STREAMS, DuoNorm, StreamMaps
 from graphattn.models.encoders.duo_transformer import DuoTransformerOptions
 from graphattn.models.translation.decoder import Decoder, DecoderState

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.models.dropout import dropout
+from graphattn.dropout import dropout
 from graphattn.products import linear
 
 
