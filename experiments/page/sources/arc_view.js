@@ -212,18 +212,21 @@ class ArcView {
   paint(canvas, batches, { first, last }, { strong = false, origin = 0, most = MOST_DRAWN }) {
     const [top, bottom] = [this.layout.rows[first].top, this.layout.rows[last].bottom];
     const scale = Math.min(devicePixelRatio, 2);
-    canvas.width = this.layout.width * scale;
-    canvas.height = (bottom - top) * scale;
+    const seen = inSight(this.layout, batches, { first, last });
+    const count = seen.reduce((total, { edges }) => total + edges.length, 0);
+    canvas.hidden = count === 0;
+    if (count === 0) return;
     canvas.style.width = `${this.layout.width}px`;
     canvas.style.height = `${bottom - top}px`;
     canvas.style.top = `${top - origin}px`;
+    canvas.width = this.layout.width * scale;
+    canvas.height = (bottom - top) * scale;
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, -top * scale);
-    const seen = inSight(this.layout, batches, { first, last, most });
-    const count = seen.reduce((total, { edges }) => total + edges.length, 0);
+    // some now and the others later look alike: what all of them are says whether lines are dashed
     const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
     const faint = this.layout.rows.length > 8 ? 0.5 : 1;
-    drawArcs(context, this.layout, seen, { colours: currentColours(), dashed, strong, faint });
+    drawArcs(context, this.layout, strongest(seen, most), { colours: currentColours(), dashed, strong, faint });
   }
 
   /** On paper every row carries its own picture, so that pages may break between rows. */

@@ -24,16 +24,24 @@ function inBatches(edges, largest) {
   return [...batches.values()].sort((a, b) => a.shade - b.shade);
 }
 
-/** The strongest arcs that touch the rows from `first` to `last`, in batches as before. */
-function inSight(layout, batches, { first, last, most }) {
+/** The strongest arcs that touch the rows from `first` to `last`, no more than can be drawn, in batches as before. */
+function inSight(layout, batches, { first, last }) {
+  const touching = batches.map((batch) => ({
+    ...batch,
+    edges: batch.edges.filter((edge) => {
+      const [top, bottom] = reach(layout, edge);
+      return top <= last && bottom >= first;
+    }),
+  }));
+  return strongest(touching, MOST_DRAWN);
+}
+
+/** At most so many arcs, those of the strongest batches. */
+function strongest(batches, most) {
   let room = most;
   const kept = [];
   for (const batch of [...batches].reverse()) {
-    const edges = batch.edges.filter((edge) => {
-      const [top, bottom] = reach(layout, edge);
-      return top <= last && bottom >= first;
-    });
-    kept.unshift({ ...batch, edges: edges.slice(0, room) });
+    kept.unshift({ ...batch, edges: batch.edges.slice(0, room) });
     room -= kept[0].edges.length;
   }
   return kept;

@@ -42,8 +42,8 @@ DOTS = """canvas => {
 
 
 def painted(tab, selector):
-    """How many dots of a canvas are not empty."""
-    count = f"canvas => ({DOTS})(canvas).filter((value, index) => index % 4 === 3 && value > 0).length"
+    """How many dots of a canvas can be seen."""
+    count = f"canvas => canvas.hidden ? 0 : ({DOTS})(canvas).filter((value, index) => index % 4 === 3 && value > 0).length"
     return tab.locator(selector).first.evaluate(count)
 
 

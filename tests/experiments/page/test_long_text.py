@@ -10,7 +10,6 @@ from graphattn.experiments.page import PageModel, write_page
 
 TOKENS = 2000
 FIRST_PAINT, INTERACTION = 1000, 50  # milliseconds
-ALLOWED = {"scroll": 75}  # it took 55 on one computer
 FRAME = 1000 / 60
 TRIES, ROUNDS = 5, 6
 
@@ -121,7 +120,7 @@ def test_it_answers_at_once(long_page, visit, at):
         return [time - late for time in tab.evaluate(measure, act)]
 
     taken = {act: fastest_median(lambda act=act: times(act), INTERACTION) for act in acts}
-    slow = {act: round(time) for act, time in taken.items() if time >= ALLOWED.get(act, INTERACTION)}
+    slow = {act: round(time) for act, time in taken.items() if time >= INTERACTION}
     if slow and os.getloadavg()[0] > 2 * os.cpu_count():
         pytest.skip(f"the machine is too busy to tell (load {os.getloadavg()[0]:.0f}): {slow} milliseconds")
     assert slow == {}
