@@ -70,7 +70,7 @@ def detect_format(
     tsv, csv   the first is a header: it names the text column (tsv: or has a usual name such as ``label``)
     word/tag   each word of each line has the form ``word/TAG``
     conll      equally many columns on each line, none with blanks, and blank lines between
-    labelled   equally many fields between tabs on each line, two or more, and no blank line
+    labelled   equally many fields between tabs on each line, two or more; its reader tells which lines are blank
     =========  ======================================================================================
 
     Parameters
@@ -231,7 +231,7 @@ def _is_conll(sample: _Sample) -> bool:
 
 def _is_labelled(sample: _Sample) -> bool:
     widths = {len(row) for row in sample.tab_rows()}
-    return len(sample.filled) == len(sample.lines) and len(widths) == 1 and min(widths) > 1
+    return len(widths) == 1 and min(widths) > 1
 
 
 def _may_be_labels(fields: list[str]) -> bool:

@@ -26,6 +26,7 @@ CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_
         ("a.tsv", ["1\ta fine film", "0\tdull"], "labelled"),
         ("a.task.train", ["1\ta fine film", "0\treview"], "labelled"),
         ("a.tsv", ["0\treview", "1\ttext here", "", ""], "labelled"),
+        ("a.tsv", ["1\tgood", "", "0\tbad", "0\tvery bad"], "labelled"),
         ("a.tsv", ["one two\tthree four\t1", "one\ttwo two\t0"], "labelled"),
         ("a.txt", ["__label__a text", "__label__b text"], "fasttext"),
         ("a.conllu", ["anything"], "conllu"),
@@ -69,7 +70,6 @@ LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences'
     [
         ["a line of text", "and another line"],
         ["two words", "two words"],
-        ["1\tgood", "", "0\tbad", "0\tvery bad"],
         ["1\tgood", "text alone"],
         ["__label__a text", "text"],
         ["", ""],
