@@ -130,6 +130,8 @@ def _duo(groups: Groups, data_set: str) -> None:
         groups["encoder"]["fusion_activation"] = "relu"
         groups["inputs"].update(word_dropout=0.3, embedding_dropout=0.4)
         groups["training"]["learning_rate"] = 2e-3
+        if data_set == "gcn-20ng":
+            groups["encoder"]["window"] = "15"  # posts of thousands of words
     else:
         groups["inputs"]["tune_vectors"] = False  # the paper's model trains fewer than 0.4 M numbers
 
