@@ -101,7 +101,7 @@ def run(
     )
     estimator.fit(train, dev=dev)
     figure = f"dev_{corpus.metric}"
-    best = max(estimator.history_, key=lambda row: row.get(figure, row["epoch"]))
+    best = max(reversed(estimator.history_), key=lambda row: row.get(figure, row["epoch"]))
     return {
         **facts,
         **({"dev": round(best[figure], 2)} if figure in best else {}),

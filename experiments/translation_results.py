@@ -91,7 +91,7 @@ def run_translation(
     train = corpus.load("train", folder)
     translator.fit([pair.source for pair in train], [pair.targets[0] for pair in train], dev=_columns(parts["dev"]))
     figures = {part: translator.evaluate(*_columns(own)) for part, own in parts.items()}
-    best = max(translator.history_, key=lambda row: row[f"dev_{corpus.metric}"])
+    best = max(reversed(translator.history_), key=lambda row: row[f"dev_{corpus.metric}"])
     return {
         **facts,
         **_rounded(figures, corpus.metric),

@@ -37,6 +37,7 @@ class ArcView {
   show(attention, selection, threshold) {
     if (attention !== this.attention) {
       this.attention = attention;
+      this.active = null; // a token of another text
       this.layOut(this.width());
     }
     this.selection = selection;
@@ -66,6 +67,8 @@ class ArcView {
 
   layOut(width) {
     const held = this.rows.contains(document.activeElement) ? document.activeElement.dataset.token : null;
+    this.drawn = null; // other rows
+    clearTimeout(this.finishing);
     this.layout = layOut(this.attention, Math.max(width, 120));
     this.rows.style.font = tokenFont(this.layout.font);
     this.rows.style.height = `${this.layout.height}px`;

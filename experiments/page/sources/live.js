@@ -25,14 +25,16 @@ class LiveForm {
     this.failure.textContent = "";
     this.button.disabled = true;
     this.button.textContent = "Predicting …";
+    let results = null;
     try {
-      answered(await this.asked());
+      results = await this.asked();
     } catch (error) {
       this.failure.textContent = error instanceof TypeError ? "The server does not answer; is it still running?" : error.message;
     } finally {
       this.button.disabled = false;
       this.button.textContent = "Predict";
     }
+    if (results) answered(results);
   }
 
   async asked() {

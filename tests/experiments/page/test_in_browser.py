@@ -249,6 +249,19 @@ def test_texts_are_turned_over(show, made):
     assert tab.get_by_role("button", name="Next text").is_disabled()
 
 
+def test_a_shorter_text_after_a_lit_token_of_a_longer_one(show, made):
+    texts = [made(["word"] * 200), made(["a", "short", "text"])]
+    tab = show(texts, texts)
+    token(tab, 120).click()
+    tab.get_by_role("button", name="Next text").click()
+    settled(tab)
+    for pane in tab.locator(".pane").all():
+        assert pane.locator(".token").all_inner_texts() == ["a", "short", "text"]
+        assert "of 25 edges" in pane.locator(".edges").inner_text()
+        assert pane.locator(".token.active").count() == 0
+    assert eventually(lambda: "text=1" in tab.url, True)
+
+
 def test_two_models_side_by_side(show, made):
     ours, theirs = made(), made(relations=(("all", 100),), seed=9)
     tab = show([ours], [theirs], at="layer=1&head=0&layer.2=0&head.2=0")
@@ -352,6 +365,16 @@ def test_it_prints_row_by_row(show, made):
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     assert tab.locator("canvas.printed").count() == 0
     assert tab.locator(".row").count() < rows
+
+
+def test_narrow_panes_print_rows_that_are_fewer(show, made):
+    one = made(["word"] * 60)
+    tab = show([one], [one], at="layer=0&head=1", size=(1000, 1200))
+    rows = tab.locator(".row").count()
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("canvas.printed").count() == tab.locator(".row").count() < rows
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.locator(".row").count() == rows
 
 
 def test_a_narrow_window_needs_no_scrolling_sideways(show, made):

@@ -58,6 +58,17 @@ def test_enter_asks_and_earlier_texts_stay(visit, address):
     assert tab.locator(".token").nth(1).inner_text() == "first"
 
 
+def test_a_shorter_text_after_a_token_was_chosen(visit, address):
+    tab = visit(address)
+    say(tab, "a text of rather many words")
+    tab.locator(".pane").first.locator(".token", has_text="words").click()
+    say(tab, "short")
+    tab.locator(".token", has_text="short").first.wait_for()
+    assert tab.locator(".failure").inner_text() == ""
+    for pane in tab.locator(".pane").all():
+        assert pane.locator(".token").all_inner_texts() == ["[CLS]", "short"]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
