@@ -120,6 +120,8 @@ def _ms_trans(groups: Groups, data_set: str) -> None:
 
 def _mtsa(groups: Groups, data_set: str) -> None:
     groups["head"].pop("pooling", None)  # it comes with its own, as Duo does
+    if DATA_SETS[data_set].task == "tag":
+        groups["encoder"]["layers"] = 2  # as a tagger's own default
 
 
 def _duo(groups: Groups, data_set: str) -> None:
@@ -136,4 +138,15 @@ def _duo(groups: Groups, data_set: str) -> None:
         groups["inputs"]["tune_vectors"] = False  # the paper's model trains fewer than 0.4 M numbers
 
 
-_OF_ENCODERS = {"transformer": _transformer, "ms-trans": _ms_trans, "mtsa": _mtsa, "duo": _duo}
+def _duo_transformer(groups: Groups, data_set: str) -> None:
+    if DATA_SETS[data_set].task == "classify":
+        groups["inputs"]["vectors"] = DUO_VECTORS  # one for each of its two streams
+
+
+_OF_ENCODERS = {
+    "transformer": _transformer,
+    "ms-trans": _ms_trans,
+    "mtsa": _mtsa,
+    "duo": _duo,
+    "duo-transformer": _duo_transformer,
+}

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphattn.exceptions import ConfigError
+
 
 def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     """Zero a share of the numbers and scale the others up.
@@ -25,7 +27,13 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     Returns
     -------
     Same shape as ``inputs``; the expectation is the input.
+
+    Raises
+    ------
+    ConfigError
+        when the probability is negative, or not below 1
     """
+    _check(probability)
     if not training or probability == 0:
         return inputs
     if inputs.device.type != "cpu":
@@ -33,6 +41,11 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     wide = inputs.float() if inputs.element_size() < 4 else inputs
     out: Tensor = _Dropout.apply(wide, probability, int(torch.randint(1 << 32, ())))
     return out.to(inputs.dtype)
+
+
+def _check(probability: float) -> None:
+    if not 0.0 <= probability < 1.0:
+        raise ConfigError(f"the probability of dropout is {probability}; it must be at least 0 and below 1")
 
 
 class _Dropout(torch.autograd.Function):
@@ -54,10 +67,16 @@ class Dropout(nn.Module):
     Parameters
     ----------
     probability : share of zeros in training
+
+    Raises
+    ------
+    ConfigError
+        when it is negative, or not below 1
     """
 
     def __init__(self, probability: float):
         super().__init__()
+        _check(probability)
         self.probability = probability
 
     def forward(self, inputs: Tensor) -> Tensor:

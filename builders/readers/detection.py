@@ -14,6 +14,8 @@ from graphattn.builders.readers.skipping import attempts
 from graphattn.exceptions import ConfigError, DataError
 
 SAMPLE_LINES = 200
+BLANK_SLIPS = 2
+"""So many blank lines may stand in a sample by mistake."""
 
 _EXTENSIONS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu", ".conll": "conll"}
 _USUAL_HEADERS = frozenset(
@@ -70,7 +72,7 @@ def detect_format(
     tsv, csv   the first is a header: it names the text column (tsv: or has a usual name such as ``label``)
     word/tag   each word of each line has the form ``word/TAG``
     conll      equally many columns on each line, none with blanks, and blank lines between
-    labelled   equally many fields between tabs on each line, two or more; its reader tells which lines are blank
+    labelled   equally many fields between tabs on each line, two or more; at most two blank lines (an error)
     =========  ======================================================================================
 
     Parameters
@@ -231,7 +233,8 @@ def _is_conll(sample: _Sample) -> bool:
 
 def _is_labelled(sample: _Sample) -> bool:
     widths = {len(row) for row in sample.tab_rows()}
-    return len(widths) == 1 and min(widths) > 1
+    slips = len(sample.lines) - len(sample.filled) <= BLANK_SLIPS  # more may separate sentences
+    return slips and len(widths) == 1 and min(widths) > 1
 
 
 def _may_be_labels(fields: list[str]) -> bool:

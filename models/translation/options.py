@@ -56,7 +56,7 @@ class SearchOptions(Options):
     temperature: float = option(1.0, "sampling: below 1 prefers likely tokens more, above 1 less")
     top_k: int | None = option(None, "sampling: among this many likeliest tokens only")
     top_p: float = option(1.0, "sampling: among the likeliest tokens that make up this share of probability")
-    sample_seed: int = option(0, "sampling: the same seed gives a source the same output")
+    sample_seed: int = option(0, "sampling: the same seed gives a source at the same place the same output")
 
     def check(self) -> None:
         """Refuse impossible values."""

@@ -1,6 +1,8 @@
 """Options of the runs behind the result tables."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from graphattn.experiments.data_sets import DATA_SETS
 from graphattn.experiments.run_settings import SETS, settings
 from graphattn.models import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.models.encoders.mtsa import MTSAOptions
+from graphattn.models.token_embedding import token_parts
 
 
 @pytest.mark.parametrize("data_set", DATA_SETS)
@@ -23,6 +27,22 @@ def test_settings_are_options_that_exist(data_set, encoder):
     ):
         options(**groups[group]).check()
     assert json.dumps(groups)
+
+
+@pytest.mark.parametrize("data_set", DATA_SETS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_an_encoder_can_take_the_vectors_it_gets(data_set, encoder):
+    groups = settings(data_set, encoder)
+    options = encoder_options({"name": encoder, **groups["encoder"]})
+    inputs = InputOptions(**groups["inputs"])
+    widths = [int(re.search(r"(\d+)d", Path(file).name)[1]) for file in inputs.vectors]
+    parts = token_parts(inputs, widths, characters=inputs.characters)
+    options.for_parts(parts, of_files=True).check()
+
+
+def test_taggers_have_their_own_depth():
+    assert settings("ewt", "mtsa")["encoder"]["layers"] == MTSAOptions.for_tagging().layers
+    assert "layers" not in settings("sick", "mtsa")["encoder"]
 
 
 def test_sets_of_word_vectors_by_name():

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from graphattn.dropout import Dropout, dropout
+from graphattn.exceptions import ConfigError
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
@@ -94,6 +95,15 @@ def test_the_number_of_threads_and_the_layout_change_nothing():
         torch.set_num_threads(count)
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.0, 1.5, float("nan")])
+def test_shares_that_are_none(probability):
+    told = f"the probability of dropout is {probability}; it must be at least 0 and below 1"
+    for make in (Dropout, lambda share: dropout(torch.ones(3), share, True)):
+        with pytest.raises(ConfigError) as caught:
+            make(probability)
+        assert str(caught.value) == told
 
 
 def test_representation():

@@ -70,6 +70,7 @@ LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences'
     [
         ["a line of text", "and another line"],
         ["two words", "two words"],
+        ["10 000\tCD", "dogs\tNNS", "", "10 000\tCD", "", "cats\tNNS", "", "bark\tVBP"],
         ["1\tgood", "text alone"],
         ["__label__a text", "text"],
         ["", ""],

@@ -43,7 +43,8 @@ DOTS = """canvas => {
 
 def painted(tab, selector):
     """How many dots of a canvas can be seen."""
-    count = f"canvas => canvas.hidden ? 0 : ({DOTS})(canvas).filter((value, index) => index % 4 === 3 && value > 0).length"
+    dots = f"({DOTS})(canvas).filter((value, index) => index % 4 === 3 && value > 0).length"
+    count = f"canvas => canvas.hidden ? 0 : {dots}"
     return tab.locator(selector).first.evaluate(count)
 
 
