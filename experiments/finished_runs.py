@@ -107,7 +107,7 @@ def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -
     """
     from graphattn.models.training import count_parameters
 
-    best = _best_epoch(estimator)
+    best = best_epoch(estimator)
     facts: dict[str, Any] = {
         "graphattn": __version__,
         "task": estimator.task,
@@ -121,7 +121,7 @@ def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -
     return {**facts, "dev": dev} if dev else facts
 
 
-def _best_epoch(estimator: TextEstimator | Translator) -> dict[str, float]:
+def best_epoch(estimator: TextEstimator | Translator) -> dict[str, float]:
     """The epoch whose weights were kept: the last with the highest dev metric; without a dev set the last."""
     metric = f"dev_{estimator.training.metric or estimator.main_metric}"
     if metric not in estimator.history_[-1]:

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.data_sets import DATA_SETS, data_folder
+from graphattn.experiments.finished_runs import best_epoch
 from graphattn.experiments.folds import held_out_fold
 from graphattn.experiments.parallel_sets import PARALLEL_SETS
 from graphattn.experiments.run_settings import settings
@@ -101,7 +102,7 @@ def run(
     )
     estimator.fit(train, dev=dev)
     figure = f"dev_{corpus.metric}"
-    best = max(reversed(estimator.history_), key=lambda row: row.get(figure, row["epoch"]))
+    best = best_epoch(estimator)
     return {
         **facts,
         **({"dev": round(best[figure], 2)} if figure in best else {}),

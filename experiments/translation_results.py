@@ -12,6 +12,7 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.data_sets import data_folder
+from graphattn.experiments.finished_runs import best_epoch
 from graphattn.experiments.parallel_sets import PARALLEL_SETS, TextPair
 from graphattn.experiments.parse_cache import default_cache
 from graphattn.models import ParsingOptions, SearchOptions, SubwordOptions, TranslationTraining, Translator
@@ -91,7 +92,7 @@ def run_translation(
     train = corpus.load("train", folder)
     translator.fit([pair.source for pair in train], [pair.targets[0] for pair in train], dev=_columns(parts["dev"]))
     figures = {part: translator.evaluate(*_columns(own)) for part, own in parts.items()}
-    best = max(reversed(translator.history_), key=lambda row: row[f"dev_{corpus.metric}"])
+    best = best_epoch(translator)
     return {
         **facts,
         **_rounded(figures, corpus.metric),
