@@ -62,7 +62,7 @@ class CorpusOptions:
         for name in {"separator", "delimiter"} & changed.keys():
             changed[name] = changed[name].replace("\\t", "\t")
         if "columns" in changed:
-            changed["columns"] = tuple(None if role in ("none", "") else role for role in changed["columns"])
+            changed["columns"] = tuple(None if role.lower() in ("none", "") else role for role in changed["columns"])
         return changed
 
 
@@ -184,7 +184,13 @@ def in_corpus_flags(text: str) -> str:
     'Set --text-column to one of them.'
     >>> in_corpus_flags("Set multilabel to True.")
     'Give --multilabel.'
+
+    What is no flag is no advice either.
+
+    >>> in_corpus_flags("Add the label, or set require_label to False.")
+    'Add the label.'
     """
+    text = re.sub(r", or set (\w+_\w+) to \w+", lambda match: match[0] if match[1] in _READER_NAMES else "", text)
 
     def replaced(match: re.Match[str]) -> str:
         if match["name"] not in _READER_NAMES:

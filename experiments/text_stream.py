@@ -66,7 +66,8 @@ def _stored(path: Path, task: str) -> Iterator[Any]:
 
 def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:
     if task == PAIR and not words:
-        yield from read_labelled_lines(path, columns=("text", "second"))
+        with naming_corpus_flags():
+            yield from read_labelled_lines(path, columns=("text", "second"))
         return
     for _, line in numbered_lines(path):
         yield line.split() if words else line

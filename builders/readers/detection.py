@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
@@ -14,8 +15,8 @@ from graphattn.builders.readers.skipping import attempts
 from graphattn.exceptions import ConfigError, DataError
 
 SAMPLE_LINES = 200
-BLANK_SLIPS = 2
-"""So many blank lines may stand in a sample by mistake."""
+SLIPS = 2
+"""So many lines of a sample, blank ones too, may not fit by mistake; the reader of the format names the first."""
 
 _EXTENSIONS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu", ".conll": "conll"}
 _USUAL_HEADERS = frozenset(
@@ -52,6 +53,12 @@ class _Sample:
         """The filled lines cut at tabs."""
         return [line.split("\t") for line in self.filled]
 
+    def usual_rows(self) -> list[list[str]]:
+        """Those of the rows that have as many fields as most have."""
+        rows = self.tab_rows()
+        ((width, _),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
+        return [row for row in rows if len(row) == width]
+
 
 def detect_format(
     path: FilePath, *, among: Collection[str], text_column: str = "text", for_tagging: bool = False
@@ -65,15 +72,17 @@ def detect_format(
     =========  ======================================================================================
     format     the first lines
     =========  ======================================================================================
-    fasttext   each begins with ``__label__``
+    fasttext   each begins with ``__label__``, but for one or two by mistake
     sentences  the first begins with ``{`` and has ``"tokens":``
     jsonl      the first begins with ``{``
     conllu     the first that is no comment has ten columns and the id 1
     tsv, csv   the first is a header: it names the text column (tsv: or has a usual name such as ``label``)
     word/tag   each word of each line has the form ``word/TAG``
     conll      equally many columns on each line, none with blanks, and blank lines between
-    labelled   equally many fields between tabs on each line, two or more; at most two blank lines (an error)
+    labelled   equally many fields between tabs on each line, two or more, but for one or two by mistake
     =========  ======================================================================================
+
+    Lines that do not fit are errors, which the reader of the format tells with their numbers.
 
     Parameters
     ----------
@@ -136,7 +145,7 @@ def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
     roles = "what each holds: 'label', 'text', 'second', or None to skip one"
     if is_stream(path):
         raise _unseen(path, "columns", roles)
-    rows = _read_sample(path).tab_rows()
+    rows = _read_sample(path).usual_rows()
     width = len(rows[0]) if rows else 0
     texts = ("text", "second") if width == 3 else ("text",)
     expected = {True: (3,), False: (2,), None: (2, 3)}[pair]
@@ -180,7 +189,7 @@ def _by_extension(sample: _Sample) -> str | None:
 
 
 def _is_fasttext(sample: _Sample) -> bool:
-    return bool(sample.filled) and all(line.lstrip().startswith("__label__") for line in sample.filled)
+    return _but_for_slips(sum(line.lstrip().startswith("__label__") for line in sample.filled), len(sample.filled))
 
 
 def _is_sentences(sample: _Sample) -> bool:
@@ -232,9 +241,14 @@ def _is_conll(sample: _Sample) -> bool:
 
 
 def _is_labelled(sample: _Sample) -> bool:
-    widths = {len(row) for row in sample.tab_rows()}
-    slips = len(sample.lines) - len(sample.filled) <= BLANK_SLIPS  # more may separate sentences
-    return slips and len(widths) == 1 and min(widths) > 1
+    rows = sample.usual_rows()
+    return bool(rows) and len(rows[0]) > 1 and _but_for_slips(len(rows), len(sample.lines))
+
+
+def _but_for_slips(fitting: int, lines: int) -> bool:
+    """Whether so few of the lines do not fit that they are mistakes."""
+    slips = lines - fitting
+    return slips <= SLIPS and fitting > 2 * slips
 
 
 def _may_be_labels(fields: list[str]) -> bool:

@@ -89,7 +89,7 @@ def _read_lines(
             len(roles),
             lines.path,
             expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
-            hint="Say with columns what each field holds; None skips one.",
+            hint="Complete the line, or set columns to what each field holds, None to skip one.",
             skip=skip,
         )
 

@@ -52,11 +52,13 @@ def test_several_labels(corpus):
     [
         (
             "alone",
-            "1 field, 2 expected (label, text). Say with columns what each field holds; None skips one.",
+            "1 field, 2 expected (label, text). "
+            "Complete the line, or set columns to what each field holds, None to skip one.",
         ),
         (
             "1\ta\tb",
-            "3 fields, 2 expected (label, text). Say with columns what each field holds; None skips one.",
+            "3 fields, 2 expected (label, text). "
+            "Complete the line, or set columns to what each field holds, None to skip one.",
         ),
         ("", "the line is blank. Delete it, or complete it."),
         (" \ttext", "the label is empty. Fill it in, or read the file without its label column."),

@@ -69,6 +69,22 @@ def test_a_broken_line_in_the_middle_of_ten_thousand(train, name, good, broken, 
 
 
 @pytest.mark.parametrize(
+    ("good", "broken", "message"),
+    [
+        (
+            "pos\ta film",
+            "neg a film",
+            "1 field, 2 expected (label, text). "
+            "Complete the line, or set --columns to what each field holds, None to skip one.",
+        ),
+        ("__label__pos a film", "a film", "no word begins with '__label__'. Add the label."),
+    ],
+)
+def test_a_broken_line_among_the_first_hides_no_format(train, good, broken, message):
+    assert train("classify", "a.txt", "\n".join([good, broken, *[good] * 8])) == f"error: a.txt, line 2: {message}\n"
+
+
+@pytest.mark.parametrize(
     ("heads", "line", "message"),
     [
         ("2 9", 2, "word 2 ('b') has head 9, the sentence has 2 words. Heads are 1-based word numbers, 0 for a root."),

@@ -129,7 +129,7 @@ def test_half_a_pair_is_an_error(graphattn, pair_classifier):
     assert (answer.code, answer.err) == (
         1,
         "error: standard input, line 2: 1 field, 2 expected (text, second). "
-        "Say with columns what each field holds; None skips one.\n",
+        "Complete the line, or set --columns to what each field holds, None to skip one.\n",
     )
 
 
