@@ -163,7 +163,7 @@ class TrainingOptions(Options):
 
     epochs: int = option(20, "passes over the training set at most")
     batch_size: int = option(32, "sentences in a batch at most (over all processes)")
-    max_tokens: int | None = option(None, "tokens in a batch at most")
+    max_tokens: int | None = option(32_768, "tokens in a batch at most; a longer text has one of its own")
     max_edges: int | None = option(None, "edges in a batch at most")
     optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
     learning_rate: float = option(5e-4, "highest learning rate")

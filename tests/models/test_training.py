@@ -202,6 +202,15 @@ def test_budgets(budget, size, corpus, tiny, batches, monkeypatch):
     assert "batch_size" in budget or max(counts[1:]) > counts[0]
 
 
+def test_long_texts_fill_a_batch_before_there_are_32(corpus, tiny, batches):
+    texts, labels = corpus("classifier")
+    sizes = {"batch_size": TrainingOptions().batch_size, "max_tokens": TrainingOptions().max_tokens}
+    model = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.0, **sizes})
+    model.fit([*texts, *["slow " * 1_100] * 40], labels * 2)
+    sizes = [batch.graph.num_nodes("token") for _, batch in batches]
+    assert 30_000 < max(sizes) <= 32_768
+
+
 def test_epochs_differ_in_order(corpus, tiny, batches):
     tiny("classifier", training={"epochs": 2, "dev_fraction": 0.0}).fit(*corpus("classifier"))
     first, second = ([batch.targets.tolist() for n, batch in batches if n == epoch] for epoch in (0, 1))
