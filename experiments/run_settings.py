@@ -129,7 +129,6 @@ def _duo(groups: Groups, data_set: str) -> None:
     groups["inputs"]["vectors"] = DUO_VECTORS
     groups["training"]["learning_rate"] = 1e-3
     if data_set in LONG_TEXTS:
-        groups["encoder"]["fusion_activation"] = "relu"
         groups["inputs"].update(word_dropout=0.3, embedding_dropout=0.4)
         groups["training"]["learning_rate"] = 2e-3
         if data_set == "gcn-20ng":
