@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
 from graphattn.dropout import dropout
 from graphattn.exceptions import ConfigError
+from graphattn.lookup import look_up
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
 from graphattn.models.options import InputOptions
 from graphattn.products import Linear
@@ -135,10 +136,10 @@ class TokenEmbedding(nn.Module):
         """(N,) -> (N, D), from the trained rows or from the frozen ones, those that are the rule first."""
         count = len(self.trained)
         if not len(self.table):
-            return F.embedding(ids, self.trained)
+            return look_up(self.trained, ids)
         frozen = ids >= count
         if count == len(SPECIAL_TOKENS):
             found, others = F.embedding((ids - count).clamp(min=0), self.table), (~frozen).nonzero().squeeze(1)
-            return found.index_copy_(0, others, F.embedding(ids[others], self.trained))
-        found, others = F.embedding(ids.clamp(max=count - 1), self.trained), frozen.nonzero().squeeze(1)
+            return found.index_copy_(0, others, look_up(self.trained, ids[others]))
+        found, others = look_up(self.trained, ids.clamp(max=count - 1)), frozen.nonzero().squeeze(1)
         return found.index_copy_(0, others, F.embedding(ids[others] - count, self.table))

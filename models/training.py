@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 from graphattn import exceptions
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
+from graphattn.lookup import forget_gradients
 from graphattn.models.batches import Corpus
 from graphattn.models.options import TrainingOptions
 from graphattn.models.precision import chosen_precision
@@ -233,6 +234,8 @@ def train(
         finally:
             keep.restore(model)
             history.extend(keep.figures())
+            model.zero_grad()
+            forget_gradients()
     return history
 
 

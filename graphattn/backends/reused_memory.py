@@ -22,21 +22,65 @@ SMALLEST = 1 << 18
 KEPT = 1 << 26
 """Bytes that are kept for later at most."""
 
-_lock = threading.RLock()  # the garbage collector may give memory back in the middle of taking some
-_free: list[np.ndarray] = []
-"""What nobody holds, the longest free first."""
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+class Pool:
+    """Memory that is lent and comes back.
+
+    Parameters
+    ----------
+    most : bytes that are kept for later at most
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        self._free: list[np.ndarray] = []
+        """What nobody holds, the longest free first."""
+        self._start_anew()
+        _pools.add(self)
+
+    def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """A tensor on the CPU with anything in it, float32 or float64."""
+        kind = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
+        size = math.prod(shape) * kind.itemsize
+        if size < SMALLEST:
+            return torch.from_numpy(np.empty(tuple(shape), kind))
+        memory = self._take(_room(size))
+        lent = memory[:size].view(kind).reshape(tuple(shape))
+        weakref.finalize(lent, self._give_back, memory).atexit = False
+        return torch.from_numpy(lent)
+
+    def clear(self) -> None:
+        """Return to the system what nobody holds."""
+        with self._lock:
+            self._free.clear()
+
+    def _take(self, size: int) -> np.ndarray:
+        with self._lock:
+            for number in reversed(range(len(self._free))):
+                if self._free[number].nbytes == size:
+                    return self._free.pop(number)
+        return np.empty(size, np.uint8)
+
+    def _give_back(self, memory: np.ndarray) -> None:
+        with self._lock:
+            self._free.append(memory)
+            kept = 0
+            for own in self._free:
+                kept += own.nbytes
+            while kept > self._most and self._free:
+                kept -= self._free.pop(0).nbytes
+
+    def _start_anew(self) -> None:
+        """Also in a forked process: another thread may have held the lock at that moment."""
+        self._lock = threading.RLock()  # the garbage collector may give memory back in the middle of taking some
+        self._free.clear()
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A tensor on the CPU with anything in it, float32 or float64."""
-    kind = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
-    size = math.prod(shape) * kind.itemsize
-    if size < SMALLEST:
-        return torch.from_numpy(np.empty(tuple(shape), kind))
-    memory = _take(_room(size))
-    lent = memory[:size].view(kind).reshape(tuple(shape))
-    weakref.finalize(lent, _give_back, memory).atexit = False
-    return torch.from_numpy(lent)
+    """A tensor on the CPU with anything in it, float32 or float64, from the memory of all layers."""
+    return _of_layers.empty(shape, dtype)
 
 
 def _room(size: int) -> int:
@@ -45,30 +89,12 @@ def _room(size: int) -> int:
     return -(-size // step) * step
 
 
-def _take(size: int) -> np.ndarray:
-    with _lock:
-        for number in reversed(range(len(_free))):
-            if _free[number].nbytes == size:
-                return _free.pop(number)
-    return np.empty(size, np.uint8)
+def _after_fork() -> None:
+    for pool in _pools:
+        pool._start_anew()
 
 
-def _give_back(memory: np.ndarray) -> None:
-    with _lock:
-        _free.append(memory)
-        kept = 0
-        for own in _free:
-            kept += own.nbytes
-        while kept > KEPT and _free:
-            kept -= _free.pop(0).nbytes
-
-
-def _start_anew() -> None:
-    """In a forked process: another thread may have held the lock at that moment."""
-    global _lock
-    _lock = threading.RLock()
-    _free.clear()
-
+_of_layers = Pool(KEPT)
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(after_in_child=_after_fork)

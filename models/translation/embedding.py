@@ -6,9 +6,9 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from graphattn.dropout import dropout
+from graphattn.lookup import look_up
 from graphattn.products import linear
 
 
@@ -37,7 +37,7 @@ class SharedEmbedding(nn.Module):
 
     def vectors(self, ids: Tensor) -> Tensor:
         """The vectors alone, without dropout."""
-        return F.embedding(ids, self.trained) * math.sqrt(self.trained.shape[1])
+        return look_up(self.trained, ids) * math.sqrt(self.trained.shape[1])
 
 
 class TiedSoftmax(nn.Module):

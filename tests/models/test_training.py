@@ -217,6 +217,11 @@ def test_epochs_differ_in_order(corpus, tiny, batches):
     assert first != second
 
 
+def test_a_trained_model_holds_no_gradients(corpus, tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier"))
+    assert [parameter.grad for parameter in estimator.model_.parameters() if parameter.grad is not None] == []
+
+
 def test_every_step_draws_its_own_dropout(corpus, tiny, monkeypatch):
     seeds = []
     original = TrainingModule.training_step

@@ -10,26 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.backends import reused_memory
-from graphattn.backends.reused_memory import KEPT, SMALLEST, empty
+from graphattn.backends.reused_memory import KEPT, SMALLEST, Pool
 
 LARGE = (SMALLEST // 4 + 3,)
 
 
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch):
-    monkeypatch.setattr(reused_memory, "_free", [])
+@pytest.fixture
+def pool():
+    return Pool(KEPT)
+
+
+@pytest.fixture
+def empty(pool):
+    return pool.empty
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(0, 3), (2, 5), (300, 3, 400)])
-def test_shape_and_type(shape, dtype):
+def test_shape_and_type(empty, shape, dtype):
     made = empty(shape, dtype)
     assert made.shape == shape
     assert made.dtype == dtype
     assert made.is_contiguous()
 
 
-def test_memory_is_lent_again_when_nobody_holds_it():
+def test_memory_is_lent_again_when_nobody_holds_it(empty):
     first = empty(LARGE, torch.float32)
     place = first.data_ptr()
     part, array = first[3:5], first.numpy()
@@ -41,7 +46,7 @@ def test_memory_is_lent_again_when_nobody_holds_it():
     assert place in {tensor.data_ptr() for tensor in [empty(LARGE, torch.float32) for _ in range(2)]}
 
 
-def test_nearly_the_same_size_gets_the_same_memory():
+def test_nearly_the_same_size_gets_the_same_memory(empty):
     place = empty((300, 1000), torch.float32).data_ptr()
     smaller = empty((298, 1000), torch.float32)
     assert smaller.data_ptr() == place
@@ -54,19 +59,33 @@ def test_little_more_is_taken_than_asked_for(size):
     assert size <= reused_memory._room(size) <= 1.125 * size
 
 
-def test_what_lay_longest_is_let_go_when_much_is_kept():
+def test_what_lay_longest_is_let_go_when_much_is_kept(pool, empty):
     tensors = [empty((SMALLEST // 4 * number,), torch.float32) for number in (64, 128, 96)]
     sizes = [4 * len(tensor) for tensor in tensors]
     assert sum(sizes) > KEPT > sum(sizes[1:])
     for _ in sizes:
         del tensors[0]
-    assert [own.nbytes for own in reused_memory._free] == sizes[1:]
+    assert [own.nbytes for own in pool._free] == sizes[1:]
     huge = empty((KEPT // 4 + 1,), torch.float32)
     del huge
-    assert reused_memory._free == []
+    assert pool._free == []
 
 
-def test_threads_do_not_share():
+def test_what_nobody_holds_can_be_returned(pool, empty):
+    held, let_go = empty(LARGE, torch.float32), empty(LARGE, torch.float32)
+    del let_go
+    pool.clear()
+    assert pool._free == []
+    del held
+    assert len(pool._free) == 1
+
+
+def test_layers_share_their_memory():
+    place = reused_memory.empty(LARGE, torch.float32).data_ptr()
+    assert reused_memory.empty(LARGE, torch.float32).data_ptr() == place
+
+
+def test_threads_do_not_share(empty):
     wrong = []
 
     def write(number):
@@ -83,18 +102,18 @@ def test_threads_do_not_share():
     assert wrong == []
 
 
-def test_the_garbage_collector_may_give_back_at_any_moment():
+def test_the_garbage_collector_may_give_back_at_any_moment(pool, empty):
     tensor = empty(LARGE, torch.float32)
-    with reused_memory._lock:
+    with pool._lock:
         del tensor
-    assert len(reused_memory._free) == 1
+    assert len(pool._free) == 1
 
 
-def test_a_fork_does_not_wait_for_a_thread_that_it_lacks():
+def test_a_fork_does_not_wait_for_a_thread_that_it_lacks(pool, empty):
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with reused_memory._lock:
+        with pool._lock:
             held.set()
             done.wait()
 
