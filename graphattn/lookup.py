@@ -10,15 +10,18 @@ from torch.nn import functional as F
 
 from graphattn.backends.reused_memory import SMALLEST, Pool
 
-_gradients = Pool(1 << 30)
+KEPT = 1 << 30
+"""Bytes of gradients that are kept for later steps at most."""
+
+_gradients = Pool(KEPT)
 
 
 def look_up(table: Tensor, ids: Tensor) -> Tensor:
     """What :func:`torch.nn.functional.embedding` computes.
 
     The gradient of a table is a table, with zeros for all rows that were not asked for. PyTorch takes new memory for it
-    in every step, which costs more than a small model's layers where word vectors are trained; here it is memory of an
-    earlier step. :func:`forget_gradients` returns it to the system.
+    in every step, which the system hands out a page at a time; here it is memory of an earlier step.
+    :func:`forget_gradients` returns it to the system.
 
     Parameters
     ----------

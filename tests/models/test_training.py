@@ -168,8 +168,8 @@ def test_two_half_batches_make_the_step_of_one(corpus, tiny):
 @pytest.mark.parametrize(
     ("kind", "encoder"),
     [
-        *[("classifier", encoder) for encoder in ENCODERS],
-        *[(kind, "ms-trans") for kind in ("multilabel", "pair", "crf")],  # heads do not see which encoder it was
+        *[(kind, encoder) for encoder in ENCODERS for kind in ("classifier", "crf")],  # of a text, of each token
+        *[(kind, "ms-trans") for kind in ("multilabel", "pair")],  # they get what a classifier gets
     ],
 )
 def test_bfloat16(kind, encoder, corpus, tiny):
@@ -209,8 +209,8 @@ def test_budgets(budget, size, corpus, tiny, batches, monkeypatch):
 
 def test_long_texts_fill_a_batch_before_there_are_32(corpus, tiny, batches):
     texts, labels = corpus("classifier")
-    sizes = {"batch_size": TrainingOptions().batch_size, "max_tokens": TrainingOptions().max_tokens}
-    model = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.0, **sizes})
+    budgets = {"batch_size": TrainingOptions().batch_size, "max_tokens": TrainingOptions().max_tokens}
+    model = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.0, **budgets})
     model.fit([*texts, *["slow " * 1_100] * 40], labels * 2)
     sizes = [batch.graph.num_nodes("token") for _, batch in batches]
     assert 30_000 < max(sizes) <= 32_768

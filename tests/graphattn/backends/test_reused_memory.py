@@ -80,8 +80,10 @@ def test_what_nobody_holds_can_be_returned(pool, empty):
     assert len(pool._free) == 1
 
 
-def test_layers_share_their_memory():
+def test_layers_share_their_memory(monkeypatch, pool):
+    monkeypatch.setattr(reused_memory, "_of_layers", pool)
     place = reused_memory.empty(LARGE, torch.float32).data_ptr()
+    assert [memory.ctypes.data for memory in pool._free] == [place]
     assert reused_memory.empty(LARGE, torch.float32).data_ptr() == place
 
 
