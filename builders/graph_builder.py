@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations import Dependency, Relation
+from graphattn.builders.relations import Dependency, Membership, Relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
@@ -62,7 +62,7 @@ class TextGraphBuilder:
         for relation in relations:
             if not isinstance(relation, Relation):
                 raise ConfigError(f"{relation!r} is no relation; give objects such as Window(3) or Dependency()")
-        self.relations = tuple(part for relation in relations for part in relation.parts())
+        self.relations = _each_membership_once([part for relation in relations for part in relation.parts()])
         self.cls, self.vocabulary = cls, vocabulary
         names = [relation.canonical for relation in self.relations]
         if not names:
@@ -181,6 +181,12 @@ class TextGraphBuilder:
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
+
+
+def _each_membership_once(relations: Sequence[Relation]) -> tuple[Relation, ...]:
+    """The relations, but a membership that several of them brought along only where it is first."""
+    first = next((relation for relation in relations if type(relation) is Membership), None)
+    return tuple(relation for relation in relations if relation is first or type(relation) is not Membership)
 
 
 def _uncomposed(relation: Relation) -> Iterator[Relation]:

@@ -47,8 +47,8 @@ class Sentence:
     Raises
     ------
     DataError
-        when the lengths disagree, a head is out of range, the heads form a cycle, sentences go backwards, or a link
-        leads out of the text
+        when a field is a string, the lengths disagree, a head is no whole number or out of range, the heads form a
+        cycle, sentences go backwards, or a link leads out of the text
 
     Examples
     --------
@@ -74,6 +74,9 @@ class Sentence:
     def __post_init__(self) -> None:
         for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids"):
             value = getattr(self, name)
+            if isinstance(value, str):
+                unit = "token" if name in ("tokens", "word_ids") else "word"
+                raise DataError(f"a string, {value[:30]!r}", field=name, hint=f"Give a list, one for each {unit}.")
             if value is not None and not isinstance(value, tuple):
                 object.__setattr__(self, name, tuple(value))
         if self.word_ids is not None:
@@ -89,7 +92,10 @@ class Sentence:
                     f"{len(value)} {name} for {self.num_words} words", field=name, hint="Give one for each word."
                 )
         if self.heads is not None:
-            check_heads(self.heads, self.words)
+            try:
+                check_heads(self.heads, self.words)
+            except TypeError:
+                raise DataError("some are no whole numbers", field="heads", hint="Convert them with int.") from None
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -37,7 +37,8 @@ class Vocabulary:
 
     A word is cut into its tokens without regard to its neighbours, so raw text, its list of words and a
     :class:`Sentence` give the same tokens. Every word has at least one token. A token that is not in the vocabulary
-    keeps its text and has the id of ``[UNK]``, so tokens can be put together to the words they came from.
+    keeps its text and has the id of ``[UNK]``, so tokens can be put together to the words they came from; but
+    for blanks inside a word (``10 000``), at which pieces are cut.
 
     Parameters
     ----------

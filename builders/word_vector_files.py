@@ -160,6 +160,8 @@ def read_through_cache(path: str | os.PathLike[str]) -> tuple[list[str], np.ndar
         parts = load_file(copy)
         return parts["words"].tobytes().decode("utf-8").split("\n"), parts["matrix"]
     words, matrix = VectorFile(path, lambda word: True, None).read()
+    if not words:
+        return words, matrix
     beside = copy.with_suffix(f".{os.getpid()}")
     with suppress(OSError, SafetensorError):
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
             if comment is not None and content.startswith(comment):
                 return None
             fields = layout.cut(lines.line, content) if content.strip(" \t\r") else []
-            if fields and fields[0] != _DOCUMENT_START:
+            if fields and _DOCUMENT_START not in (fields[0], fields[layout.columns["token"] % len(fields)]):
                 layout.check(lines.line, fields)
                 return fields
             return []

@@ -207,7 +207,7 @@ def _is_conllu(sample: _Sample) -> bool:
 
 
 def _has_tsv_header(sample: _Sample) -> bool:
-    names = [name.strip() for name in sample.lines[0].split("\t")] if sample.lines else []
+    names = [name.strip().strip('"') for name in sample.lines[0].split("\t")] if sample.lines else []
     if len(names) < 2:
         return sample.suffix == ".tsv" and names == [sample.text_column]
     # A header with other names than those asked for must not pass for an example.

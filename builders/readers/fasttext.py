@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphattn.builders.compression import FilePath, open_text
 from graphattn.builders.readers.labels import distinct_labels
+from graphattn.builders.readers.rows import refuse_blank_rows
 from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
@@ -29,7 +30,8 @@ def read_fasttext(
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     multilabel : give each example a tuple of labels, empty when it has none
     prefix : what a label begins with
-    require_label : refuse a line without a label when ``multilabel`` is False; otherwise its label is None
+    require_label : refuse a line without a label when ``multilabel`` is False, and blank lines but at the end;
+        otherwise a line without one has the label None
     skip : is handed the error of each line that is left out; None stops at the first
 
     Returns
@@ -62,21 +64,26 @@ def _read_lines(
     marked = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
     with open_text(path) as lines:
 
-        def example(line: str) -> Example:
+        def numbered(line: str) -> tuple[int, str]:
+            return lines.line, line.strip()
+
+        def example(row: tuple[int, str]) -> Example:
+            number, line = row
             labels = marked.findall(line)
             if "" in labels:
                 raise DataError(
                     f"{prefix!r} stands without a name",
                     path=lines.path,
-                    line=lines.line,
+                    line=number,
                     hint="Write the label after it.",
                 )
             label: Label | None = distinct_labels(labels)
             if not multilabel:
-                label = _single(labels, prefix, lines.path, lines.line, require_label=require_label)
+                label = _single(labels, prefix, lines.path, number, require_label=require_label)
             return Example(marked.sub("", line).strip(), label=label)
 
-        yield from made_of(lines, example, skip)
+        rows = map(numbered, lines)
+        yield from made_of(refuse_blank_rows(rows, lines.path, skip) if require_label else rows, example, skip)
 
 
 def _single(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:

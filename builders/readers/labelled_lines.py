@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from graphattn.builders.compression import FilePath, open_text, split_suffix
-from graphattn.builders.readers.labels import parse_label
+from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows
 from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example
@@ -41,7 +41,7 @@ def read_labelled_lines(
     Raises
     ------
     ConfigError
-        when ``columns`` names no text, or one thing twice, or something else
+        when ``columns`` names no text, or one thing twice, or something else, or a separator is empty
     DataError
         when a line has another number of fields or an empty label; it names the line
 
@@ -57,6 +57,7 @@ def read_labelled_lines(
     _check_columns(roles)
     if separator == "":
         raise ConfigError("separator is empty. Set it to what stands between two fields, a tab say.")
+    check_label_separator(label_separator)
     return _read_lines(path, roles, separator, label_separator, skip)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphattn.builders.sentence import Label
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 
 
 def parse_label(field: str, separator: str | None, *, path: str, line: int) -> Label:
@@ -36,6 +36,18 @@ def parse_label(field: str, separator: str | None, *, path: str, line: int) -> L
             "the label is empty", path=path, line=line, hint="Fill it in, or read the file without its label column."
         )
     return label
+
+
+def check_label_separator(separator: str | None) -> None:
+    """Refuse an empty one.
+
+    Raises
+    ------
+    ConfigError
+        when it is empty
+    """
+    if separator == "":
+        raise ConfigError("label_separator is empty. Set it to what stands between two labels of a text, '|' say.")
 
 
 def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from graphattn.builders.compression import FilePath, open_text, split_suffix
-from graphattn.builders.readers.labels import distinct_labels, parse_label
+from graphattn.builders.readers.labels import check_label_separator, distinct_labels, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
 from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example, Label
@@ -52,8 +52,8 @@ def read_table(
     format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension
     label_separator : what stands between several labels of one example; a JSON list needs none
     delimiter : what stands between two fields, a comma (csv) or a tab (tsv) when None
-    quoted : whether double quotes may enclose a field; None means yes for csv and no for tsv, where NLP corpora
-        use the quote as an ordinary character
+    quoted : whether double quotes may enclose a field; None means yes for csv, and for tsv, where NLP corpora
+        use the quote as an ordinary character, only if the whole header stands in quotes
     skip : is handed the error of each row that is left out; None stops at the first
 
     Returns
@@ -63,7 +63,7 @@ def read_table(
     Raises
     ------
     ConfigError
-        when the format is unknown or the delimiter cannot be one
+        when the format is unknown, the delimiter cannot be one, or ``label_separator`` is empty
     DataError
         when a column is missing (the message lists those present), or a row is broken; it names the line
 
@@ -76,6 +76,7 @@ def read_table(
     [Example(text='Good, very good', second=None, label='1')]
     """
     kind = format or _EXTENSIONS.get(split_suffix(path)[0], "")
+    check_label_separator(label_separator)
     columns = _Columns(text, second, label, label_separator)
     if kind == "jsonl":
         if delimiter is not None or quoted is not None:
@@ -87,17 +88,19 @@ def read_table(
         )
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ConfigError(f"delimiter is {delimiter!r}. Set it to one character, neither a quote nor a line end.")
-    quoted = kind == "csv" if quoted is None else quoted
+    quoted = True if quoted is None and kind == "csv" else quoted
     return _read_delimited(path, columns, delimiter or _DELIMITERS[kind], skip, quoted=quoted)
 
 
 def _read_delimited(
-    path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool
+    path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool | None
 ) -> Iterator[Example]:
     with open_text(path) as lines:
         rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
         _, header = next(rows, (1, []))
         names = [name.strip() for name in header]
+        if quoted is None and names and all(map(_in_quotes, names)):
+            names, rows = [name[1:-1] for name in names], QuotedRows(lines, delimiter)
         place = _positions(names, columns, lines.path)
         full = equal_rows(
             rows,
@@ -120,6 +123,10 @@ def _read_delimited(
             )
 
         yield from made_of(full, example, skip)
+
+
+def _in_quotes(name: str) -> bool:
+    return len(name) > 1 and name[0] == name[-1] == '"'
 
 
 def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]:

@@ -15,6 +15,9 @@ from graphattn.exceptions import ConfigError
 from graphattn.graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
 
+COUNTED_AT_ONCE = 1 << 23
+"""Pairs of tokens in texts whose edges are made together to be counted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
@@ -75,6 +78,12 @@ class Relation(ABC):
         """(source type, name, target type)."""
         return self.source, self.name, self.target
 
+    @property
+    def spelled(self) -> str:
+        """What :func:`~graphattn.builders.relations.parse_relation` makes this relation of: the name, with the nodes
+        where that leaves them open."""
+        return self.name
+
     def parts(self) -> tuple[Relation, ...]:
         """The single relations this one stands for; itself, unless it is a shorthand for several."""
         return (self,)
@@ -92,8 +101,17 @@ class Relation(ABC):
         """All edges of the batch, by destination."""
 
     def num_edges(self, layout: Layout) -> Ints:
-        """(B,) number of edges in each sentence, for batching by an edge budget."""
-        return self.edges(layout).per_sentence
+        """(B,) number of edges in each sentence, for batching by an edge budget.
+
+        As it stands it makes the edges, of a few texts at a time: those whose tokens and words would make
+        ``COUNTED_AT_ONCE`` pairs. A relation that can count otherwise does.
+        """
+        pairs = np.maximum(layout.lengths, layout.word_counts).astype(np.int64) ** 2
+        cuts = np.flatnonzero(np.diff(np.cumsum(pairs) // COUNTED_AT_ONCE)) + 1
+        if not len(cuts):
+            return self.edges(layout).per_sentence
+        runs = np.split(np.arange(len(layout)), cuts)
+        return np.concatenate([self.edges(layout.take(texts)).per_sentence for texts in runs])
 
     def __or__(self, other: Relation) -> Relation:
         """The edges of either."""

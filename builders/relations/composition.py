@@ -64,7 +64,12 @@ class _SetOfEdges(ComposedRelation):
             listed = ", ".join(f"{own.name!r} {own.source} -> {own.target}" for own in self._operands)
             raise ConfigError(f"relations between different nodes cannot be composed: {listed}")
         self.source, self.target = ends.pop()
-        self.name = self.sign.join(_bracketed(operand, self) for operand in self._operands)
+        self.name = self.sign.join(_bracketed(operand, operand.name, self) for operand in self._operands)
+
+    @property
+    def spelled(self) -> str:
+        """The operands' spellings with the sign between them."""
+        return self.sign.join(_bracketed(operand, operand.spelled, self) for operand in self._operands)
 
     def edges(self, layout: Layout) -> RelationArrays:
         """The operands' edges as numbers, target * number of sources + source, put together."""
@@ -148,6 +153,11 @@ class Reverse(ComposedRelation):
         self.source, self.target = relation.target, relation.source
         self.name = f"reverse({relation.name})"
 
+    @property
+    def spelled(self) -> str:
+        """``reverse`` of the relation's spelling."""
+        return f"reverse({self._operands[0].spelled})"
+
     def edges(self, layout: Layout) -> RelationArrays:
         """The transposed matrix."""
         arrays = self._operands[0].edges(layout)
@@ -162,10 +172,10 @@ class Reverse(ComposedRelation):
         return self._operands[0].num_edges(layout)
 
 
-def _bracketed(operand: Relation, within: _SetOfEdges) -> str:
-    """Its name, in brackets when it is a union inside an intersection."""
+def _bracketed(operand: Relation, name: str, within: _SetOfEdges) -> str:
+    """The operand's name, in brackets when it is a union inside an intersection."""
     loose = isinstance(operand, Union) and isinstance(within, Intersection)
-    return f"({operand.name})" if loose else operand.name
+    return f"({name})" if loose else name
 
 
 def _count(relation: Relation, layout: Layout, kind: str) -> int:

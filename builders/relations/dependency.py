@@ -61,6 +61,11 @@ class Dependency(Relation):
         """Between words, membership comes along: word nodes are of no use without it."""
         return (self,) if self.target == TOKEN else (self, Membership())
 
+    @property
+    def spelled(self) -> str:
+        """``dependency:token`` between tokens."""
+        return f"{self.name}:{TOKEN}" if self.target == TOKEN else self.name
+
     def deprel_id(self, name: str) -> int:
         """Edge label of a dependency relation; a sub-type that is not listed counts as its relation.
 

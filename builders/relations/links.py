@@ -41,6 +41,11 @@ class Links(Relation):
             raise ConfigError(f"Links(on={on!r}) is not possible; choose 'word' or 'token'")
         self.source = self.target = on
 
+    @property
+    def spelled(self) -> str:
+        """``links:word`` between words."""
+        return self.name if self.target == TOKEN else f"{self.name}:{WORD}"
+
     def edges(self, layout: Layout) -> RelationArrays:
         """The pairs, in a batch's numbers."""
         assert layout.links is not None

@@ -41,7 +41,7 @@ class RelationName:
     ----------
     usage : its name and parameters, those in brackets optional
     pattern : of the parameters, each a group
-    make : the parameters' texts and the nodes that ``dependency`` and ``links`` join -> the relation
+    make : what :func:`parse_relation` was given and the parameters' texts -> the relation
     """
 
     usage: str
@@ -54,42 +54,46 @@ _SEED = r"(?::(\d{1,18}))?"
 
 RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(
     {
-        "window": RelationName("window:SCALE", r":(.+)", lambda on, scale: Window(scale)),
-        "radius": RelationName("radius:SCALE", r":(.+)", lambda on, scale: Window(scale, as_radius=True)),
+        "window": RelationName("window:SCALE", r":(.+)", lambda given, scale: Window(scale)),
+        "radius": RelationName("radius:SCALE", r":(.+)", lambda given, scale: Window(scale, as_radius=True)),
         "dilated": RelationName(
-            "dilated:SCALE:GAP", rf":(.+):{_COUNT}", lambda on, scale, gap: Dilated(scale, int(gap))
+            "dilated:SCALE:GAP", rf":(.+):{_COUNT}", lambda given, scale, gap: Dilated(scale, int(gap))
         ),
-        "global": RelationName("global[:COUNT]", rf"(?::{_COUNT})?", lambda on, count: Global(int(count or 1))),
+        "global": RelationName("global[:COUNT]", rf"(?::{_COUNT})?", lambda given, count: Global(int(count or 1))),
         "random": RelationName(
             "random:COUNT[:SEED]",
             rf":{_COUNT}{_SEED}",
-            lambda on, count, seed: Random(int(count), int(seed or 0)),
+            lambda given, count, seed: Random(int(count), int(seed or 0)),
         ),
-        "group": RelationName("group", "", lambda on: WordGroup()),
-        "shuffled-group": RelationName("shuffled-group[:SEED]", _SEED, lambda on, seed: ShuffledGroup(int(seed or 0))),
-        "random-pairs": RelationName("random-pairs[:SEED]", _SEED, lambda on, seed: RandomPairs(int(seed or 0))),
-        "random-arcs": RelationName("random-arcs[:SEED]", _SEED, lambda on, seed: RandomArcs(int(seed or 0))),
+        "group": RelationName("group", "", lambda given: WordGroup()),
+        "shuffled-group": RelationName(
+            "shuffled-group[:SEED]", _SEED, lambda given, seed: ShuffledGroup(int(seed or 0))
+        ),
+        "random-pairs": RelationName("random-pairs[:SEED]", _SEED, lambda given, seed: RandomPairs(int(seed or 0))),
+        "random-arcs": RelationName("random-arcs[:SEED]", _SEED, lambda given, seed: RandomArcs(int(seed or 0))),
         "dependency": RelationName(
-            "dependency[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Dependency(nodes or on)
+            "dependency[:token|:word]",
+            r"(?::(token|word))?",
+            lambda given, nodes: Dependency(nodes or given.on, required=given.required),
         ),
-        "in": RelationName("in", "", lambda on: Membership()),
-        "forward": RelationName("forward", "", lambda on: Order(FORWARD)),
-        "backward": RelationName("backward", "", lambda on: Order(BACKWARD)),
-        "all": RelationName("all[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Complete(nodes or TOKEN)),
-        "star": RelationName("star", "", lambda on: Star()),
+        "in": RelationName("in", "", lambda given: Membership()),
+        "forward": RelationName("forward", "", lambda given: Order(FORWARD)),
+        "backward": RelationName("backward", "", lambda given: Order(BACKWARD)),
+        "all": RelationName("all[:token|:word]", r"(?::(token|word))?", lambda given, nodes: Complete(nodes or TOKEN)),
+        "star": RelationName("star", "", lambda given: Star()),
         "binary": RelationName(
-            "binary[:COUNT]", rf"(?::{_COUNT})?", lambda on, count: BinaryPartition(int(count or 1))
+            "binary[:COUNT]", rf"(?::{_COUNT})?", lambda given, count: BinaryPartition(int(count or 1))
         ),
-        "sentence": RelationName("sentence", "", lambda on: SentenceNodes()),
-        "document": RelationName("document", "", lambda on: DocumentTree()),
-        "nearest": RelationName("nearest:COUNT", rf":{_COUNT}", lambda on, count: Nearest(int(count))),
-        "links": RelationName("links[:token|:word]", r"(?::(token|word))?", lambda on, nodes: Links(nodes or TOKEN)),
+        "sentence": RelationName("sentence", "", lambda given: SentenceNodes()),
+        "document": RelationName("document", "", lambda given: DocumentTree()),
+        "nearest": RelationName("nearest:COUNT", rf":{_COUNT}", lambda given, count: Nearest(int(count))),
+        "links": RelationName("links[:token|:word]", r"(?::(token|word))?", lambda given, nodes: Links(nodes or TOKEN)),
     }
 )
 """Name -> how it is written; composed relations are made of these."""
 
 
-def parse_relation(text: str, *, on: str = WORD) -> Relation:
+def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relation:
     """The relation that a name stands for.
 
     ``a|b`` is a union, ``a&b`` an intersection, which binds closer; ``reverse(a)`` leads the other way,
@@ -97,8 +101,9 @@ def parse_relation(text: str, *, on: str = WORD) -> Relation:
 
     Parameters
     ----------
-    text : such as ``window:N/16`` or ``window:3|global:1``; the name of any relation of the package will do
+    text : such as ``window:N/16`` or ``window:3|global:1``; what any relation of the package has as ``spelled``
     on : what plain ``dependency`` joins, ``"word"`` or ``"token"``
+    required : whether a sentence must have heads for ``dependency``
 
     Raises
     ------
@@ -112,14 +117,14 @@ def parse_relation(text: str, *, on: str = WORD) -> Relation:
     >>> parse_relation("reverse(forward) & (window:9 | global)").name
     'reverse(forward)&(window:9|global:1)'
     """
-    return _Parser(text, on).whole()
+    return _Parser(text, on, required=required).whole()
 
 
 class _Parser:
     """Reads a text from left to right, one sign after the other."""
 
-    def __init__(self, text: str, on: str):
-        self.text, self.on = text, on
+    def __init__(self, text: str, on: str, *, required: bool):
+        self.text, self.on, self.required = text, on, required
         self.signs = [sign.strip() for sign in _SIGNS.findall(text) if sign.strip()]
         self.at = 0
 
@@ -168,7 +173,7 @@ class _Parser:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
             raise ConfigError(f"there is no relation {name!r}; choose from: {usages}")
         try:
-            return known.make(self.on, *found.groups())
+            return known.make(self, *found.groups())
         except ConfigError as error:
             raise ConfigError(f"relation {name!r}: {error}") from error
 

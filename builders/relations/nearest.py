@@ -61,7 +61,7 @@ class Nearest(Relation):
         Raises
         ------
         DataError
-            when tokens have no ids or no such feature, or an id has no vector
+            when tokens have no ids or no such feature, the feature is no vector, or an id has none
         GraphError
             when there are more edges than one graph can number
         """
@@ -98,6 +98,12 @@ class Nearest(Relation):
                 hint="Give TextGraphBuilder(vocabulary=...) for ids, or layout(..., features=...) for others.",
             )
         if isinstance(table, str):
+            if values.ndim != 2:
+                raise DataError(
+                    f"{values.ndim} dimensions where relation {self.name!r} needs a vector for each token",
+                    field=feature,
+                    hint="Give (tokens, numbers) arrays.",
+                )
             return _unit(values)
         assert table is not None
         if len(values) and values.max() >= len(table):

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, RelationArrays
-from graphattn.builders.relations.dependency import Dependency
+from graphattn.builders.relations.dependency import UNKNOWN, Dependency
 from graphattn.builders.relations.lots import check_seed, lots, mixed, named
 from graphattn.builders.relations.membership import Membership
 from graphattn.schema import WORD
@@ -18,7 +18,8 @@ class RandomArcs(Relation):
     """As many arcs as a parse with one root has, drawn by lot, undirected and with self-loops, between words.
 
     Words come in an order drawn by lot, and each hangs on one of those before it. ``[CLS]`` is a word like the others
-    here. The lot is that of :class:`Random`; edge features are those of :class:`Dependency`.
+    here. The lot is that of :class:`Random`; edge features are those of :class:`Dependency`,
+    the labels unknown.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class RandomArcs(Relation):
     def edges(self, layout: Layout) -> RelationArrays:
         """Those of the tree."""
         heads = self._heads(layout)
-        return Dependency().edges(replace(layout, heads=heads, deprels=np.zeros_like(heads)))
+        return Dependency().edges(replace(layout, heads=heads, deprels=np.full_like(heads, UNKNOWN)))
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without drawing them."""

@@ -15,8 +15,8 @@ from graphattn.graphs import RelationArrays, check_edge_count
 class Random(Relation):
     """Every token sees ``count`` different tokens of its text, all sets of so many equally likely.
 
-    The lot depends on the seed, the text's length and the token's position, so a text has the same edges in every
-    batch and in every process.
+    It is meant for a few: drawing takes count² steps a token. The lot depends on the seed, the text's length and the
+    token's position, so a text has the same edges in every batch and in every process.
 
     Parameters
     ----------

@@ -57,6 +57,11 @@ class RelativePositions(ComposedRelation):
         self.clip = clip
         self.name = f"relative:{clip}({relation.name})"
 
+    @property
+    def spelled(self) -> str:
+        """``relative:`` of the relation's spelling."""
+        return f"relative:{self.clip}({self._operands[0].spelled})"
+
     def edges(self, layout: Layout) -> RelationArrays:
         """The relation's arrays with one more feature."""
         arrays = self._operands[0].edges(layout)

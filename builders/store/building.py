@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,6 @@ from graphattn.builders.compression import display_name
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.readers.detection import is_stream
-from graphattn.builders.relations import Dependency, Relation
 from graphattn.builders.store.blocks import BLOCK_BYTES
 from graphattn.builders.store.corpora import CorpusFile, NumberedBlocks
 from graphattn.builders.store.engines import Engine, LocalEngine
@@ -33,12 +33,12 @@ from graphattn.builders.store.manifest import (
     damaged_shards,
     write_text,
 )
+from graphattn.builders.store.materializing import GRAPHS
 from graphattn.builders.store.shard import SHARDS
 from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
 from graphattn.builders.store.survey import Survey, WordCount, completed
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
-from graphattn.schema import TOKEN
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class StoreSettings:
         given = self.builder.vocabulary
         own = None if given is None else hashlib.sha256(given.to_json().encode()).hexdigest()
         return {
-            "relations": [_spelled(relation) for relation in self.builder.relations],
+            "relations": [relation.spelled for relation in self.builder.relations],
             "cls": self.builder.cls,
             "tokenizer": own or dict(self.learn),
             "skip": self.skip,
@@ -76,12 +76,6 @@ class StoreSettings:
             "raw": self.raw,
             "block_bytes": self.block_bytes,
         }
-
-
-def _spelled(relation: Relation) -> str:
-    """A name that says whether dependencies join words or tokens."""
-    on_tokens = isinstance(relation, Dependency) and relation.target == TOKEN
-    return f"{relation.name}:{TOKEN}" if on_tokens else relation.name
 
 
 def build_store(
@@ -177,6 +171,8 @@ class _Building:
         vocabulary = self.settings.builder.vocabulary or self._learn(count)
         vocabulary.save(self.folder / TOKENIZER)
         manifest = self._sum_up(Manifest(self.settings.described(), names), count, vocabulary)
+        if damaged or not before.complete or count != len(before.shards):
+            shutil.rmtree(self.folder / GRAPHS, ignore_errors=True)  # they are those of the store as it was
         manifest.write(self.folder)
         return manifest
 

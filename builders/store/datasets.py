@@ -32,7 +32,8 @@ class StoreBatch:
     ----------
     arrays : of B sentences, for models
     numbers : (B,) their numbers in the store
-    labels : (B,) place of each label in ``store.manifest.labels``, -1 for none
+    labels : (B,) place of each label in ``store.manifest.labels``, -1 for none and in a store of several labels a text
+        (``store[number].label`` names them)
     tags : (T,) place of each tag in ``store.manifest.tags``, one sentence after the other
     """
 

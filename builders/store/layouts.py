@@ -1,4 +1,7 @@
-"""Columns of a store as the layout of a batch, without a Python object for a sentence or a token."""
+"""Columns of a store as the layout of a batch, without a Python object for a sentence or a token.
+
+Only where tokens are parts of stored words, or a relation needs sentences, links or vectors, objects are made.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphattn.builders.store.lock import is_being_written
 from graphattn.builders.store.schema import VERSION
-from graphattn.builders.store.shard import checksum
+from graphattn.builders.store.shard import checksum, refused_by_system
 from graphattn.exceptions import DataError
 
 MANIFEST, TOKENIZER, SKIPPED = "store.json", "tokenizer.json", "skipped.jsonl"
@@ -101,6 +101,9 @@ class Manifest:
         except (FileNotFoundError, NotADirectoryError):
             raise DataError("holds no store", path=folder, hint="Give a folder that graphattn build wrote.") from None
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            refused = refused_by_system(path, error)
+            if refused is not None:
+                raise refused from error
             raise DataError(f"is no manifest of a store ({error})", path=path, hint=_AGAIN) from error
         if version != VERSION:
             raise DataError(

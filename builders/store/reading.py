@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 
 import pyarrow as pa
 
@@ -150,7 +151,7 @@ def _end_near(data: bytes, place: int, ends: tuple[bytes, ...]) -> int:
 def _pieces(data: bytes, line: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
     """The sentences of a text with their first lines: single lines, or lines between blank ones."""
     first, gathered = line, b""
-    for number, content in enumerate(data.splitlines(keepends=True), start=line):
+    for number, content in enumerate(BytesIO(data), start=line):
         gathered += content
         if whole_lines or not content.strip():
             yield first, gathered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -136,6 +137,10 @@ class Shard:
         metadata = self._file.metadata
         return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
+    def close(self) -> None:
+        """Give the file back; tables that were read stay as they are."""
+        self._file.close()
+
     def chunk(self, number: int, columns: list[str] | None = None) -> pa.Table:
         """The sentences of a chunk.
 
@@ -159,6 +164,26 @@ def checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
+_OF_THE_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM)
+
+
+def refused_by_system(path: Path, error: Exception) -> DataError | None:
+    """What to say of a file that may well be whole, but that the system does not let us read; None of others."""
+    number = getattr(error, "errno", None)
+    if number not in _OF_THE_SYSTEM:
+        return None
+    hints = {
+        errno.EACCES: "Make it readable for this user.",
+        errno.EPERM: "Make it readable for this user.",
+        errno.ENOMEM: "Free memory, or build the store with smaller shards (--block-size).",
+    }
+    hint = hints.get(number, "Close files, or raise the limit of open files (ulimit -n).")
+    return DataError(f"cannot be read ({os.strerror(number)})", path=path, hint=hint)
+
+
 def _damaged(path: Path, error: Exception) -> DataError:
+    refused = refused_by_system(path, error)
+    if refused is not None:
+        return refused
     reason = " ".join(str(error).split())
     return DataError(f"the shard is damaged ({reason[:200]})", path=path, hint=_REPAIR)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus
-from graphattn.builders.relations import Relation, parse_relation
+from graphattn.builders.relations import parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
 from graphattn.builders.store.shard import Shard
@@ -26,6 +26,9 @@ from graphattn.builders.store.stored_texts import StoredTexts
 from graphattn.builders.store.table import sentences_of
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
+
+OPEN_SHARDS = 16
+"""Most shards that a store holds open at a time; each takes a file descriptor and the notes on its chunks."""
 
 
 class Store(Sequence[Sentence], LazyCorpus):
@@ -64,7 +67,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         self.chunk_starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self._places = [(entry.file, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
         self._cached_chunks = cached_chunks
-        self._open: dict[str, Shard] = {}
+        self._open: OrderedDict[str, Shard] = OrderedDict()
         self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
 
     def __len__(self) -> int:
@@ -108,9 +111,12 @@ class Store(Sequence[Sentence], LazyCorpus):
     def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
         """A builder of this store's graphs: its relations by their names, its ``[CLS]``, its vocabulary.
 
+        Dependencies are required if all sentences have heads; without them a sentence has self-loops alone.
+
         Parameters
         ----------
-        like : take relations and ``[CLS]`` from this one, for relations that their names do not tell
+        like : take relations and ``[CLS]`` from this one, for relations that their names do not tell: those of your
+            own, dependencies with other labels, neighbours by other vectors
 
         Raises
         ------
@@ -121,13 +127,9 @@ class Store(Sequence[Sentence], LazyCorpus):
             builder = copy(like)
             builder.vocabulary = self.vocabulary
             return builder
-        relations: list[Relation] = []
-        brought: set[str] = set()
-        for name in self.manifest.settings["relations"]:
-            if name not in brought:
-                relations.append(parse_relation(name))
-                brought |= {part.name for part in relations[-1].parts()}
-        return TextGraphBuilder(relations, cls=self.manifest.settings["cls"], vocabulary=self.vocabulary)
+        settings, required = self.manifest.settings, self.manifest.parsed == len(self)
+        relations = [parse_relation(name, required=required) for name in settings["relations"]]
+        return TextGraphBuilder(relations, cls=settings["cls"], vocabulary=self.vocabulary)
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -175,7 +177,10 @@ class Store(Sequence[Sentence], LazyCorpus):
         """
         file, place = self._places[number]
         if file not in self._open:
+            while len(self._open) >= OPEN_SHARDS:
+                self._open.popitem(last=False)[1].close()
             self._open[file] = Shard(self.folder / file)
+        self._open.move_to_end(file)
         return self._open[file].chunk(place, None if columns is None else list(columns))
 
     def damaged(self) -> dict[str, str]:

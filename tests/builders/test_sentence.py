@@ -86,7 +86,11 @@ def test_an_example_may_be_a_pair_or_have_several_labels():
             for link in ([0, 3], [-1, 0], [0, 1, 2], 7, ["0", "1"])
         ),
         ({"heads": [0, 1]}, "field 'heads': 2 heads for 3 words. Give one for each word."),
-        ({"word_ids": [0, 0, 1], "tags": "XYZ"}, "field 'tags': 3 tags for 2 words. Give one for each word."),
+        ({"word_ids": [0, 0, 1], "tags": ["X", "Y", "Z"]}, "field 'tags': 3 tags for 2 words. Give one for each word."),
+        ({"tags": "XYZ"}, "field 'tags': a string, 'XYZ'. Give a list, one for each word."),
+        ({"tokens": "abc"}, "field 'tokens': a string, 'abc'. Give a list, one for each token."),
+        ({"heads": ["2", "0", "1"]}, "field 'heads': some are no whole numbers. Convert them with int."),
+        ({"heads": [2.0, 0.0, 1.0]}, "field 'heads': some are no whole numbers. Convert them with int."),
         ({"deprels": []}, "field 'deprels': 0 deprels for 3 words. Give one for each word."),
         (
             {"heads": [0, 4, 1]},
@@ -114,7 +118,7 @@ def test_an_example_may_be_a_pair_or_have_several_labels():
 )
 def test_impossible_sentences_are_refused(fields, message):
     with pytest.raises(DataError) as caught:
-        Sentence(["a", "b", "c"], **fields)
+        Sentence(**{"tokens": ["a", "b", "c"], **fields})
     assert str(caught.value) == message
 
 

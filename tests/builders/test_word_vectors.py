@@ -204,6 +204,14 @@ def test_copy_of_a_changed_file_is_not_used(write, tmp_path, monkeypatch):
     assert WordVectors.read(path).matrix.tolist() == [[2]]
 
 
+def test_a_file_without_vectors_has_no_copy(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHATTN_CACHE", str(tmp_path / "cache"))
+    path = write("0 3\n")
+    for _ in range(2):
+        with pytest.raises(DataError, match="holds no vectors"):
+            WordVectors.read(path)
+
+
 def test_damaged_copy_and_useless_folder(write, tmp_path, monkeypatch):
     path, folder = write(GLOVE), tmp_path / "cache"
     monkeypatch.setenv("GRAPHATTN_CACHE", str(folder))

@@ -104,3 +104,8 @@ def test_empty_marks(option):
     with pytest.raises(ConfigError) as caught:
         read_conll("missing", **{option: ""})
     assert str(caught.value) == f"{option} is empty. Set it to the characters in question, or to None."
+
+
+def test_documents_begin_in_the_token_column_too(corpus):
+    path = corpus("a.conll", "1 -DOCSTART- O", "", "1 Ada B-PER")
+    assert [sentence.tokens for sentence in read_conll(path, token_column=1)] == [("Ada",)]

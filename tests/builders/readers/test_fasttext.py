@@ -35,11 +35,19 @@ def test_labels_may_be_left_out_for_prediction(corpus):
     assert list(read_fasttext(path, require_label=False)) == [Example("one"), Example(""), Example("two", label="a")]
 
 
+@pytest.mark.parametrize("multilabel", [True, False])
+def test_blank_lines_at_the_end_are_forgotten(corpus, multilabel):
+    path = corpus("a.txt", "__label__a one", "", "  ", "")
+    assert [example.text for example in read_fasttext(path, multilabel=multilabel)] == ["one"]
+    path = corpus("b.txt", "__label__a one", "", "__label__a two")
+    with pytest.raises(DataError, match="line 2: the line is blank"):
+        list(read_fasttext(path, multilabel=multilabel))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("no label", "no word begins with '__label__'. Add the label, or set require_label to False."),
-        ("", "no word begins with '__label__'. Add the label, or set require_label to False."),
         ("__label__a __label__b text", "2 labels where one is expected. Set multilabel to True."),
         ("__label__ text", "'__label__' stands without a name. Write the label after it."),
     ],

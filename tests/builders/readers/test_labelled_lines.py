@@ -1,6 +1,6 @@
 import pytest
 
-from graphattn.builders.readers import read_labelled_lines
+from graphattn.builders.readers import read_labelled_lines, read_table
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError
 
@@ -97,3 +97,12 @@ def test_empty_separator():
     with pytest.raises(ConfigError) as caught:
         read_labelled_lines("missing", separator="")
     assert str(caught.value) == "separator is empty. Set it to what stands between two fields, a tab say."
+
+
+@pytest.mark.parametrize("read", [read_labelled_lines, read_table])
+def test_empty_label_separator(read):
+    with pytest.raises(ConfigError) as caught:
+        read("a.tsv", label_separator="")
+    assert str(caught.value) == (
+        "label_separator is empty. Set it to what stands between two labels of a text, '|' say."
+    )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders.compression import open_text
 from graphattn.builders.readers import read_table
+from graphattn.builders.readers.detection import detect_format
 from graphattn.builders.readers.rows import LONGEST_RECORD, QuotedRows
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError
@@ -82,6 +83,14 @@ def test_tsv_quotes_are_ordinary_characters_unless_asked(corpus):
     assert [example.text for example in read_table(path)] == ['" unclosed', '"closed"']
     path = corpus("b.tsv", "text\tlabel", '"closed\ttab"\t0')
     assert list(read_table(path, quoted=True)) == [Example("closed\ttab", label="0")]
+
+
+def test_a_tsv_whose_whole_header_is_quoted_has_quotes(corpus):
+    path = corpus("a.tsv", '"text"\t"label"', '"so ""fine"""\t"pos"', '"a\tb"\tneg')
+    assert detect_format(path, among=("tsv", "labelled")) == "tsv"
+    assert list(read_table(path)) == [Example('so "fine"', label="pos"), Example("a\tb", label="neg")]
+    with pytest.raises(DataError, match="no column 'text'"):
+        list(read_table(path, quoted=False))
 
 
 def test_delimiter(corpus):

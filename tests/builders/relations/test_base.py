@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graphattn import attend
 from graphattn.builders import Complete, Membership, Order, Sentence, TextGraphBuilder, Window, WordGroup
 from graphattn.builders.layout import Layout
-from graphattn.builders.relations import RangeRelation, Relation
+from graphattn.builders.relations import RangeRelation, Relation, base
 from graphattn.exceptions import GraphError
 from graphattn.graphs import RelationArrays
 
@@ -98,3 +98,20 @@ def test_too_many_edges_are_refused_before_they_are_written():
         "relation 'all' has 2,500,000,009 edges; one graph holds up to 2,147,483,647. "
         "Use smaller batches or narrower relations"
     )
+
+
+@pytest.mark.parametrize("limit", [1, 10, 40, 1 << 40])
+def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
+    texts = ["big bad bear", "a", "", "can a cat count", "an apple"]
+    layout = TextGraphBuilder([Repeated()]).layout([Sentence(text.split()) for text in texts], features=letters(*texts))
+    whole = Repeated().edges(layout).per_sentence.tolist()
+    monkeypatch.setattr(base, "COUNTED_AT_ONCE", limit)
+    seen = []
+    monkeypatch.setattr(
+        Repeated, "edges", lambda self, part, make=Repeated.edges: seen.append(part) or make(self, part)
+    )
+    assert Repeated().num_edges(layout).tolist() == whole
+    assert sum(map(len, seen)) == len(texts)
+    assert (len(seen) == 1) == (limit > 1000)
+    pairs = [(part.lengths**2).sum() for part in seen]
+    assert all(count < 2 * limit or len(part) == 1 for count, part in zip(pairs, seen, strict=True))

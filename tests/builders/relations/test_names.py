@@ -70,7 +70,30 @@ composed = st.recursive(
 
 @given(relation=st.one_of(composed, st.sampled_from(OTHERS)))
 def test_the_name_of_a_relation_is_read_as_the_relation(relation):
-    assert repr(parse_relation(relation.name)) == repr(relation)
+    assert repr(parse_relation(relation.spelled)) == repr(relation)
+
+
+@pytest.mark.parametrize(
+    ("relation", "spelled"),
+    [
+        (Dependency("token"), "dependency:token"),
+        (Links("word"), "links:word"),
+        (Dependency("token").reverse(), "reverse(dependency:token)"),
+        (Window(3) | Dependency("token") & Window(5), "window:3|dependency:token&window:5"),
+        ((Links("word") | Complete("word")) & Links("word"), "(links:word|all:word)&links:word"),
+        (RelativePositions(Dependency("token"), 2), "relative:2(dependency:token)"),
+    ],
+)
+def test_a_spelling_says_which_nodes_are_joined(relation, spelled):
+    assert relation.spelled == spelled
+    again = parse_relation(spelled)
+    assert (repr(again), again.canonical) == (repr(relation), relation.canonical)
+
+
+def test_heads_may_be_left_open():
+    assert parse_relation("dependency").needs_heads
+    assert not parse_relation("dependency", required=False).needs_heads
+    assert not parse_relation("reverse(dependency:token)|window:3", required=False).needs_heads
 
 
 @pytest.mark.parametrize(

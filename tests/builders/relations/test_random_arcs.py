@@ -51,3 +51,9 @@ def test_name():
     assert (repr(RandomArcs()), repr(RandomArcs(7))) == ("RandomArcs()", "RandomArcs(7)")
     with pytest.raises(ConfigError, match="seed is -1; it must be at least 0"):
         RandomArcs(-1)
+
+
+def test_an_arc_is_no_self_loop():
+    graph = TextGraphBuilder([RandomArcs()]).build(["x"] * 5)
+    sources, targets = graph.edges(etype="random-arcs")
+    assert graph.edges["random-arcs"].data["label"].tolist() == (sources != targets).int().tolist()

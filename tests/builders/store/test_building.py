@@ -241,6 +241,16 @@ def test_bad_sentences_can_be_left_out_and_are_listed(tmp_path, trees, as_conllu
     assert manifest.skipped == 4
 
 
+def test_a_carriage_return_ends_no_line_when_sentences_are_left_out(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"tokens":\r["a","b"]}\n{"tokens": 7}\n{"tokens": ["c"]}\r\n')
+    build_store(
+        [CorpusFile(tmp_path / "a.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)]), skip=True)
+    )
+    assert [sentence.tokens for sentence in Store(tmp_path / "s")] == [("a", "b"), ("c",)]
+    (listed,) = (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()
+    assert json.loads(listed)["place"] == "line 2"
+
+
 def test_lines_that_readers_leave_out_are_listed(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'text,label\na,x\nb\n"c,x\nd,y\n\xe9,y\n')
     (tmp_path / "b.csv").write_bytes(b"text,label\na,\n")

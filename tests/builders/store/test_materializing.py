@@ -3,8 +3,8 @@
 import pytest
 
 from graphattn.builders import Complete, Sentence, TextGraphBuilder
-from graphattn.builders.store import materializing
-from graphattn.builders.store.materializing import materialize
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, materializing
+from graphattn.builders.store.materializing import GRAPHS, materialize
 from graphattn.exceptions import GraphError
 from graphattn.graphs import load_graphs, save_graphs
 
@@ -60,3 +60,16 @@ def test_a_folder_cannot_be_written_as_a_file(tmp_path):
     with pytest.raises(GraphError) as error:
         save_graphs([graph], str(tmp_path))
     assert str(error.value) == f"{tmp_path} cannot be written. Check the folder and the space on the disk"
+
+
+def test_graphs_go_when_the_store_changes(stored, write, trees, builder):
+    store = stored(trees(20))
+    materialize(store, store.builder())
+    settings = StoreSettings(builder, block_bytes=2000)
+    first, second = CorpusFile(store.folder.parent / "store.jsonl"), CorpusFile(write("b.jsonl", trees(5, seed=1)))
+    build_store([first], store.folder, settings)
+    assert (store.folder / GRAPHS).exists(), "nothing was made anew"
+    build_store([second], store.folder, settings, append=True)
+    assert not (store.folder / GRAPHS).exists()
+    more = Store(store.folder)
+    assert len(materialize(more, more.builder())) == 1

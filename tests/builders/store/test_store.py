@@ -1,15 +1,30 @@
 """A store as a sequence; damage is named, and the rest can still be read; other programs read the files too."""
 
+import errno
 import json
 import lzma
+import os
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from graphattn.builders import Sentence, TextGraphBuilder, Window
+from graphattn.builders import (
+    Dependency,
+    Links,
+    Membership,
+    RandomArcs,
+    RelativePositions,
+    Sentence,
+    TextGraphBuilder,
+    Window,
+)
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.store import shard as shard_module
+from graphattn.builders.store import store as store_module
+from graphattn.builders.store.table import sentences_of
 from graphattn.exceptions import DataError
 
 REPAIR = "Run the same graphattn build again: it makes damaged shards anew."
@@ -158,3 +173,79 @@ def test_a_store_is_a_corpus_of_sentences(stored):
     store = stored(sentences, relations=TextGraphBuilder([Window(1)]))
     assert [sentence.label for sentence in store] == ["pos", "neg", None]
     assert store.vocabulary.words[3:] == ["good", "bad", "odd"]
+
+
+def test_few_shards_are_open_at_a_time(stored, trees, monkeypatch):
+    monkeypatch.setattr(store_module, "OPEN_SHARDS", 2)
+    sentences = trees(90)
+    store = stored(sentences)
+    assert len(store.manifest.shards) > 4
+
+    def descriptors():
+        return sum("part-" in os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+
+    tables = [store.chunk(number) for number in range(store.num_chunks)]
+    assert len(store._open) == 2
+    if Path("/proc/self/fd").exists():
+        assert descriptors() <= 2
+    assert [sentence for table in tables for sentence in sentences_of(table)] == sentences, "closed, they stay whole"
+    assert list(store) == sentences
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (
+            errno.EMFILE,
+            "cannot be read (Too many open files). Close files, or raise the limit of open files (ulimit -n).",
+        ),
+        (errno.EACCES, "cannot be read (Permission denied). Make it readable for this user."),
+    ],
+)
+def test_what_the_system_refuses_is_not_called_damaged(stored, trees, monkeypatch, number, message):
+    store = stored(trees(9))
+
+    def refuse(*_args, **_kwargs):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    with pytest.raises(DataError) as caught:
+        list(store)
+    assert str(caught.value) == f"{store.folder / 'sentences/part-000000.parquet'}: {message}"
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(DataError) as caught:
+        Store(store.folder)
+    assert str(caught.value) == f"{store.folder / 'store.json'}: {message}"
+
+
+@pytest.mark.parametrize(
+    "relations",
+    [
+        [Links("word"), Membership()],
+        [Dependency("token").reverse()],
+        [Window(3) | Dependency("token")],
+        [RelativePositions(Dependency("token"), 2), Window(1)],
+        [Dependency(), RandomArcs(2)],
+    ],
+    ids=str,
+)
+def test_a_stores_builder_has_the_relations_it_was_built_with(stored, trees, relations):
+    sentences = [replace(sentence, links=[(0, len(sentence) - 1)]) for sentence in trees(20)]
+    given = TextGraphBuilder(relations)
+    store = stored(sentences, relations=given)
+    again = store.builder()
+    assert list(map(repr, again.relations)) == list(map(repr, given.relations))
+    graph, expected = again.batch(sentences), given.batch(sentences)
+    assert graph.canonical_etypes == expected.canonical_etypes
+    for relation in expected.canonical_etypes:
+        assert [ends.tolist() for ends in graph.edges(etype=relation)] == [
+            ends.tolist() for ends in expected.edges(etype=relation)
+        ]
+
+
+@pytest.mark.filterwarnings("ignore:some texts have no parse")
+def test_a_store_of_texts_without_heads_makes_graphs_of_optional_arcs(stored, trees):
+    sentences = [*trees(9), Sentence(["a", "b"])]
+    store = stored(sentences, relations=TextGraphBuilder([Dependency(required=False)]))
+    assert store.builder().batch(list(store)).num_edges("dependency") > 0
+    assert stored(trees(9), name="parsed").builder().needs_heads
