@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import GraphAttnError
+from graphattn.process import PROCESS as _PROCESS  # noqa: F401  (the number must be taken before anybody forks)
 
 if TYPE_CHECKING:
     from graphattn.attention import attend, attend_heads

@@ -69,7 +69,8 @@ def symmetric_coefficients(edges: Edges) -> Tensor:
 
 def _kept(edges: Edges, name: str, make: Any) -> Any:
     if name not in edges.plans:
-        edges.plans[name] = make()
+        with torch.inference_mode(False):
+            edges.plans[name] = make()
     return edges.plans[name]
 
 

@@ -100,7 +100,7 @@ class ArrayGraph:
         if isinstance(arrays, RangeArrays):
             low, high, indptr = (torch.as_tensor(own) for own in (arrays.first, arrays.stop, arrays.indptr))
             return Edges.of_ranges(low.int(), high.int(), num_sources, indptr=indptr)
-        return Edges(as_int32(arrays.indptr), as_int32(arrays.indices), num_sources)
+        return Edges(as_int32(arrays.indptr), as_int32(arrays.indices), num_sources, checked=True)
 
     def without_edges(self, relation: CanonicalRelation, ids: npt.NDArray) -> ArrayGraph:
         """The same graph without some edges of a relation.

@@ -28,11 +28,13 @@ class Edges:
     indices : (E,) source of each edge, same type as ``indptr``
     num_sources : N_src
     edge_ids : (E,) id of the edge in each slot, for a graph whose ids do not count in CSC order; None when they do
+    checked : the caller knows that they are as said here, and spares a look at all edges
 
     Raises
     ------
     GraphError
-        when the types of ``indptr`` and ``indices`` differ or are others
+        when the types of ``indptr`` and ``indices`` differ or are others, ``indptr`` does not rise from 0 to E, a
+        source is none of the nodes, or ``edge_ids`` do not name each edge once
 
     Examples
     --------
@@ -41,8 +43,18 @@ class Edges:
     (2, [0, 0])
     """
 
-    def __init__(self, indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: Tensor | None = None):
+    def __init__(
+        self,
+        indptr: Tensor,
+        indices: Tensor,
+        num_sources: int,
+        edge_ids: Tensor | None = None,
+        *,
+        checked: bool = False,
+    ):
         _check_types("indptr", indptr, "indices", indices)
+        if not checked:
+            _check_places(indptr, indices, num_sources, edge_ids)
         self.indptr, self.num_sources, self.edge_ids = indptr, num_sources, edge_ids
         self.num_edges = int(indices.shape[0])
         """E, the number of edges."""
@@ -81,11 +93,16 @@ class Edges:
         count = int(indptr[-1])
         if count <= torch.iinfo(low.dtype).max:
             indptr = indptr.to(low.dtype)
-        edges = cls(indptr, indptr[:0], num_sources)
+        edges = cls(indptr, indptr[:0], num_sources, checked=True)
         edges.num_edges, edges.ranges, edges._indices = count, (low, high), None
         return edges
 
+    def __getstate__(self) -> dict[str, object]:
+        """Copies work out their own plans, which speak of other edges by weak references."""
+        return {**self.__dict__, "plans": {}}
+
     @property
+    @torch.inference_mode(False)
     def indices(self) -> Tensor:
         """(E,) source of each edge, same type as ``indptr``."""
         if self._indices is None and self.ranges is not None:
@@ -111,7 +128,7 @@ class Edges:
             graph = graph.formats("csc")
         indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
         in_order = _counts_up(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
-        return cls(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long())
+        return cls(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)
 
     @property
     def num_destinations(self) -> int:
@@ -119,6 +136,7 @@ class Edges:
         return int(self.indptr.shape[0]) - 1
 
     @cached_property
+    @torch.inference_mode(False)
     def destinations(self) -> Tensor:
         """(E,) destination of each edge, in CSC order, int64."""
         degrees = (self.indptr[1:] - self.indptr[:-1]).long()
@@ -126,6 +144,7 @@ class Edges:
         return torch.repeat_interleave(nodes, degrees, output_size=self.num_edges)
 
     @cached_property
+    @torch.inference_mode(False)
     def sources(self) -> Tensor:
         """(E,) source of each edge, in CSC order, int64."""
         return self.indices.long()
@@ -139,6 +158,7 @@ class Edges:
         return _counts_up(self.indices if self.ranges is None else self.ranges[0])
 
     @cached_property
+    @torch.inference_mode(False)
     def blocks(self) -> Tensor | None:
         """(B,) sizes when the nodes fall into runs that are complete graphs (whole sentences); None otherwise.
 
@@ -164,12 +184,14 @@ class Edges:
         return sizes
 
     @cached_property
+    @torch.inference_mode(False)
     def reverse(self) -> tuple[Edges, Tensor]:
         """The same edges led the other way, and for each slot of theirs the (E,) slot here."""
         slots = torch.argsort(self.indices, stable=True)
         indptr = self.indptr.new_zeros(self.num_sources + 1)
         torch.cumsum(torch.bincount(self.indices, minlength=self.num_sources), 0, out=indptr[1:])
-        return Edges(indptr, self.destinations[slots].to(indptr.dtype), self.num_destinations), slots
+        sources = self.destinations[slots].to(indptr.dtype)
+        return Edges(indptr, sources, self.num_destinations, checked=True), slots
 
     def by_id(self, slots: Tensor) -> Tensor:
         """(E, ...) values in CSC order, put in the order of edge ids."""
@@ -180,9 +202,10 @@ class Edges:
         if self.indptr.device == torch.device(device):
             return self
         if self.ranges is not None:
-            return Edges.of_ranges(self.ranges[0].to(device), self.ranges[1].to(device), self.num_sources)
+            low, high, indptr = (own.to(device) for own in (*self.ranges, self.indptr))
+            return Edges.of_ranges(low, high, self.num_sources, indptr=indptr)
         edge_ids = None if self.edge_ids is None else self.edge_ids.to(device)
-        return Edges(self.indptr.to(device), self.indices.to(device), self.num_sources, edge_ids)
+        return Edges(self.indptr.to(device), self.indices.to(device), self.num_sources, edge_ids, checked=True)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """Refuse tensors whose shapes, types or device do not fit the edges.
@@ -230,3 +253,20 @@ def _counted(first: Tensor, indptr: Tensor, count: int) -> Tensor:
 def _check_types(name: str, one: Tensor, other_name: str, other: Tensor) -> None:
     if (one.dtype, other.dtype) not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
         raise GraphError(f"{name} is {one.dtype} and {other_name} {other.dtype}; both must be int32, or both int64")
+
+
+def _check_places(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: Tensor | None) -> None:
+    """Refuse numbers with which a backend would read or write beyond the ends of its arrays."""
+    count = len(indices)
+    if indptr.dim() != 1 or len(indptr) == 0 or indices.dim() != 1:
+        shapes = f"{tuple(indptr.shape)} and {tuple(indices.shape)}"
+        raise GraphError(f"indptr and indices have shapes {shapes}; expected (destinations + 1,) and (edges,)")
+    if indptr[0] != 0 or indptr[-1] != count or bool((indptr[1:] < indptr[:-1]).any()):
+        raise GraphError(f"indptr must rise from 0 to the number of edges, {count}")
+    if count and not 0 <= int(indices.min()) <= int(indices.max()) < num_sources:
+        raise GraphError(f"indices must be from 0 to {num_sources - 1}, the source nodes")
+    if edge_ids is not None and not (
+        edge_ids.shape == indices.shape
+        and torch.equal(edge_ids.sort().values.long(), torch.arange(count, device=edge_ids.device))
+    ):
+        raise GraphError(f"edge_ids must be a permutation of the numbers from 0 to {count - 1}")

@@ -55,9 +55,9 @@ class GraphConvolution(nn.Module):
         if members is not None:
             spread, shares = members.reverse[0], mean_coefficients(members)
             means = given.then(lambda nodes: aggregate(members, nodes, shares))
-            return aggregate(spread, F.relu(means.linear(self.linear.weight), inplace=True))
+            return aggregate(spread, F.relu(means.through(self.linear), inplace=True))
         coefficients = symmetric_coefficients(edges)
-        mixed = F.relu(aggregate(edges, given.linear(self.linear.weight), coefficients), inplace=True)
+        mixed = F.relu(aggregate(edges, given.through(self.linear), coefficients), inplace=True)
         return aggregate(edges, mixed, coefficients)
 
 
@@ -96,7 +96,7 @@ class GraphAttention(nn.Module):
         -------
         (N, feats)
         """
-        values = Derived.of(inputs).linear(self.linear.weight).view(-1, *self.source.shape)  # (N, H, D)
+        values = Derived.of(inputs).through(self.linear).view(-1, *self.source.shape)  # (N, H, D)
         values = values.float() if values.element_size() < 4 else values  # sums in float32 also under autocast
         to, of = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
         scores = edges.by_id(F.leaky_relu(to[edges.destinations] + of[edges.sources], 0.2))
@@ -116,6 +116,7 @@ class NeighbourMean(nn.Module):
         return aggregate(edges, Derived.of(inputs).value(), mean_coefficients(edges))
 
 
+@torch.inference_mode(False)
 def run_members(edges: Edges) -> Edges | None:
     """Edges from N nodes to the runs that are complete graphs; None when nodes do not fall into such runs."""
     if "members" not in edges.plans:

@@ -93,7 +93,9 @@ class JointNodes:
             edge_ids[slots] = own_ids + first_id
             first_id += part.num_edges
         in_order = bool((edge_ids == torch.arange(first_id)).all())
-        joint = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids).to(self.device)
+        joint = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids, checked=True).to(
+            self.device
+        )
         return JointEdges(joint, {relation: part.num_edges for relation, part in parts.items()})
 
     def averages(self, relation: CanonicalRelation, values: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
-from graphattn.products import Linear, linear
+from graphattn.products import Linear, is_plain, linear
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -157,7 +157,7 @@ class MultiScaleAttention(nn.Module):
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) what :func:`attend_heads` takes: no queries and keys of heads that only see their own node."""
         scored = [not relation.is_identity for relation in edges]
-        if len(inputs) < FEW or all(scored) or type(self.project) is not Linear:
+        if len(inputs) < FEW or all(scored) or not is_plain(self.project):
             return _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
@@ -209,7 +209,9 @@ def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) 
     """
     clip = len(vectors) // 2
     ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip
-    return edges.by_id((query @ vectors.T * scale)[edges.destinations, :, ids])
+    with torch.autocast(query.device.type, enabled=False):  # scores are taken in the query's type
+        scores = query @ vectors.T * scale
+    return edges.by_id(scores[edges.destinations, :, ids])
 
 
 def edges_of(graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:

@@ -32,6 +32,14 @@ class Linear(nn.Linear):
         return linear(inputs, self.weight, self.bias)
 
 
+def is_plain(module: nn.Module) -> bool:
+    """Whether calling it is nothing but a product with its weight: nobody has put hooks or another class in its place.
+
+    Only then may a part of the weight, or a copy of what it is applied to, stand in for the call.
+    """
+    return type(module) is Linear and not (module._forward_hooks or module._forward_pre_hooks)
+
+
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """What :func:`torch.nn.functional.linear` computes.
 

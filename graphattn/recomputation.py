@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from graphattn.products import linear, rows_times
+from graphattn.products import is_plain, linear, rows_times
 
 Make = Callable[..., Tensor]
 
@@ -78,6 +78,19 @@ class Derived:
             return linear(self.value(), weight, bias)
         out: Tensor = _Linear.apply(self._make, self._known(), weight, bias, *self._inputs)
         return out
+
+    def through(self, module: nn.Linear) -> Tensor:
+        """What a linear layer makes of it, with gradients; one with hooks, or of another class, is called as it is.
+
+        Parameters
+        ----------
+        module : D -> D_out
+
+        Returns
+        -------
+        (N, D_out) of (N, D)
+        """
+        return self.linear(module.weight, module.bias) if is_plain(module) else module(self.value())
 
     def value(self) -> Tensor:
         """The tensor, with gradients."""

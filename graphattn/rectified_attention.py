@@ -12,7 +12,7 @@ from graphattn.attention import attend, attend_heads
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers import distance_scores
-from graphattn.products import Linear
+from graphattn.products import Linear, is_plain
 from graphattn.recomputation import Derived
 from graphattn.upsampling import Upsampling
 
@@ -106,14 +106,17 @@ class RectifiedAttention(nn.Module):
         -------
         (N, feats)
         """
-        projected = self._split(Derived.of(tokens).linear(self.project.weight, self.project.bias), 3)
+        projected = self._split(Derived.of(tokens).through(self.project), 3)
         seen = self._attended(edges, projected, weights)
         if word_edges is not None and words is not None and upsampling is not None:
             value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
             found = self._attend(word_edges, query, key, value, None, weights)
-            both = Derived(lambda own, others: upsampling.spread(others).add_(own), seen, found.flatten(1))
-            return both.linear(0.5 * self.output.weight, self.output.bias)
+            kind = self.output.weight.dtype
+            both = Derived(lambda own, others: upsampling.spread(others).add_(own).to(kind), seen, found.flatten(1))
+            if is_plain(self.output):
+                return both.linear(0.5 * self.output.weight, self.output.bias)
+            return self.output(0.5 * both.value())
         return self.output(seen.to(self.output.weight.dtype))
 
     def _split(self, projected: Tensor, count: int) -> Tensor:
@@ -124,8 +127,10 @@ class RectifiedAttention(nn.Module):
     def _project_words(self, words: Derived) -> Tensor:
         """(W, 2 feats) queries and keys."""
         if self.project_words is not None:
-            return words.linear(self.project_words.weight, self.project_words.bias)
+            return words.through(self.project_words)
         both = 2 * self.output.out_features
+        if not is_plain(self.project):
+            return self.project(words.value())[:, :both]
         return words.linear(self.project.weight[:both], self.project.bias[:both])
 
     def _attended(self, edges: Edges, projected: Tensor, weights: list[Tensor] | None) -> Tensor:

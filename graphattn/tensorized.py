@@ -229,4 +229,4 @@ def _edges_into(edges: Edges, nodes: Tensor) -> tuple[Edges, Tensor]:
     begin, degrees = edges.indptr.long()[nodes], edges.indptr.long().diff()[nodes]
     indptr = torch.nn.functional.pad(degrees.cumsum(0), (1, 0))
     slots = torch.repeat_interleave(begin - indptr[:-1], degrees) + torch.arange(int(indptr[-1]), device=nodes.device)
-    return Edges(indptr, edges.indices.long()[slots], edges.num_sources), slots
+    return Edges(indptr, edges.indices.long()[slots], edges.num_sources, checked=True), slots

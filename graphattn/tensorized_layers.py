@@ -74,6 +74,8 @@ class TensorizedAttention(nn.Module):
 
     .. math:: v = \sigma_m(W x + b), \quad g = sigmoid(W^g [v; H] + b^g), \quad g \odot v + (1 - g) \odot H
 
+    The parts of each relation are taken from the projections' parameters: hooks on those modules are not called.
+
     Parameters
     ----------
     in_feats : width of the input

@@ -91,7 +91,7 @@ def _interpolated(kind: str, tokens: Tensor, words: Tensor) -> tuple[Edges, Tens
     total = int(words.sum())
     if kind == "nearest":
         nodes = torch.arange(len(starts) + 1, device=tokens.device)
-        return Edges(nodes, starts + places * own // all_tokens, total), None
+        return Edges(nodes, starts + places * own // all_tokens, total, checked=True), None
     # pixels are squares: the middle of token i lies at (i + 1/2) W / N - 1/2 among the middles of words
     middle = ((places + 0.5) * own.double() / all_tokens - 0.5).clamp(min=0)
     left = middle.floor().long()
@@ -99,4 +99,4 @@ def _interpolated(kind: str, tokens: Tensor, words: Tensor) -> tuple[Edges, Tens
     share = middle - left
     indices = torch.stack([starts + left, starts + right], dim=1).flatten()
     indptr = torch.arange(0, len(indices) + 1, 2, device=tokens.device)
-    return Edges(indptr, indices, total), torch.stack([1 - share, share], dim=1).flatten()
+    return Edges(indptr, indices, total, checked=True), torch.stack([1 - share, share], dim=1).flatten()

@@ -6,7 +6,6 @@ belong here.
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -22,10 +21,6 @@ BACKENDS = {
     "torch": "graphattn.backends.torch_segments",
 }
 """Backend name -> module; ``auto`` chooses among them."""
-
-
-PROCESS = os.getpid()
-"""The process that imported this, to be told from its forks."""
 
 
 class Attend(Protocol):

@@ -78,6 +78,7 @@ def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return function(*arguments)
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile has it open too
         os.close(descriptor)
 
 

@@ -7,8 +7,8 @@ destination lie side by side, no index is read: all narrow relations of a layer 
 (:mod:`graphattn.backends.wide_forward`); other edges are looked up one by one (:mod:`graphattn.backends.fused_edges`).
 
 Kernels are compiled by Numba on first use and cached on disk. As many threads as ``torch.get_num_threads()`` take the
-next task when they have done one, safe after a fork and in several Python threads at once. The bits of the result do
-not depend on their number.
+next task when they have done one, safe after a fork (of a process that had imported ``graphattn``) and in several
+Python threads at once. The bits of the result do not depend on their number.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def attend_heads(
     """
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
-    weights = empty((int(call.places[-1]) if return_weights else 0,), projected.dtype)
+    weights = projected.new_zeros(int(call.places[-1]) if return_weights else 0)
     out: Tensor = _ProjectedAttention.apply(projected, call, weights)
     if not return_weights:
         return out, []
@@ -94,7 +94,7 @@ class _Attention(torch.autograd.Function):
         out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         wanted = heads * call.edges[0].num_edges if return_weights else 0
-        weights = empty((wanted,), query.dtype) if bias is None else query.new_zeros(wanted)  # a bias may hide edges
+        weights = query.new_zeros(wanted)  # those that are hidden, or lost to scores of -inf, are not written
         tops, sums = fused_tasks.forward(call, query, key, value, added, out, weights)
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, added, out, tops, sums)

@@ -36,7 +36,7 @@ class Call:
     def __post_init__(self) -> None:
         self.seeds = np.zeros(sum(self.heads), np.uint32)
         if self.dropout:
-            seeds = np.repeat(torch.randint(1 << 31, (len(self.edges),)).numpy(), self.heads)
+            seeds = np.repeat(torch.randint(1 << 31, (len(self.edges),), device="cpu").numpy(), self.heads)
             heads = np.concatenate([np.arange(1, count + 1) for count in self.heads])
             self.seeds[:] = (seeds ^ heads * 0x85EBCA6B) & 0xFFFFFFFF
 
@@ -66,6 +66,8 @@ class Call:
             else:
                 line += count
             head += count
+            if not count:
+                continue
             if self.plain and (edges.is_identity or is_narrow(edges)):
                 narrow.append((edges, heads, lines))
             else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from torch import Tensor
 
 from graphattn.backends.compiling import kernel
 from graphattn.edges import Edges
@@ -17,6 +19,8 @@ NARROW = 256
 """Keys up to which a destination's range counts as narrow."""
 ROWS = 96
 """Destinations of one task along narrow ranges, at least; four times as many where no sentence ends before."""
+KEPT = 8
+"""Narrow plans that a relation keeps, each with other relations."""
 CHUNK = 256
 """Destinations of one task along wide ranges, at least; as many as a row has keys where that is more."""
 
@@ -59,12 +63,12 @@ class NarrowPlan:
 
     Parameters
     ----------
-    relations : those that are not the identity; they live as long as the plan, so nobody takes their ids
+    pointers : (N + 1,) each, where the edges of each destination begin, of the relations that are not the identity
     lows, highs : (R, N) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
     chunks, shared : as in :class:`RangePlan`; every destination is also a key of its chunk
     """
 
-    relations: list[Edges]
+    pointers: list[Tensor]
     lows: np.ndarray
     highs: np.ndarray
     chunks: np.ndarray
@@ -78,9 +82,9 @@ class NarrowPlan:
     @cached_property
     def slots(self) -> np.ndarray:
         """(R, N + 1) int64, first slot of each destination along each relation."""
-        if not self.relations:
+        if not self.pointers:
             return np.zeros((0, 0), np.int64)
-        return np.stack([edges.indptr.numpy().astype(np.int64) for edges in self.relations])
+        return np.stack([pointers.numpy().astype(np.int64) for pointers in self.pointers])
 
 
 @dataclass(frozen=True)
@@ -125,14 +129,21 @@ def plan_of(edges: Edges) -> RangePlan | EdgePlan:
 
 
 def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
-    """One plan for relations that are narrow; the first of them keeps it."""
+    """One plan for relations that are narrow; the first of them keeps the last few of its plans.
+
+    It knows the others by weak references: they may go, and what takes their place in memory is not taken for them.
+    """
     first, *others = relations
-    key = ("fused, narrow", *map(id, others))
-    plan = first.plans.get(key)
-    if plan is None:
-        plan = first.plans[key] = _make_narrow(list(relations))
-    assert isinstance(plan, NarrowPlan)
-    return plan
+    kept = first.plans.setdefault("fused, narrow", [])
+    assert isinstance(kept, list)
+    for known, plan in kept:
+        if len(known) == len(others) and all(ref() is edges for ref, edges in zip(known, others, strict=True)):
+            assert isinstance(plan, NarrowPlan)
+            return plan
+    made = _make_narrow(list(relations))
+    kept.insert(0, (tuple(map(weakref.ref, others)), made))
+    del kept[KEPT:]
+    return made
 
 
 def is_narrow(edges: Edges) -> bool:
@@ -182,7 +193,7 @@ def _make_narrow(relations: list[Edges]) -> NarrowPlan:
         bounds = _ranges(edges)
         assert bounds is not None
         lows[number], highs[number] = bounds
-    return NarrowPlan(taken, lows, highs, *_with_shared(_narrow_chunks(lows, highs, ROWS)))
+    return NarrowPlan([edges.indptr for edges in taken], lows, highs, *_with_shared(_narrow_chunks(lows, highs, ROWS)))
 
 
 @kernel

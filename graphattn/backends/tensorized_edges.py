@@ -154,8 +154,8 @@ class _ThroughMeans(torch.autograd.Function):
         grad_means = torch.empty_like(means)
         for run in _runs(ctx.edges, _width(query, value)):
             _, weights = run.softmax(tuple(inputs), bias, **ctx.rule)
+            own = weights.mean(-1)  # those of the forward pass may have been lost to rounding where these are not
             shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
-            own = means[run.slots]
             grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
         return gradients[0], grad_means, None, None, None, None
 

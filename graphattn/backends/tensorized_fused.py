@@ -1,8 +1,8 @@
 """Tensorised attention over any edges on a CPU, by compiled kernels: two sums over edges in one pass.
 
 Exponentials of source scores are taken once for each node, those of token2token scores once for each edge and head,
-and nothing of the edges' size is kept. Threads are Python threads around kernels that release the interpreter lock, as
-many as ``torch.get_num_threads()``; the bits of the result do not depend on their number.
+and nothing of the edges' size is kept. As many threads as ``torch.get_num_threads()`` share
+the work; the bits of the result do not depend on their number.
 
 Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of 16 (whole vector registers).
 """
@@ -129,7 +129,7 @@ def _powers(edges: Edges, scores: Tensor) -> Tensor:
 def _pack(tensor: Tensor) -> Tensor:
     """(N, H, D) -> (H, N, P), contiguous, padded with zeros."""
     count, heads, feats = tensor.shape
-    packed = torch.zeros(heads, count, -(-feats // 16) * 16, dtype=tensor.dtype)
+    packed = torch.zeros(heads, count, -(-feats // 16) * 16, dtype=tensor.dtype, device=tensor.device)
     packed[:, :, :feats] = tensor.detach().transpose(0, 1)
     return packed
 

@@ -61,7 +61,7 @@ def exponentials(scores: Tensor, hidden: Tensor | None, function: str, bound: fl
             scores.masked_fill_(hidden, float("-inf"))
         return torch.softmax(scores, -1), None
     inner = scores.div_(bound).tanh_() if function == "tanh" else scores.sigmoid_()
-    powers = inner if function == "log-sigmoid" else torch.exp(inner * bound if function == "tanh" else inner)
+    powers = inner if function == "log-sigmoid" else torch.exp((inner - 1) * bound if function == "tanh" else inner)
     if hidden is not None:
         powers.masked_fill_(hidden, 0)
     return powers, inner

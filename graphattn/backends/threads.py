@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from graphattn.backends import PROCESS
+from graphattn.process import PROCESS
 
 _TEAM = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 

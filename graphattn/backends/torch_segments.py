@@ -120,7 +120,7 @@ class _SegmentAttention(torch.autograd.Function):
         must_keep = return_weights or any(ctx.needs_input_grad[:4])
         weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=wide, device=value.device)
         for nodes, local, sources, slots in runs_of_edges(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
-            scores = (query[nodes][local] * key[sources]).sum(-1, dtype=wide) * scale  # (E, H)
+            scores = (query[nodes][local].to(wide) * key[sources].to(wide)).sum(-1) * scale  # (E, H)
             if bias is not None:
                 scores = scores + bias[slots]
             chunk = _softmax(scores, local, nodes.stop - nodes.start)

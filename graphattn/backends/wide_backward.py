@@ -135,7 +135,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Gradients of a block of rows: of its queries, and added to those of the strip's keys and values.
 
-    ``exact``: nothing may reach keys that no row sees.
+    ``exact``: nothing may reach keys that no row sees, nor other rows.
     """
     count = lanes(work)
     base = lo // count * count
@@ -186,9 +186,11 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                 if len(grad_bias) > 0:
                     store_part(grad_bias, bias_at + starts[i] - left + c, slope, left - c, right - c)
         start, stop = max(lo - at, 0), min(hi - at, here)
-        against_rows(
-            work, grad_queries, rows, slopes + start, TILE, 1, keys + (at + start) * wide, wide, stop - start, tile == 0
-        )
+        place, features = slopes + start, keys + (at + start) * wide
+        if exact:
+            add_against_rows(work, grad_queries, rows, place, TILE, 1, features, wide, stop - start, True)
+        else:
+            against_rows(work, grad_queries, rows, place, TILE, 1, features, wide, stop - start, tile == 0)
         start = start if exact else start // ROWS * ROWS
         place = at + start
         if wanted[0]:

@@ -230,3 +230,38 @@ def test_values_in_the_order_of_edge_ids():
     assert edges.by_id(torch.tensor([20, 0, 10])).tolist() == [0, 10, 20]
     slots = torch.tensor([1, 2])
     assert Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2).by_id(slots) is slots
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "message"),
+    [
+        ([0, 1], [10**9], "indices must be from 0 to 2, the source nodes"),
+        ([0, 1], [-1], "indices must be from 0 to 2, the source nodes"),
+        ([0, 2], [1], "indptr must rise from 0 to the number of edges, 1"),
+        ([1, 1], [1], "indptr must rise from 0 to the number of edges, 1"),
+        ([0, 2, 1, 3], [0, 1, 2], "indptr must rise from 0 to the number of edges, 3"),
+        ([], [], "indptr and indices have shapes (0,) and (0,); expected (destinations + 1,) and (edges,)"),
+        ([0, 1], [[1]], "indptr and indices have shapes (2,) and (1, 1); expected (destinations + 1,) and (edges,)"),
+    ],
+)
+def test_places_outside_are_refused(indptr, indices, message):
+    with pytest.raises(GraphError) as caught:
+        Edges(torch.tensor(indptr, dtype=torch.int64), torch.tensor(indices, dtype=torch.int64), 3)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("ids", [[0, 0], [0, 2], [0]])
+def test_edge_ids_name_each_edge_once(ids):
+    with pytest.raises(GraphError) as caught:
+        Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor(ids))
+    assert str(caught.value) == "edge_ids must be a permutation of the numbers from 0 to 1"
+
+
+@pytest.mark.parametrize("make", [lambda edges: edges, lambda edges: Edges.of_ranges(*edges.ranges, 4)])
+def test_what_is_first_asked_for_in_inference_mode_can_be_trained_on(make):
+    low = torch.tensor([0, 0, 1, 2])
+    edges = make(Edges.of_ranges(low, low + 2, 4))
+    with torch.inference_mode():
+        found = (edges.indices, edges.sources, edges.destinations, edges.reverse[0].indices, edges.reverse[1])
+        edges.blocks  # noqa: B018
+    assert not any(tensor.is_inference() for tensor in found)

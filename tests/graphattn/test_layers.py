@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.utils import prune
 from torch.testing import assert_close
 
 from graphattn import Edges, MultiScaleAttention, layers
@@ -202,6 +203,36 @@ def test_bfloat16(random_sentence):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = make_layer(dtype=torch.float32)(graph, inputs)
     assert_close(mixed.float(), exact, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_distances_under_autocast(random_sentence, grad):
+    graph = BUILDER.build(random_sentence(Random(0), 30))
+    layer = make_layer(dtype=torch.float32, distances={"all": 3, "window:N/4": 2})
+    inputs = torch.randn(graph.num_nodes(), 6)
+    exact = layer(graph, inputs)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.set_grad_enabled(grad):
+        mixed = layer(graph, inputs)
+    assert_close(mixed.float(), exact, rtol=0.05, atol=0.05)
+    if grad:
+        mixed.float().sum().backward()
+        assert all(parameter.grad is not None for parameter in layer.distance_vectors)
+
+
+@pytest.mark.parametrize("count", [20, 300])
+def test_hooks_on_projections_are_called_and_pruning_lasts(random_sentence, count):
+    graph = BUILDER.build(random_sentence(Random(0), count))
+    inputs = torch.randn(graph.num_nodes(), 6)
+    layer = make_layer(dtype=torch.float32)
+    plain, seen = layer(graph, inputs), []
+    hook = layer.project.register_forward_hook(lambda *_: seen.append(1))
+    assert_close(layer(graph, inputs), plain)
+    assert seen == [1]
+    hook.remove()
+    prune.l1_unstructured(layer.project, "weight", 0.5)
+    for _ in range(2):
+        layer(graph, inputs).sum().backward()
+    assert layer.project.weight_orig.grad.count_nonzero() <= layer.project.weight_mask.count_nonzero()
 
 
 def test_every_parameter_learns(random_sentence):

@@ -220,3 +220,24 @@ def test_impossible_options():
         RectifiedAttention(6, 2, relative_positions=0)
     with pytest.raises(ConfigError, match=r"attn_drop is 1\.0; it must be at least 0 and below 1"):
         RectifiedAttention(6, 2, attn_drop=1.0)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_other_types_and_hooks(shared):
+    problem = Problem([[1, 2, 3], [2]])
+    layer = RectifiedAttention(FEATS, HEADS, shared_scores=shared, relative_positions=2)
+    problem.tokens, problem.words = problem.tokens.detach().float(), problem.words.detach().float()
+    exact = problem.run(layer)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(problem.run(layer).float(), exact, rtol=0.05, atol=0.05)
+    calls = []
+    for module in (layer.project, layer.project_words, layer.output):
+        if module is not None:
+            module.register_forward_hook(lambda *_: calls.append(1))
+    torch.testing.assert_close(problem.run(layer), exact)
+    assert len(calls) == 3
+    problem.tokens, problem.words = problem.tokens.bfloat16(), problem.words.bfloat16()
+    problem.upsampling = problem.upsampling
+    pure = RectifiedAttention(FEATS, HEADS, shared_scores=shared, relative_positions=2).bfloat16()
+    pure.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(problem.run(pure).float(), exact, rtol=0.1, atol=0.1)

@@ -230,7 +230,8 @@ def test_no_array_has_the_size_of_edges_times_features(backend, relation, monkey
     edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).batch([["x"] * 127] * 8), relation)
     inputs = [t.requires_grad_() for t in torch.randn(4, edges.num_destinations, 2, 40).unbind()]
     limit = 6 * edges.num_destinations * 2 * 48  # nodes times heads times padded features
-    tensorized_attend(edges, *inputs, backend=backend).sum().backward()  # what stays for the next call is made
+    with Largest():  # what stays for the next call is made, and what the mode needs imported
+        tensorized_attend(edges, *inputs, backend=backend).sum().backward()
     tracemalloc.start()  # memory of the compiled kernels is NumPy's
     with Largest() as largest:
         tensorized_attend(edges, *inputs, backend=backend).sum().backward()
@@ -297,3 +298,16 @@ def test_a_graph_without_nodes():
     edges = Edges(torch.tensor([0]), torch.tensor([], dtype=torch.int64), 0)
     for backend in ("auto", "fused", "edges"):
         assert tensorized_attend(edges, *(torch.zeros(0, 2, 3) for _ in range(4)), backend=backend).shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+@pytest.mark.parametrize("bound", [100.0, 500.0])
+def test_a_large_bound_of_tanh_does_not_overflow(backend, bound, graph):
+    edges = Edges.of(graph, "all")
+    query, key, value, scores = (tensor.detach() for tensor in draw(edges.num_sources, spread=1.0))
+    query = query * bound
+    options = {"scale_function": "tanh", "bound": bound}
+    exact = tensorized_attend(edges, query, key, value, scores, backend="edges", **options)
+    single = (tensor.float() for tensor in (query, key, value, scores))
+    out = tensorized_attend(edges, *single, backend=backend, **options)
+    torch.testing.assert_close(out.double(), exact, rtol=1e-3, atol=1e-3)

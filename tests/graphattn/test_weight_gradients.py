@@ -104,3 +104,19 @@ def test_a_layers_weights_lead_to_its_result():
     gradients = torch.autograd.grad(out.square().sum(), list(seen.values()))
     assert [gradient.shape for gradient in gradients] == [(7, 1), (9, 2)]
     assert all(gradient.abs().max() > 0 for gradient in gradients)
+
+
+def test_gradients_of_mean_weights_stay_small_where_weights_underflow():
+    random = torch.Generator().manual_seed(0)
+    edges = Edges.of(TextGraphBuilder([Window(21)], cls=False).batch([["x"] * 60] * 5))
+    query, key, value, scores = (torch.randn(300, 2, 4, generator=random) for _ in range(4))
+    scores = scores * 50
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        inputs = [tensor.to(dtype).requires_grad_() for tensor in (query, key, value, scores)]
+        out, weights = tensorized_attend(edges, *inputs, return_weights=True)
+        (gradient,) = torch.autograd.grad(out.sum(), weights)
+        found.append((gradient.double(), weights.detach().double()))
+    (single, own), (double, exact) = found
+    assert single.abs().max() < 2 * double.abs().max() < 100
+    assert_close(single * own, double * exact, rtol=1e-3, atol=1e-4)

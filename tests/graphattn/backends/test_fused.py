@@ -1,13 +1,15 @@
 """What only the fused kernels promise; their agreement with the other backends is tested in test_attention.py."""
 
 import multiprocessing
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
-from graphattn import Edges, attend
+from graphattn import Edges, attend, attend_heads
 from graphattn.backends import choose_backend, fused_plan, fused_tasks
 from graphattn.exceptions import BackendError
 
@@ -133,3 +135,71 @@ def test_float16_is_refused_and_goes_elsewhere_by_itself():
         "backend 'fused' takes float32, float64 and bfloat16 on a CPU, not torch.float16 on cpu. Use backend='torch'"
     )
     assert choose_backend(half[0]) == "torch"
+
+
+FORK = """
+import os, sys
+import graphattn, torch
+torch.set_num_threads(2)
+torch.randn(400, 400) @ torch.randn(400, 400)
+if os.fork() == 0:
+    torch.set_num_threads(2)
+    from graphattn import Edges, attend
+    count = 200
+    edges = Edges.of_ranges(torch.zeros(count, dtype=torch.int64), torch.full((count,), count), count)
+    values = torch.ones(count, 2, 16)
+    os._exit(0 if bool((attend(edges, values, values, values) - 1).abs().max() < 1e-5) else 3)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_fork_may_be_the_first_to_attend():
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ["edges", "ranges", "narrow"])
+def test_scores_that_overflow_leave_no_weights(kind):
+    low = torch.zeros(9, dtype=torch.int64)
+    edges = Edges.of_ranges(low, low + 9, 9)
+    if kind == "edges":
+        edges = Edges(edges.indptr, edges.indices.flip(0), 9)
+    query = torch.full((9, 2, 4), 1e30)
+    query[3:] = 1
+    key, value = torch.full_like(query, -1e30), torch.ones_like(query)
+    torch.full((10_000,), -7.0)  # what memory may hold
+    options = {"return_weights": True}
+    with torch.no_grad():
+        if kind == "narrow":
+            rows = torch.stack([query, key, value], dim=1)
+            out, (weights,) = attend_heads([edges], [2], rows, backend="fused", **options)
+        else:
+            out, weights = attend(edges, query, key, value, backend="fused", **options)
+    assert (out[:3] == 0).all()
+    assert (weights.view(9, 9, 2)[:3] == 0).all()
+    assert torch.allclose(weights.view(9, 9, 2)[3:].sum(1), torch.ones(6, 2))
+
+
+@pytest.mark.parametrize("heads", [[2, 0], [0, 2]])
+def test_a_relation_without_heads_is_passed_over(heads):
+    wide, other = random_edges(50, 400, seed=3), random_edges(50, 200, seed=5)
+    rows = torch.randn(50, 3, 2, 4, requires_grad=True)
+    relation = wide if heads[0] else other
+    out = attend_heads([wide, other], heads, rows, backend="fused")
+    assert torch.equal(out, attend(relation, *rows.unbind(1), backend="fused"))
+    out.sum().backward()
+    assert rows.grad.isfinite().all()
+
+
+def test_what_is_not_finite_gives_no_gradient_to_rows_without_edges():
+    count = 600
+    low, high = torch.zeros(count, dtype=torch.int64), torch.full((count,), 400)
+    low[0], high[0] = 599, 600  # the one key that is not finite
+    low[1:8] = high[1:8] = 0  # no edges
+    low[100:], high[100:] = 0, 590
+    edges = Edges.of_ranges(low, high, count)
+    query, key, value = (torch.randn(count, 2, 8, requires_grad=True) for _ in range(3))
+    with torch.no_grad():
+        value[599] = float("nan")
+    attend(edges, query, key, value, backend="fused").nansum().backward()
+    assert (query.grad[1:8] == 0).all()
+    assert query.grad[8:].isfinite().all()

@@ -1,5 +1,9 @@
 """Tasks cover all destinations and keys once; keys that several chunks see are known to be shared."""
 
+import pickle
+import weakref
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -106,3 +110,35 @@ def test_runs_that_share_sources_are_joined(monkeypatch):
     plan = EdgePlan(indptr, indices)
     assert plan.runs.tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert plan.separate_runs.tolist() == [0, 2, 4, 6]
+
+
+def test_a_plan_is_not_taken_for_relations_that_came_later():
+    """What is freed gives its place in memory, and so its id, to the next; plans must not go by it."""
+    near = windows(np.array([40]), 1)
+    for number in range(200):
+        other = windows(np.array([40]), [0, 4, 7][number % 3])
+        plan = narrow_plan([near, other])
+        assert len(plan.lows) == 1 + (not other.is_identity)
+        if not other.is_identity:
+            assert np.array_equal(plan.highs[1], other.ranges[1].numpy())
+        del other
+
+
+def test_few_plans_are_kept_and_others_may_go():
+    near, others = windows(np.array([40]), 1), [windows(np.array([40]), 3) for _ in range(3 * fused_plan.KEPT)]
+    plans = [narrow_plan([near, other]) for other in others]
+    assert len(near.plans["fused, narrow"]) == fused_plan.KEPT
+    assert narrow_plan([near, others[-1]]) is plans[-1]
+    assert narrow_plan([near, others[-1], others[-2]]) is not plans[-1]
+    gone = weakref.ref(others.pop())
+    assert gone() is None, "nobody keeps the other relation"
+
+
+@pytest.mark.parametrize("copy", [deepcopy, lambda edges: pickle.loads(pickle.dumps(edges))])
+def test_copies_of_edges_make_plans_of_their_own(copy):
+    near, other = windows(np.array([40]), 1), windows(np.array([40]), 3)
+    narrow_plan([near, other])
+    again = copy(near)
+    assert again.plans == {}
+    assert torch.equal(again.indices, near.indices)
+    assert np.array_equal(narrow_plan([again, other]).highs, narrow_plan([near, other]).highs)

@@ -117,3 +117,11 @@ def test_half_precision_adds_up_in_single(random_tensors, dtype):
     assert out.flatten().tolist() == [0.75, 0.75]
     gradient = torch.autograd.grad(out.sum(), inputs[2])[0]
     assert_close(gradient.float().sum(), torch.tensor(2.0), rtol=5e-3, atol=0)
+
+
+def test_products_of_half_precision_do_not_overflow():
+    edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2)
+    query, key = torch.full((1, 1, 1), 300.0), torch.tensor([300.0, -300.0]).view(2, 1, 1)
+    value = torch.tensor([1.0, 2.0]).view(2, 1, 1)
+    given = (tensor.half() for tensor in (query, key, value))
+    assert attend(edges, *given, backend="torch").item() == 1
