@@ -139,13 +139,10 @@ class Corpus(Dataset[Batch]):
             arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
             arrays += [] if layout.sentence_ids is None else [layout.sentence_ids]
             arrays += [] if layout.links is None else [layout.links.counts, layout.links.sources, layout.links.targets]
+        arrays += [] if self.forms is None else [self.forms.characters, self.forms.capitals]
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
-        digest = hashlib.sha256()
-        for array in arrays:
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
-        if self.builder.vocabulary is not None:
-            digest.update(self.builder.vocabulary.to_json().encode("utf-8"))
-        return f"{len(self)} examples, {digest.hexdigest()[:16]}"
+        words = "" if self.builder.vocabulary is None else self.builder.vocabulary.to_json()
+        return f"{len(self)} examples, {digest_of(*arrays, words)}"
 
     def _num_edges(self, layout: Layout) -> Ints:
         slices = [np.arange(start, min(start + _AT_ONCE, len(layout))) for start in range(0, len(layout), _AT_ONCE)]
@@ -166,6 +163,17 @@ class Corpus(Dataset[Batch]):
         if isinstance(self.targets, tuple):
             return float(self.targets[1][sentences].sum())
         return float(len(sentences))
+
+
+def digest_of(*parts: npt.NDArray | str | None) -> str:
+    """A short text that tells arrays and texts from others."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if part is None:
+            digest.update(b"-")
+        else:
+            digest.update(part.encode("utf-8") if isinstance(part, str) else np.ascontiguousarray(part).data)
+    return digest.hexdigest()[:16]
 
 
 def _laid_out(builder: TextGraphBuilder, column: Sequence[Source], numbers: FormNumbers | None) -> Layout:

@@ -30,19 +30,31 @@ class LabelSet:
         self._ids = {label: index for index, label in enumerate(self.classes)}
 
     @classmethod
-    def of(cls, labels: Iterable[Any], *, what: str = "label") -> LabelSet:
+    def of(cls, labels: Iterable[Any], *, what: str = "label", least: int = 2) -> LabelSet:
         """All labels that occur; they may be counted already.
+
+        Parameters
+        ----------
+        labels : strings, numbers or truth values
+        what : what they are called in errors
+        least : how many different ones there must be
 
         Raises
         ------
         DataError
-            when there are fewer than two, or one is missing
+            when there are fewer, one is missing, or one is something else
         """
         counts = Counter(labels)
         plain = set(map(_plain, counts))
-        if any(label != label for label in plain):
-            raise DataError(f"a {what} is nan", hint=f"Drop examples without a {what}.")
-        if len(plain) < 2:
+        for label in plain:
+            if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
+                raise DataError(f"a {what} is {label}", hint=f"Drop examples without a {what}.")
+            if not isinstance(label, (str, bool, int, float)):
+                raise DataError(
+                    f"the {what} {label!r} is of type {type(label).__name__}, which a model cannot keep",
+                    hint="Use strings or numbers.",
+                )
+        if len(plain) < least:
             found = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{found}; a model needs at least two different ones to learn from")
         try:

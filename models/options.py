@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -99,11 +100,12 @@ def _check_kind(name: str, value: Any, hint: Any) -> None:
 
 
 def at_least(options: Options, minimum: float, *names: str) -> None:
-    """Refuse options below a minimum; None passes."""
+    """Refuse options below a minimum, and infinite ones; None passes."""
     for name in names:
         value = getattr(options, name)
-        if value is not None and not value >= minimum:
-            raise ConfigError(f"{name} is {value}; it must be at least {minimum}")
+        if value is not None and not minimum <= value < math.inf:
+            finite = " and finite" if value == math.inf else ""
+            raise ConfigError(f"{name} is {value}; it must be at least {minimum}{finite}")
 
 
 def share(options: Options, *names: str) -> None:
@@ -182,7 +184,7 @@ class TrainingOptions(Options):
     average_epochs: int | None = option(
         None, "measure and keep the mean of the weights at the ends of this many last epochs in their place"
     )
-    accumulate: int = option(1, "batches whose gradients are summed before a step")
+    accumulate: int = option(1, "batches whose gradients are averaged before a step")
     patience: int | None = option(None, "stop after this many epochs without a better dev metric")
     metric: str | None = option(
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"

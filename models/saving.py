@@ -53,7 +53,7 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     ModelDirectoryError
         when ``path`` is a file or another folder, or the disk is full
     """
-    path = Path(os.path.abspath(path))  # "." has no name beside which something could be put
+    path = Path(os.path.realpath(path))  # a link stays one; "." has no name beside which something could be put
     if path.exists() and not (path.is_dir() and ((path / CONFIG).exists() or not any(path.iterdir()))):
         raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
@@ -157,7 +157,8 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def _in_place(path: Path) -> Path:
     """Where the directory is, also when a save was killed between its two renames."""
-    return _set_aside(path) if not path.exists() and _set_aside(path).exists() else path
+    real = Path(os.path.realpath(path))
+    return _set_aside(real) if not real.exists() and _set_aside(real).exists() else path
 
 
 def _config(path: Path) -> dict[str, Any]:

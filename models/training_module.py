@@ -149,9 +149,10 @@ class TrainingModule(pl.LightningModule):
         Adam turns even a tiny decay into full steps where no other gradient comes, as for words a batch lacks.
         """
         options = self.options
-        vectors = self.model.embedding.trained
-        decayed = [p for p in self.parameters() if p.requires_grad and p.dim() >= 2 and p is not vectors]
-        plain = [p for p in self.parameters() if p.requires_grad and (p.dim() < 2 or p is vectors)]
+        spared = {id(parameter) for parameter in _without_decay(self)} | {id(self.model.embedding.trained)}
+        decayed, plain = (
+            [p for p in self.parameters() if p.requires_grad and (id(p) in spared) is own] for own in (False, True)
+        )
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
         whole = not options.strategy.startswith(("fsdp", "deepspeed"))
@@ -207,3 +208,12 @@ def hush() -> None:
     warnings.filterwarnings("ignore", message=".*lightning.*")
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _without_decay(model: nn.Module) -> Iterator[nn.Parameter]:
+    """Biases, which may have rows for several heads or streams, and what norms learn."""
+    for module in model.modules():
+        of_norm = "Norm" in type(module).__name__
+        for name, parameter in module.named_parameters(recurse=False):
+            if of_norm or parameter.dim() < 2 or name.endswith("bias"):
+                yield parameter

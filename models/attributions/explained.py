@@ -1,4 +1,7 @@
-"""What is explained: the log-odds of a class, for an input as a whole or for one of its words."""
+"""What is explained: the log-odds of a class, for an input as a whole or for one of its words.
+
+Of a tagger with a CRF they are those of the scores that each word hands to the CRF, whatever its neighbours' tags are.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.heads import ClassificationHead
+from graphattn.models.heads import ClassificationHead, Head, TaggingHead
 from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ def explained(estimator: TextEstimator, scores: Tensor, label: Any = None, word:
     ----------
     estimator : a fitted one
     scores : (items, classes) of one input
-    label : the class; the one with the highest score when None, for a tagger that of each word
+    label : the class; what the model decides when None, for a tagger the tag of each word
     word : of a tagger, the word to explain; all words together when None
 
     Raises
@@ -80,9 +83,18 @@ def explained(estimator: TextEstimator, scores: Tensor, label: Any = None, word:
     if not len(scores):
         raise ConfigError("there is nothing to explain: the text has no words")
     items = tuple(range(len(scores))) if word is None else (word,)
-    best = scores.argmax(1).tolist()
+    best = _decided(head, scores)
     chosen = tuple(best[item] if label is None else classes.index(label) for item in items)
     return Explained(items, chosen, isinstance(head, ClassificationHead) and head.multilabel)
+
+
+def _decided(head: Head, scores: Tensor) -> list[int]:
+    """The likeliest class of each item; with a CRF the tags of the best sequence."""
+    if isinstance(head, TaggingHead) and head.crf is not None:
+        mask = torch.ones(1, len(scores), dtype=torch.bool, device=scores.device)
+        best: list[int] = head.crf.decode(scores.detach().unsqueeze(0), mask=mask)[0]
+        return best
+    return scores.argmax(1).tolist()
 
 
 def explains_text(

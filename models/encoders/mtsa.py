@@ -49,7 +49,7 @@ class MTSAOptions(EncoderOptions):
     token2token: bool = option(True, "scores between pairs of tokens")
     source2token: bool = option(True, "scores of each token and feature")
     gate: bool = option(True, "fusion gate of the gated variant")
-    attn_drop: float = option(0.0, "dropout on attention weights")
+    attn_drop: float = option(0.0, "dropout on the weighted values")
 
     @classmethod
     def for_tagging(cls) -> MTSAOptions:

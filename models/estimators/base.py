@@ -14,10 +14,10 @@ import torch
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.batches import Corpus
+from graphattn.models.batches import Corpus, digest_of
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.class_weights import class_weights
+from graphattn.models.estimators.class_weights import class_weights, restored_weights, saved_weights
 from graphattn.models.estimators.inputs import (
     Columns,
     chosen,
@@ -54,6 +54,7 @@ class TextEstimator(SavedEstimator):
     task: ClassVar[str]
     main_metric: str = "accuracy"
     model_: TextModel
+    _passing = ("_vectors", "_num_trained")
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class TextEstimator(SavedEstimator):
         *,
         dev: tuple[Sequence[Any], Sequence[Any]] | Sequence[Any] | None = None,
     ) -> EstimatorT:
-        """Train on texts and labels.
+        """Train on texts and labels; a fit that fails before its first epoch is finished leaves no model.
 
         Parameters
         ----------
@@ -138,20 +139,24 @@ class TextEstimator(SavedEstimator):
         TrainingError
             when the loss is no longer finite
         """
-        self._fix_options()
-        X = listed(X)
-        if not X:
-            raise DataError("there are no training examples")
-        columns, labels = self._columns(X), self._labels(X, y)
-        with torch.random.fork_rng():
-            torch.manual_seed(self.training_.seed)
-            self.labels_ = self._fit_labels(labels)
-            self.classes_ = np.asarray(self.labels_.classes)
-            columns, labels, held_out = self._with_dev_set(columns, labels, dev)
-            self._fit_inputs(columns)
-            self.model_ = self._make_model(class_weights(self.class_weight, self.labels_, self._flat_labels(labels)))
-        self._train(columns, labels, held_out)
+        with self._fitting():
+            self._fix_options()
+            X = listed(X)
+            if not X:
+                raise DataError("there are no training examples")
+            columns, labels = self._columns(X), self._labels(X, y)
+            with torch.random.fork_rng():
+                torch.manual_seed(self.training_.seed)
+                self.labels_ = self._fit_labels(labels)
+                self.classes_ = np.asarray(self.labels_.classes)
+                columns, labels, held_out = self._with_dev_set(columns, labels, dev)
+                self._fit_inputs(columns)
+                self.model_ = self._make_model(self._class_weights(labels))
+            self._train(columns, labels, held_out)
         return self
+
+    def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
+        return class_weights(self.class_weight, self.labels_, self._flat_labels(labels))
 
     def _fix_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
@@ -209,7 +214,8 @@ class TextEstimator(SavedEstimator):
             widths=self.widths_,
             num_characters=None if self.characters_ is None else len(self.characters_),
         )
-        del self._vectors, self._num_trained
+        for name in self._passing:
+            delattr(self, name)
         self.builder_ = self._make_builder(encoder, embedding)
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
 
@@ -257,27 +263,27 @@ class TextEstimator(SavedEstimator):
             dev = self._corpus(dev_columns, self._targets(dev_labels, dev_columns, "dev set"))
             evaluate = partial(self._metrics, dev_labels)
         self.history_: list[dict[str, float]] = []
-        try:
-            train(
-                self.model_,
-                corpus,
-                self.training_,
-                dev=dev,
-                evaluate=evaluate,
-                metric=self.training_.metric or self.main_metric,
-                about=self._about(),
-                history=self.history_,
-            )
-        finally:
-            self.model_.eval()
-            if not self.history_:
-                del self.model_  # not one epoch was finished
+        train(
+            self.model_,
+            corpus,
+            self.training_,
+            dev=dev,
+            evaluate=evaluate,
+            metric=self.training_.metric or self.main_metric,
+            about=self._about(),
+            history=self.history_,
+        )
 
     def _about(self) -> dict[str, Any]:
         """What makes a run this run, beside training options and data."""
         groups = {"encoder": self.encoder_, "inputs": self.inputs_, "head": self.head_}
         plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
-        return {"task": self.task, "class_weight": repr(self.class_weight), **plain, **self._extra_config()}
+        vectors = None
+        if self.inputs_.vectors:
+            table, trained = self.model_.embedding.table, self.model_.embedding.trained
+            vectors = digest_of(table.numpy(), trained.detach().numpy())
+        about = {"task": self.task, "class_weight": repr(self.class_weight), "vectors": vectors}
+        return {**about, **plain, **self._extra_config()}
 
     def _corpus(self, columns: Columns, targets: Any = None) -> Corpus:
         return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
@@ -357,6 +363,7 @@ class TextEstimator(SavedEstimator):
             "widths": self.widths_,
             "characters": None if self.characters_ is None else list(self.characters_.characters),
             "history": self.history_,
+            "class_weight": saved_weights(self.class_weight),
             **self._extra_config(),
         }
         return ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes)
@@ -372,6 +379,7 @@ class TextEstimator(SavedEstimator):
             inputs=InputOptions.from_dict(config["inputs"]),
             head=HeadOptions.from_dict(config["head"]),
             training=TrainingOptions.from_dict(config["training"]),
+            class_weight=restored_weights(config.get("class_weight")),
             **cls._extra_arguments(config),
         )
         estimator._fix_options()

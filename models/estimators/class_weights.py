@@ -13,6 +13,16 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.labels import LabelSet
 
 
+def saved_weights(given: str | Mapping[Any, float] | None) -> str | list[list[Any]] | None:
+    """What :func:`class_weights` was given, in values that JSON keeps; classes need not be strings."""
+    return [[label, float(weight)] for label, weight in given.items()] if isinstance(given, Mapping) else given
+
+
+def restored_weights(saved: str | list[list[Any]] | None) -> str | dict[Any, float] | None:
+    """What :func:`saved_weights` was given."""
+    return dict(map(tuple, saved)) if isinstance(saved, list) else saved
+
+
 def class_weights(
     given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Iterable[Any]
 ) -> torch.Tensor | None:

@@ -59,6 +59,11 @@ def _source(item: Any, index: int, estimator: str) -> Source:
         return item.text
     if isinstance(item, (str, Sentence)):
         return item
+    if isinstance(item, np.ndarray) and item.shape == (1,) and getattr(item.base, "ndim", 0) == 2:
+        raise DataError(
+            f"the inputs of {estimator} are an array of one column",
+            hint="Give that column (ravel()), or lists of words.",
+        )
     if isinstance(item, (list, tuple, np.ndarray)) and all(isinstance(word, str) for word in item):
         return list(item)
     raise DataError(
@@ -98,6 +103,10 @@ def carried_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
     """
     items = X.texts() if isinstance(X, LazyCorpus) else X
     if y is not None:
+        if hasattr(y, "columns"):
+            raise DataError(
+                f"labels are a {type(y).__name__}", hint="Give one column of it, or for several labels to_numpy()."
+            )
         given = list(y)
         if len(given) != len(items):
             raise DataError(f"{len(items)} inputs but {len(given)} labels", hint="Give one for each.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -18,6 +20,8 @@ class SavedEstimator(Parameters):
     """An estimator whose trained model becomes a directory; :func:`graphattn.load` reads it."""
 
     model_: Trainable
+    _passing: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are of use while a model is made, and that may be large."""
 
     def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
         """Write a self-contained model directory; one that is there already is replaced in a single step.
@@ -36,6 +40,21 @@ class SavedEstimator(Parameters):
         """
         self._check_fitted()
         return write_model(Path(path), self._files(notes or {}))
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """What is done in here leaves a model only if an epoch was finished, and nothing of an earlier fit."""
+        for name in ("model_", "history_"):
+            vars(self).pop(name, None)
+        try:
+            yield
+        finally:
+            for name in self._passing:
+                vars(self).pop(name, None)
+            if "model_" in vars(self):
+                self.model_.eval()
+                if not vars(self).get("history_"):
+                    del self.model_
 
     @abstractmethod
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:

@@ -16,6 +16,7 @@ from graphattn.builders.tag_schemes import convert, detect_scheme, spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
+from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.labels import LabelSet
@@ -31,7 +32,9 @@ class SequenceTagger(TextEstimator):
 
     Parameters
     ----------
-    encoder, inputs, head, training, class_weight : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
+    encoder, inputs, head, training : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
+    class_weight : None, ``"balanced"`` (over the tags that are learnt), or tag -> weight, in the scheme of the training
+        set: the weight of a B- also holds where an entity has one word, that of an I- also for its last one
     scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
 
     Examples
@@ -93,6 +96,24 @@ class SequenceTagger(TextEstimator):
             raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
         self.scheme_ = detect_scheme(labels) if self.scheme == "auto" else self.scheme
         return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
+
+    def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
+        given = self.class_weight
+        if isinstance(given, Mapping) and self.scheme_ in _LEARNT:
+            given = {own: weight for tag, weight in given.items() for own in self._learnt(tag)}
+        return class_weights(given, self.labels_, self._flat_labels(labels))
+
+    def _learnt(self, tag: str) -> list[str]:
+        """The tags that are learnt in place of one of the user's."""
+        if tag == "O":
+            return [tag]
+        prefixes = _LEARNT[self.scheme_].get(str(tag)[:1])
+        if prefixes is None:
+            raise DataError(
+                f"class_weight names the tag {tag!r}, which is none of {self.scheme_}",
+                hint=f"Tags begin with {' or '.join(_LEARNT[self.scheme_])}.",
+            )
+        return [f"{prefix}{tag[1:]}" for prefix in prefixes]
 
     def _inner(self, tags: Sequence[str]) -> list[str]:
         """Tags as they are learnt."""
@@ -157,6 +178,10 @@ class SequenceTagger(TextEstimator):
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
         return tagger
+
+
+_LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
+"""Scheme -> first letter of a tag -> those of the BIOES tags that are learnt for it."""
 
 
 def _tags(index: int, tags: Any) -> list[str]:

@@ -17,13 +17,15 @@ from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.prediction import encode_corpus
+from graphattn.models.saving import ModelFiles
 
 
 class TextClassifier(TextEstimator):
     """Classify texts (MS-Trans, section 3.4).
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers, or
-    with ``multilabel`` a collection of them for each text.
+    with ``multilabel`` a collection of them for each text, or a matrix of 0 and 1, (texts, classes), as scikit-learn's
+    tools want it: classes are the numbers of its columns then, and predictions are such a matrix too.
 
     Parameters
     ----------
@@ -59,7 +61,12 @@ class TextClassifier(TextEstimator):
     @property
     def main_metric(self) -> str:  # type: ignore[override]
         """What :meth:`score` gives and what chooses the best epoch unless told otherwise."""
-        return "micro_f1" if self.multilabel else "accuracy"
+        return "micro_f1" if self._several else "accuracy"
+
+    @property
+    def _several(self) -> bool:
+        """Whether a text may have several classes: as the model was fitted, else as it will be."""
+        return getattr(self, "multilabel_", self.multilabel)
 
     def predict_proba(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` each for itself."""
@@ -83,20 +90,31 @@ class TextClassifier(TextEstimator):
         return single_column(X, type(self).__name__)
 
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        if self._several and _is_matrix(y):
+            matrix = _indicators(y)
+            carried_labels(X, matrix, "label")
+            return _Rows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
         labels = carried_labels(X, y, "label")
-        return [_several(label) for label in labels] if self.multilabel else [_single(label) for label in labels]
+        return [_collected(label) for label in labels] if self._several else [_single(label) for label in labels]
 
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
-        return [label for several in labels for label in several] if self.multilabel else labels
+        return [label for several in labels for label in several] if self._several else labels
+
+    def _fix_options(self) -> None:
+        super()._fix_options()
+        self.multilabel_ = self.multilabel
 
     def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
-        return LabelSet.of(self._flat_labels(labels))
+        self.indicators_ = isinstance(labels, _Rows)
+        if isinstance(labels, _Rows):
+            return LabelSet(range(labels.columns))
+        return LabelSet.of(self._flat_labels(labels), least=1 if self._several else 2)
 
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
-        return None if self.multilabel else self.labels_.ids(labels)
+        return None if self._several else self.labels_.ids(labels)
 
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray:
-        if not self.multilabel:
+        if not self._several:
             return self.labels_.ids(labels, where=where)
         targets = np.zeros((len(labels), len(self.labels_)), dtype=np.float32)
         rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
@@ -108,7 +126,7 @@ class TextClassifier(TextEstimator):
             width,
             len(self.labels_),
             self.head_,
-            multilabel=self.multilabel,
+            multilabel=self._several,
             class_weights=weights,
             label_smoothing=self.training_.label_smoothing,
         )
@@ -116,36 +134,76 @@ class TextClassifier(TextEstimator):
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.metrics import classification_metrics, multilabel_metrics
 
-        if self.multilabel:
+        if self._several:
             from sklearn.preprocessing import MultiLabelBinarizer
 
             extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # known to be wrong
             binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
-            return multilabel_metrics(binary.transform(labels), binary.transform(self._decided(decisions)))
+            return multilabel_metrics(binary.transform(labels), binary.transform(self._names(decisions)))
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions])
 
     def _decided(self, decisions: list[Any]) -> Any:
-        if self.multilabel:
-            return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]
-        return self.classes_[np.array(decisions, dtype=np.int64)]
+        if not self._several:
+            return self.classes_[np.array(decisions, dtype=np.int64)]
+        if self.indicators_:
+            return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes_))
+        return self._names(decisions)
+
+    def _names(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
+        """The classes of each text."""
+        return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]
 
     def _extra_config(self) -> dict[str, Any]:
-        return {"multilabel": self.multilabel}
+        return {"multilabel": self._several, "indicators": self.indicators_}
+
+    @classmethod
+    def _from_files(cls, files: ModelFiles) -> TextClassifier:
+        classifier = super()._from_files(files)
+        classifier.indicators_ = files.config.get("indicators", False)
+        return classifier
 
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         return {"multilabel": config["multilabel"]}
 
 
+class _Rows(list[tuple[int, ...]]):
+    """The classes of each text, read off a matrix of so many columns."""
+
+    def __init__(self, rows: Iterable[tuple[int, ...]], columns: int):
+        super().__init__(rows)
+        self.columns = columns
+
+
+def _is_matrix(y: Any) -> bool:
+    """Whether labels are an array of two dimensions, sparse ones too."""
+    return len(getattr(y, "shape", ())) == 2 and not hasattr(y, "columns")
+
+
+def _indicators(y: Any) -> npt.NDArray:
+    """A matrix of 0 and 1 as an array."""
+    matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
+        raise DataError(
+            "a matrix of labels holds other values than 0 and 1",
+            hint="Give a 1 for each class that a text has, or a list of tuples with the names of its classes.",
+        )
+    return matrix
+
+
 def _single(label: Any) -> Any:
-    if isinstance(label, (tuple, list, set, dict, np.ndarray)):
+    if getattr(label, "ndim", None) == 0 and hasattr(label, "item"):
+        return label.item()  # a number of NumPy's or PyTorch's
+    if getattr(label, "ndim", 0) == 1 and len(label) == 1:
+        raise DataError(f"label {label!r} is an array", hint="Give labels in one dimension: y.ravel().")
+    if isinstance(label, (tuple, list, set, dict)) or hasattr(label, "ndim"):
         raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
-    return label.item() if isinstance(label, np.generic) else label
+    return label
 
 
-def _several(label: Any) -> tuple[Any, ...]:
+def _collected(label: Any) -> tuple[Any, ...]:
     if isinstance(label, str) or not isinstance(label, Iterable):
         raise DataError(f"label {label!r} is no collection", hint="Give a tuple of class names for each text.")
     return tuple(dict.fromkeys(_single(one) for one in label))

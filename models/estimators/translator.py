@@ -13,6 +13,7 @@ from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError
+from graphattn.models.batches import digest_of
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.saved import SavedEstimator
 from graphattn.models.estimators.text_pairs import (
@@ -34,6 +35,7 @@ from graphattn.models.translation.model import TranslationModel
 from graphattn.models.translation.options import (
     PRESETS,
     DecoderOptions,
+    Preset,
     SearchOptions,
     SubwordOptions,
     TranslationTraining,
@@ -96,9 +98,7 @@ class Translator(SavedEstimator):
         search: SearchOptions | None = None,
         parsing: ParsingOptions | None = None,
     ):
-        if preset not in PRESETS:
-            raise ConfigError(f"preset is {preset!r}; choose one of: {', '.join(PRESETS)}")
-        sizes = PRESETS[preset]
+        sizes = _sizes(preset)
         self.encoder, self.preset = encoder, preset
         self.inputs = SubwordOptions() if inputs is None else inputs
         self.decoder = DecoderOptions(**sizes.decoder) if decoder is None else decoder
@@ -109,8 +109,27 @@ class Translator(SavedEstimator):
     def chosen_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for the preset's widths."""
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
-            return ENCODERS[self.encoder][0].for_translation(PRESETS[self.preset].encoder)
+            return ENCODERS[self.encoder][0].for_translation(_sizes(self.preset).encoder)
         return encoder_options(self.encoder)
+
+    def set_params(self, **params: Any) -> Translator:
+        """Change parameters, also those of parameters, as ``outer__inner``.
+
+        With another preset, ``decoder`` and ``training`` become its own, unless they are not what the old preset says.
+
+        Raises
+        ------
+        ValueError
+            for a name that does not exist, as scikit-learn does
+        ConfigError
+            when there is no such preset
+        """
+        before, after = _sizes(self.preset), _sizes(params.get("preset", self.preset))
+        if self.decoder == DecoderOptions(**before.decoder):
+            self.decoder = DecoderOptions(**after.decoder)
+        if self.training == TranslationTraining(**before.training):
+            self.training = TranslationTraining(**after.training)
+        return super().set_params(**params)
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
@@ -121,7 +140,7 @@ class Translator(SavedEstimator):
         *,
         dev: tuple[Sequence[Any], References] | Sequence[Example] | None = None,
     ) -> Translator:
-        """Train on sources and targets.
+        """Train on sources and targets; a fit that fails before its first epoch is finished leaves no model.
 
         Parameters
         ----------
@@ -139,22 +158,23 @@ class Translator(SavedEstimator):
         TrainingError
             when the loss is no longer finite
         """
-        self._fix_options()
-        self._warned = False
-        pairs = Pairs(*pairs_of(X, y))
-        refuse_empty(pairs.sources, pairs.targets)
-        text_metrics([""], [""])  # a missing library is better missed now than after an epoch
-        pairs, held_out = with_dev_set(pairs, dev, self.training_)
-        self.subwords_ = Subwords.train(
-            [*pairs.sources, *pairs.targets],
-            size=self.inputs_.vocabulary_size,
-            split=self.inputs_.split,
-            lowercase=self.inputs_.lowercase,
-        )
-        with torch.random.fork_rng():
-            torch.manual_seed(self.training_.seed)
-            self.model_ = self._make_model()
-        self._train(pairs, held_out)
+        with self._fitting():
+            self._fix_options()
+            self._warned = False
+            pairs = Pairs(*pairs_of(X, y))
+            refuse_empty(pairs.sources, pairs.targets)
+            text_metrics([""], [""])  # a missing library is better missed now than after an epoch
+            pairs, held_out = with_dev_set(pairs, dev, self.training_)
+            self.subwords_ = Subwords.train(
+                [*pairs.sources, *pairs.targets],
+                size=self.inputs_.vocabulary_size,
+                split=self.inputs_.split,
+                lowercase=self.inputs_.lowercase,
+            )
+            with torch.random.fork_rng():
+                torch.manual_seed(self.training_.seed)
+                self.model_ = self._make_model()
+            self._train(pairs, held_out)
         return self
 
     def check(self) -> None:
@@ -201,29 +221,25 @@ class Translator(SavedEstimator):
         from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(pairs.sources, pairs.targets, pairs.places)
-        dev = evaluate = None
+        dev = evaluate = references = None
         if held_out is not None:
+            references = held_out.targets if held_out.places is None else None
             apart = "dev " if held_out.places is None else ""  # held out of the training set, or a set of its own
             dev = self._corpus(held_out.sources, places=held_out.places, part=apart)
             evaluate = partial(text_metrics, held_out.targets)
         greedy = replace(self.search, beam=1, sample=False)
         self.history_: list[dict[str, float]] = []
-        try:
-            train(
-                self.model_,
-                corpus,
-                self.training_,
-                dev=dev,
-                evaluate=evaluate,
-                decide=partial(_texts, subwords=self.subwords_, search=greedy),
-                metric=self.training_.metric or self.main_metric,
-                about=self._about(),
-                history=self.history_,
-            )
-        finally:
-            self.model_.eval()
-            if not self.history_:
-                del self.model_  # not one epoch was finished
+        train(
+            self.model_,
+            corpus,
+            self.training_,
+            dev=dev,
+            evaluate=evaluate,
+            decide=partial(_texts, subwords=self.subwords_, search=greedy),
+            metric=self.training_.metric or self.main_metric,
+            about={**self._about(), "references": None if references is None else digest_of(repr(references))},
+            history=self.history_,
+        )
 
     def _about(self) -> dict[str, Any]:
         """What makes a run this run, beside training options and data."""
@@ -361,6 +377,12 @@ GROUPS: dict[str, type[Options]] = {
     "parsing": ParsingOptions,
 }
 """The estimator's groups of options."""
+
+
+def _sizes(preset: str) -> Preset:
+    if preset not in PRESETS:
+        raise ConfigError(f"preset is {preset!r}; choose one of: {', '.join(PRESETS)}")
+    return PRESETS[preset]
 
 
 def _texts(model: TranslationModel, corpus: ParallelCorpus, *, subwords: Subwords, search: SearchOptions) -> list[str]:

@@ -123,3 +123,14 @@ def test_fingerprint_tells_corpora_apart(builder, change):
         "nothing": corpus,
     }[change]()
     assert (other.fingerprint() == corpus().fingerprint()) == (change == "nothing")
+
+
+def test_fingerprint_sees_how_words_are_written(builder):
+    """The vocabulary may ignore case; the character features do not."""
+    known = CharacterVocabulary.of(["Dog", "dog"])
+
+    def corpus(word):
+        return Corpus.encode(builder, [[[word, "barks"]]], characters=known)
+
+    assert corpus("Dog").fingerprint() != corpus("dog").fingerprint()
+    assert corpus("dog").fingerprint() == corpus("dog").fingerprint()

@@ -41,7 +41,7 @@ def test_kinds_of_labels(labels, classes):
         (["O"] * 2, "tag", "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
         (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),
         ([1.0, float("nan"), 2.0], "label", "a label is nan. Drop examples without a label."),
-        (["a", None], "label", "labels of several types: [\"'a'\", 'None']; use strings"),
+        (["a", None], "label", "a label is None. Drop examples without a label."),
     ],
 )
 def test_labels_nothing_can_be_learnt_from(labels, what, message):

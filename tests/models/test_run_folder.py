@@ -223,6 +223,21 @@ def test_other_options_are_refused(changes, difference, corpus, tiny, tmp_path):
     )
 
 
+def test_other_vectors_under_the_same_name_are_refused(corpus, tiny, tmp_path):
+    texts, labels = corpus("classifier")
+    words = sorted({word.lower() for text in texts for word in text.split()})
+
+    def fit(value):
+        (tmp_path / "v.txt").write_text("".join(f"{word} {value} {number}\n" for number, word in enumerate(words)))
+        inputs = {"vectors": str(tmp_path / "v.txt"), "tune_vectors": False}
+        return tiny("classifier", inputs=inputs, training={"run_dir": str(tmp_path / "run")}).fit(texts, labels)
+
+    fit(1.0)
+    fit(1.0)
+    with pytest.raises(ConfigError, match="holds a run with another vectors"):
+        fit(2.0)
+
+
 @pytest.mark.parametrize("what", ["training set", "dev set"])
 def test_other_data_are_refused(what, corpus, tiny, tmp_path):
     """So folds of a cross-validation do not go on with each other's models."""

@@ -82,6 +82,17 @@ def test_the_current_folder(tmp_path, monkeypatch):
     assert read_model(Path("here")).labels == ["a", "b"]
 
 
+def test_a_link_stays_a_link(model, tmp_path):
+    target, link = tmp_path / "run3", tmp_path / "latest"
+    link.symlink_to(target)
+    for _ in range(3):
+        written = write_model(link, read_model(model))
+        assert written == target
+        assert link.is_symlink()
+        assert read_model(link).labels == read_model(model).labels
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")) == []
+
+
 def test_an_empty_folder_is_used(tmp_path):
     assert read_model(write_model(tmp_path, files())).labels == ["a", "b"]
 

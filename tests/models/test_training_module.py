@@ -8,12 +8,19 @@ import torch
 
 from graphattn.builders import BudgetBatches
 from graphattn.models import TrainingOptions
+from graphattn.models.encoders import ENCODERS
 from graphattn.models.training import train
 from graphattn.models.training_module import SharedBatches, TrainingModule
 
 
-def test_no_decay_on_biases_norms_and_vectors(parts):
-    model, corpus = parts("crf")
+@pytest.mark.parametrize("kind", ["crf", *ENCODERS])
+def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
+    if kind == "crf":
+        model, corpus = parts(kind)
+    else:
+        texts, labels = corpus("classifier", 24)
+        estimator = tiny("classifier", encoder=kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
+        model, corpus = estimator.model_, estimator._corpus(estimator._columns(texts), estimator.labels_.ids(labels))
     module = TrainingModule(model, TrainingOptions(weight_decay=0.5), [corpus], None, None)
     groups = module.configure_optimizers()["optimizer"].param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -21,7 +28,11 @@ def test_no_decay_on_biases_norms_and_vectors(parts):
     assert decays.keys() == set(names.values())
     for name, decay in decays.items():
         spared = (
-            name.endswith("bias") or ".norm." in name or name == "embedding.trained" or name.endswith("_transitions")
+            "bias" in name.split(".")[-1]
+            or "norm" in name
+            or name.endswith(".factors")
+            or name == "embedding.trained"
+            or name.endswith("_transitions")
         )
         assert decay == (0.0 if spared else 0.5), name
 

@@ -151,3 +151,24 @@ def test_a_scheme_that_does_not_exist(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
     assert str(caught.value) == "there is no tag scheme 'IOB3'. Use one of 'IOB1', 'IOB2', 'BIOES', 'none'."
+
+
+@pytest.mark.parametrize(
+    ("given", "learnt"),
+    [
+        ({"B-ORG": 5.0, "O": 0.5}, {"B-ORG": 5.0, "S-ORG": 5.0, "O": 0.5}),
+        ({"I-LOC": 3.0}, {"I-LOC": 3.0, "E-LOC": 3.0}),
+    ],
+)
+def test_class_weights_are_those_of_the_users_tags(given, learnt, corpus, tiny):
+    words, tags = corpus("crf", 16)
+    tagger = tiny("tagger", class_weight=given, training={"epochs": 1}).fit(words, tags)
+    assert tagger.scheme_ == "IOB2"
+    weights = dict(zip(tagger.classes_.tolist(), tagger.model_.head.class_weights.tolist(), strict=True))
+    assert {tag: weight for tag, weight in weights.items() if weight != 1} == learnt
+
+
+def test_class_weights_of_tags_that_are_none(corpus, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("tagger", class_weight={"S-ORG": 2.0}).fit(*corpus("crf", 16))
+    assert str(caught.value) == "class_weight names the tag 'S-ORG', which is none of IOB2. Tags begin with B or I."

@@ -1,7 +1,13 @@
 """The text classifier: labels of any kind, one or several for a text."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
+import torch
+from scipy import sparse
+from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
 from graphattn.exceptions import DataError
@@ -84,6 +90,7 @@ def test_labels_given_twice_count_once(tiny):
         (["x", ("y",)], "label 'x' is no collection. Give a tuple of class names for each text."),
         ([3, ("y",)], "label 3 is no collection. Give a tuple of class names for each text."),
         ([(), ()], "there are no labels; a model needs at least two different ones to learn from"),
+        ([(b"x",), ()], "the label b'x' is of type bytes, which a model cannot keep. Use strings or numbers."),
     ],
 )
 def test_labels_that_are_no_collections(labels, message, tiny):
@@ -148,4 +155,99 @@ def test_heads_on_dependencies(tiny):
     assert str(caught.value) == (
         "field 'heads': sentence 0 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
         "Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency()."
+    )
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, torch.tensor], ids=["array", "sparse", "tensor"])
+def test_several_labels_as_a_matrix(form, corpus, able, tmp_path):
+    texts, labels = corpus("multilabel", 60)
+    names = ["dull", "great", "never", "slow"]
+    matrix = np.array([[name in several for name in names] for several in labels]).astype(int)
+    estimator = able("multilabel").fit(texts, form(matrix))
+    assert estimator.classes_.tolist() == [0, 1, 2, 3]
+    predicted = estimator.predict(texts)
+    assert predicted.shape == matrix.shape
+    assert (predicted == (estimator.predict_proba(texts) > 0.5)).all()
+    assert estimator.score(texts, form(matrix)) == pytest.approx(
+        2 * (predicted & matrix).sum() / (predicted.sum() + matrix.sum())
+    )
+    assert estimator.score(texts, matrix) > 0.8
+    loaded = load(estimator.save(tmp_path / "model"))
+    assert np.array_equal(loaded.predict(texts[:5]), predicted[:5])
+    assert loaded.predict([]).shape == (0, 4)
+
+
+def test_several_labels_are_cross_validated(corpus, tiny):
+    texts, labels = corpus("multilabel", 24)
+    matrix = np.array([[name in several for name in ("dull", "great", "slow")] for several in labels])
+    scores = cross_val_score(tiny("multilabel", training={"epochs": 1}), texts, matrix, cv=2)
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+OTHER_VALUES = (
+    "a matrix of labels holds other values than 0 and 1. Give a 1 for each class that a text has, or a list of tuples "
+    "with the names of its classes."
+)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (["a", "b"], np.array([[1, 2], [0, 1]]), OTHER_VALUES),
+        (["a", "b"], np.array([["x"], ["y"]]), OTHER_VALUES),
+        (["a", "b"], np.eye(3, dtype=int), "2 inputs but 3 labels. Give one for each."),
+        (["a"], pd.DataFrame({"x": [1]}), "labels are a DataFrame. Give one column of it, or for several labels "
+         "to_numpy()."),
+    ],
+)  # fmt: skip
+def test_matrices_that_are_none(X, y, message, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("multilabel").fit(X, y)
+    assert str(caught.value) == message
+
+
+def test_one_class_among_several_is_enough(tiny):
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(["a b", "c d"] * 6, [("x",), ()] * 6)
+    assert estimator.classes_.tolist() == ["x"]
+
+
+def test_several_as_it_was_fitted(corpus, tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
+    before = estimator.predict(["good"]).tolist()
+    estimator.set_params(multilabel=True)
+    assert estimator.predict(["good"]).tolist() == before
+    assert estimator._files({}).config["multilabel"] is False
+
+
+@pytest.mark.parametrize("labels", [torch.tensor([0, 1] * 6), [torch.tensor(0), torch.tensor(1)] * 6])
+def test_tensors_are_numbers(labels, tiny):
+    assert tiny("classifier", training={"epochs": 1}).fit(["a", "b"] * 6, labels).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            np.array([["x"], ["y"]]),
+            "label array(['x'], dtype='<U1') is an array. Give labels in one dimension: y.ravel().",
+        ),
+        (pd.array([1, pd.NA], dtype="Int64"), "a label is <NA>. Drop examples without a label."),
+        ([b"x", b"y"], "the label b'[xy]' is of type bytes, which a model cannot keep. Use strings or numbers."),
+        (
+            pd.DataFrame({"y": [0, 1]}),
+            "labels are a DataFrame. Give one column of it, or for several labels to_numpy().",
+        ),
+    ],
+)
+def test_labels_that_cannot_be_kept(labels, message, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("classifier").fit(["a", "b"], labels)
+    assert re.fullmatch(re.escape(message).replace(r"\[xy\]", "[xy]"), str(caught.value))
+
+
+def test_a_table_of_one_column_is_no_list_of_words(tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("classifier").fit(np.array([["a good film"], ["a bad film"]]), [0, 1])
+    assert str(caught.value) == (
+        "the inputs of TextClassifier are an array of one column. Give that column (ravel()), or lists of words."
     )

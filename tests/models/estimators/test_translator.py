@@ -314,3 +314,40 @@ def test_bfloat16(small, toy_pairs):
     sources, targets = toy_pairs(20)
     translator = small(training={"precision": "bf16"}).fit(sources, targets)
     assert all(np.isfinite(own.score) for (own,) in translator.outputs(sources))
+
+
+def test_another_preset_brings_its_own_settings():
+    translator = Translator().set_params(preset="base")
+    assert repr(translator.decoder) == repr(Translator(preset="base").decoder)
+    assert repr(translator.training) == repr(Translator(preset="base").training)
+    kept = Translator(training=TranslationTraining(epochs=3)).set_params(preset="base")
+    assert kept.training.epochs == 3
+    assert kept.decoder == Translator(preset="base").decoder
+    with pytest.raises(ConfigError, match="preset is 'x'; choose one of: small, base, deep, big"):
+        Translator().set_params(preset="x")
+    translator.preset = "x"
+    with pytest.raises(ConfigError, match="preset is 'x'; choose one of: small, base, deep, big"):
+        translator.fit(["a"], ["b"])
+
+
+def test_a_run_with_other_references_is_not_resumed(small, toy_pairs, tmp_path):
+    sources, targets = toy_pairs(20)
+    options = {"training": {"epochs": 1, "run_dir": str(tmp_path / "run")}}
+    small(**options).fit(sources, targets, dev=(sources[:4], targets[:4]))
+    with pytest.raises(ConfigError):
+        small(**options).fit(sources, targets, dev=(sources[:4], targets[4:8]))
+
+
+def test_a_fit_that_fails_leaves_no_model(small, toy_pairs):
+    sources, targets = toy_pairs(20)
+    translator = small(training={"epochs": 1}).fit(sources, targets)
+    with pytest.raises(DataError):
+        translator.fit(sources, targets, dev=([sources[0] * 300], [targets[0]]))
+    with pytest.raises(NotFittedError):
+        translator.predict(sources[:1])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -5000.0])
+def test_length_penalties_that_cannot_be(value):
+    with pytest.raises(ConfigError, match="it must be from -10 to 10"):
+        SearchOptions(length_penalty=value).check()
