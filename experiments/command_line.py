@@ -132,5 +132,25 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    """Run the command line, as the console script ``graphattn`` does."""
-    app(prog_name="graphattn")
+    """Run the command line."""
+    if sys.stdout is not None and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    try:
+        app(prog_name="graphattn")
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what waits to be written; Python would do it later, where nobody can tell why it failed."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+        raise SystemExit(PIPE_CLOSED) from None
+    except OSError as error:
+        _silence()
+        print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
+        raise SystemExit(WRONG) from None

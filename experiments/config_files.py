@@ -48,9 +48,21 @@ def config_text(values: Mapping[str, Any], heading: str) -> str:
     return f"# {heading}\n{yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)}"
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """Plain values only, and no key twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def _mapping(path: Path) -> Mapping[Any, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file; give --config a YAML file") from None
     except OSError as error:
@@ -60,6 +72,10 @@ def _mapping(path: Path) -> Mapping[Any, Any]:
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not UTF-8 text"
         raise ConfigError(f"{path}{place}: is no YAML ({problem}); write one 'option: value' on each line") from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise ConfigError(
+            f"{path}: holds a value that cannot be ({error}); write one 'option: value' on each line"
+        ) from None
     if content is None:
         return {}
     if not isinstance(content, Mapping):

@@ -50,6 +50,10 @@ class CorpusOptions:
     tags: str = _option("upos", "which tags to read (conllu)", TAG, choices=("upos", "xpos"))
     comment: str | None = _option(None, "what a line to skip begins with (conll)", TAG)
 
+    def changed(self) -> list[str]:
+        """Names of the options that differ from their defaults."""
+        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
+
     def reader_options(self) -> dict[str, Any]:
         """What differs from the defaults, by the readers' names; only that narrows down the formats."""
         changed = {
@@ -143,6 +147,23 @@ def _refuse_lists(labels: Iterable[Any], path: Path, *, multilabel: bool) -> Non
         raise DataError(
             f"text {several + 1} has a list of labels", path=path, hint="Give --multilabel if a text may have several."
         )
+
+
+def refuse_for_store(given: Iterable[str], path: Path) -> None:
+    """Refuse flags that say how a corpus is to be read where a store is read.
+
+    Parameters
+    ----------
+    given : names of the options that were changed
+    path : the store
+
+    Raises
+    ------
+    ConfigError
+        naming the first
+    """
+    for name in given:
+        raise ConfigError(f"{path} is a store, whose texts are read already; leave --{name.replace('_', '-')} out")
 
 
 def is_store(path: Path) -> bool:

@@ -69,14 +69,25 @@ def tenth(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
     ConfigError
         when there is no such fold
     """
-    if not 0 <= fold < FOLDS:
-        raise ConfigError(f"seed {fold} is no fold: this data set is cut into {FOLDS}; give --seeds up to {FOLDS}")
+    check_fold(fold)
     from sklearn.model_selection import StratifiedKFold
 
     labels = [item.label for item in items]
     cuts = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels)
     rest, held = list(cuts)[fold]
     return [items[index] for index in rest], [items[index] for index in held]
+
+
+def check_fold(fold: int) -> None:
+    """Refuse a seed that stands for no fold.
+
+    Raises
+    ------
+    ConfigError
+        when there is no such fold
+    """
+    if not 0 <= fold < FOLDS:
+        raise ConfigError(f"seed {fold} is no fold: this data set is cut into {FOLDS}; give --seeds up to {FOLDS}")
 
 
 def data_folder() -> Path:

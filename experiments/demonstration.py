@@ -50,6 +50,10 @@ class DemoSize:
     tagger_epochs: int = 4
 
 
+MARK = ".graphattn-demo"
+"""File that tells a demo's folder, whose content a demo may replace, from others."""
+
+
 class Demo:
     """One run of the demo; each step needs those before it and returns what there is to tell.
 
@@ -67,7 +71,7 @@ class Demo:
 
     def __init__(self, out: Path, *, seed: int = 0, size: DemoSize | None = None):
         self.out, self.seed, self.size = out, seed, size or DemoSize()
-        if out.exists() and not (out.is_dir() and ((out / "corpus").is_dir() or not any(out.iterdir()))):
+        if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
             raise ConfigError(f"{out} is there already and holds no demo; choose another --out")
         parts = grammar.corpus(self.size.train, self.size.dev, self.size.test, seed=seed)
         self.parts = dict(zip(("train", "dev", "test"), parts, strict=True))
@@ -75,6 +79,7 @@ class Demo:
     def write_corpus(self) -> Sentence:
         """Write the corpus as ``label<TAB>text`` and as CoNLL-U, and settings for both trainings."""
         (self.out / "corpus").mkdir(parents=True, exist_ok=True)
+        (self.out / MARK).touch()
         for part, sentences in self.parts.items():
             with new_file(self.corpus_file(CLASSIFY, part)) as file:
                 print("label\ttext", file=file)

@@ -22,7 +22,7 @@ def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
     dev accuracy: 81.25
     """
     metrics = list(dict.fromkeys(name for figures in columns.values() for name in figures))
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         for column, figures in columns.items():
             for name, value in figures.items():
                 print(f"{column} {_spelled(name)}: {value:.2f}")

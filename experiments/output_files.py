@@ -10,12 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from graphattn.builders.readers.detection import is_stream
 from graphattn.exceptions import DataError
 
 
 @contextmanager
 def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
     """A file to write to, beside ``path``; it takes the place of ``path`` when all went well.
+
+    A link stays one: its target is written. A pipe or a device is written to as it is.
 
     Parameters
     ----------
@@ -27,16 +30,19 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
     DataError
         when it cannot be written
     """
-    beside = _beside(path)
+    place = Path(os.path.realpath(path))
+    beside = place if is_stream(place) else _beside(place)
     try:
         with open(beside, "wb") if binary else open(beside, "w", encoding="utf-8") as stream:
             yield stream
-        os.replace(beside, path)
+        if beside != place:
+            os.replace(beside, place)
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:
-        with suppress(OSError):  # there may be no folder at all
-            beside.unlink()
+        if beside != place:
+            with suppress(OSError):  # there may be no folder at all
+                beside.unlink()
 
 
 @contextmanager
@@ -77,7 +83,9 @@ def check_place(path: Path) -> None:
     DataError
         when its folder is missing or closed, or a folder stands in its place
     """
-    folder = path.parent
+    if is_stream(path):
+        return
+    folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         code = errno.EISDIR
     elif not folder.is_dir():

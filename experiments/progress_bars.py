@@ -21,4 +21,6 @@ def shown(items: Iterable[Item], description: str, total: int | None = None) -> 
     description : what is being done
     total : how many there are, when that is known
     """
-    yield from track(items, description, total, console=Console(stderr=True), disable=not sys.stderr.isatty())
+    yield from track(
+        items, description, total, console=Console(stderr=True), disable=sys.stderr is None or not sys.stderr.isatty()
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from graphattn.builders import Example
-from graphattn.exceptions import ConfigError
-from graphattn.experiments.data_sets import DATA_SETS, data_folder
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.data_sets import DATA_SETS, check_fold, data_folder
 from graphattn.experiments.finished_runs import best_epoch
 from graphattn.experiments.folds import held_out_fold
 from graphattn.experiments.parallel_sets import PARALLEL_SETS
@@ -170,7 +171,9 @@ def reproduce(
     Raises
     ------
     ConfigError
-        for a data set that does not exist
+        for a data set, an encoder or a fold that does not exist
+    DataError
+        when ``out`` cannot be written, or holds something else
     """
     for name in data_sets:
         if name not in DATA_SETS and name not in PARALLEL_SETS:
@@ -178,9 +181,13 @@ def reproduce(
                 f"data set {name!r} does not exist; choose among: {', '.join([*DATA_SETS, *PARALLEL_SETS])}"
             )
     rows = read_rows(out)
-    done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows}
-    for key in product(data_sets, encoders, seeds):
-        if key not in done and _fits(key[1], key[0]):
+    done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows if not row.get("changes")}
+    keys = [key for key in dict.fromkeys(product(data_sets, encoders, seeds)) if _fits(key[1], key[0])]
+    for key in keys:
+        _check(*key)
+    _check_writable(out)
+    for key in keys:
+        if key not in done:
             row = run(*key, folder=folder) if key[0] in DATA_SETS else run_translation(*key, folder=folder)
             append(out, row)
             rows.append(row)
@@ -195,13 +202,57 @@ def _fits(encoder: str, data_set: str) -> bool:
     return encoder != LEAD and (encoder != "tfidf" or DATA_SETS[data_set].task == "classify")
 
 
+def _check(data_set: str, encoder: str, seed: int) -> None:
+    """Refuse a run that cannot be, before hours are spent on those before it."""
+    if encoder not in ("tfidf", LEAD):
+        encoder_options(encoder.partition("=")[0])
+        if data_set in DATA_SETS:
+            settings(data_set, encoder)
+    if data_set in DATA_SETS and DATA_SETS[data_set].test is None:
+        check_fold(seed)
+
+
+def _check_writable(out: Path) -> None:
+    try:
+        with open(out, "a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"cannot be written ({error.strerror})", path=out, hint="Name a file in a folder that is there."
+        ) from error
+
+
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that earlier runs wrote."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    """The rows that earlier runs wrote.
+
+    Raises
+    ------
+    DataError
+        when the file cannot be read, or a line of it is no row; it names the line
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise DataError(f"cannot be read ({reason})", path=path, hint="Give the file of an earlier run.") from None
+    return [_row(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
+
+
+def _row(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        row["data_set"], row["encoder"], row["seed"]
+    except (ValueError, KeyError, TypeError):
+        raise DataError(
+            "is no run's figures", path=path, line=number, hint="Remove the line; the run is made anew then."
+        ) from None
+    return dict(row)
 
 
 def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Mean and standard deviation over the seeds as a Markdown table, one line for each data set and encoder.
+
+    Runs with changed settings have a line of their own, which names the changes; of two with one seed the later counts.
 
     Examples
     --------
@@ -211,15 +262,21 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     |---|---|---|---|---|
     | sst2 | ms-trans | 2 | 81.0 ± 1.4 | 82.0 ± 1.4 |
     """
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["data_set"], row["encoder"]), []).append(row)
+        groups.setdefault((row["data_set"], row["encoder"] + _changed(row)), {})[row["seed"]] = row
     order = {name: index for index, name in enumerate([*DATA_SETS, *PARALLEL_SETS])}
     lines = ["| data set | encoder | seeds | dev | test |", "|---|---|---|---|---|"]
     for (data_set, encoder), group in sorted(groups.items(), key=lambda item: order.get(item[0][0], len(order))):
-        figures = " | ".join(_mean_and_spread([row[part] for row in group if part in row]) for part in ("dev", "test"))
+        own = group.values()
+        figures = " | ".join(_mean_and_spread([row[part] for row in own if part in row]) for part in ("dev", "test"))
         lines.append(f"| {data_set} | {encoder} | {len(group)} | {figures} |")
     return "\n".join(lines)
+
+
+def _changed(row: Mapping[str, Any]) -> str:
+    values = [f"{name} {value}" for group in (row.get("changes") or {}).values() for name, value in group.items()]
+    return f" ({', '.join(values)})" if values else ""
 
 
 def _mean_and_spread(values: Sequence[float]) -> str:
@@ -243,5 +300,8 @@ def described(row: Mapping[str, Any]) -> str:
 
 def append(path: Path, row: Mapping[str, Any]) -> None:
     """Write one run's figures as a line of JSON; lines of other runs, also simultaneous ones, stay whole."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    with open(path, "a+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        begun = size > 0 and file.read(1) != b"\n"  # by a run that was killed while it wrote
+        file.write(("\n" * begun + json.dumps(row) + "\n").encode("utf-8"))

@@ -125,12 +125,13 @@ def write_figure(figure: Figure, path: Path) -> None:
     """
     suffix = path.suffix.lower()
     undated = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    place = Path(os.path.realpath(path))  # a link stays one
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         try:
             figure.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
-            os.replace(beside, path)
+            os.replace(beside, place)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:

@@ -10,7 +10,14 @@ from graphattn.builders.compression import numbered_lines, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
 from graphattn.builders.readers.detection import guess_columns
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.corpus_options import PAIR, CorpusOptions, flag_of, is_store, naming_corpus_flags
+from graphattn.experiments.corpus_options import (
+    PAIR,
+    CorpusOptions,
+    flag_of,
+    is_store,
+    naming_corpus_flags,
+    refuse_for_store,
+)
 
 _BY_SUFFIX = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
@@ -45,10 +52,13 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
         when a line cannot be read
     """
     if path != "-" and is_store(Path(path)):
+        refuse_for_store(options.changed(), Path(path))
         return _stored(Path(path), task)
     format = options.format if options.format != "auto" else _BY_SUFFIX.get(split_suffix(path)[0], "text")
     wanted = options.reader_options()
     if format in ("text", "words"):
+        if format == "words" and task == PAIR:
+            raise ConfigError("--format words is for texts that stand alone; a pair's texts have a tab between them")
         if wanted:
             raise ConfigError(f"{flag_of(next(iter(wanted)))} is of no use for plain text; give --format too")
         return _plain_lines(path, task, words=format == "words")
@@ -65,7 +75,7 @@ def _stored(path: Path, task: str) -> Iterator[Any]:
 
 
 def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:
-    if task == PAIR and not words:
+    if task == PAIR:
         with naming_corpus_flags():
             yield from read_labelled_lines(path, columns=("text", "second"))
         return

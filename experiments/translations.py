@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.builders.compression import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.commands.predict import encoded_line
 from graphattn.experiments.option_flags import flags_of
 
 if TYPE_CHECKING:
     from graphattn.models import SearchOptions, Translator
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def changed_search(search: SearchOptions, text: str) -> SearchOptions:
@@ -86,7 +84,7 @@ def translated_lines(
             number += 1
             if not plain:
                 texts = [{"text": own.text, "score": round(own.score, 6)} for own in outputs]
-                lines.append(_ENCODE({**_shown(item), "outputs": texts}))
+                lines.append(encoded_line({**_shown(item), "outputs": texts}).rstrip("\n"))
             elif count == 1:
                 lines.append(outputs[0].text)
             else:

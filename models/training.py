@@ -288,7 +288,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         callbacks.append(
             EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
         )
-    show = options.progress and sys.stderr.isatty()
+    show = options.progress and sys.stderr is not None and sys.stderr.isatty()
     if show:
         callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:

@@ -72,7 +72,7 @@ def _judge(rows: list[Row]) -> None:
         if row["contender"] == OURS:
             continue
         verdicts = []
-        if row["contender"] == MultiHead.name:
+        if row["contender"] == MultiHead.name and row["length"] >= FROM_LENGTH:
             verdicts.append(f"time {FASTEST.verdict(row['ratio'])}")
         if "added" in row and "added" in own:
             row["memory_ratio"] = row["added"] / max(1, own["added"])

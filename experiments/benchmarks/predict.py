@@ -28,6 +28,8 @@ from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 LENGTHS = ("2048x22", "512x109", "mr", "mtl16")
 QUICK = ("256x22", "64x109")
 SAMPLE_TOKENS = 48_000
+CHUNK = 512
+"""Texts that ``predict`` takes together when nobody says how many."""
 SHORT, LATENCY_RUNS = 10, 200
 AS_FAST = Target(0.75)
 LATENCY = Target(5, at_least=False, unit="ms")
@@ -121,7 +123,7 @@ def predict_file(estimator: Any, source: Path, out: Path) -> None:
 
 @dataclass(frozen=True)
 class _EncoderBatches:
-    """What the encoder gets, in the batches that ``predict`` makes of all texts."""
+    """What the encoder gets, in the batches that ``predict`` makes, of so many texts at a time."""
 
     encoder: Any
     corpus: Corpus
@@ -132,8 +134,11 @@ class _EncoderBatches:
     def of(cls, estimator: Any, texts: Sequence[str]) -> _EncoderBatches:
         corpus = Corpus.encode(estimator.builder_, [texts])
         edges = corpus.num_edges()
-        budget = BudgetBatches(corpus.lengths, max_tokens=MAX_TOKENS, max_edges=MAX_EDGES, edges=edges, shuffle=False)
-        numbers, encoder = list(budget), estimator.model_.encoder
+        numbers, encoder = [], estimator.model_.encoder
+        for start in range(0, len(texts), CHUNK):
+            own = np.arange(start, min(start + CHUNK, len(texts)))
+            budgets: dict[str, Any] = {"max_tokens": MAX_TOKENS, "max_edges": MAX_EDGES, "edges": edges[own]}
+            numbers += [own[batch].tolist() for batch in BudgetBatches(corpus.lengths[own], **budgets, shuffle=False)]
         sizes = [int(corpus.lengths[batch].sum()) for batch in numbers]
         return cls(encoder, corpus, numbers, [torch.randn(size, encoder.width) for size in sizes])
 

@@ -14,7 +14,7 @@ import typer
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import TAG, CorpusOptions
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
-from graphattn.experiments.output_files import new_file
+from graphattn.experiments.output_files import check_place, new_file
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
@@ -45,6 +45,7 @@ def encode(
     from graphattn.experiments.text_stream import read_texts
     from graphattn.models import load
 
+    check_place(out)
     estimator = load(model)
     if not hasattr(estimator, "sentence_vectors"):
         does = "tags words" if estimator.task == TAG else "translates"

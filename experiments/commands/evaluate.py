@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.corpus_options import TRANSLATE, CorpusOptions, read_items
+from graphattn.experiments.corpus_options import TRANSLATE, CorpusOptions, is_store, read_items, refuse_for_store
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
-from graphattn.experiments.output_files import new_file
+from graphattn.experiments.output_files import check_place, new_file
 
 if TYPE_CHECKING:
     from graphattn.models import Translator
@@ -21,6 +21,9 @@ EXAMPLES = (
     "graphattn evaluate model test.conll --unknown wrong --out metrics.json\n\n"
     "graphattn evaluate translator test.en test.de --compare another-translator"
 )
+
+
+_OF_PAIRS = ("text_column", "second_column")
 
 
 @with_flags(flags_of(CorpusOptions(), "Corpus"))
@@ -49,8 +52,13 @@ def evaluate(
     """Measure a model on a corpus; prints metrics in percent as JSON."""
     from graphattn.models import load
 
+    if out is not None:
+        check_place(out)
     estimator = load(model)
     if estimator.task == TRANSLATE:
+        useless = ["unknown"] * (unknown != "error") + [name for name in given if name not in _OF_PAIRS]
+        if useless:
+            raise ConfigError(f"--{useless[0].replace('_', '-')} is of no use for a translator; leave it out")
         changes = {"search": search, "longest": longest}
         figures = _measured_translator(estimator, corpus, CorpusOptions(**given), compare, **changes)
     elif compare is not None or search or longest or len(corpus) > 1:
@@ -58,6 +66,8 @@ def evaluate(
             f"--compare, --search, --longest and a second corpus are for translators; {model} is for {estimator.task!r}"
         )
     else:
+        if is_store(corpus[0]):
+            refuse_for_store(given, corpus[0])
         multilabel = getattr(estimator, "multilabel", False)
         items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
         figures = estimator.evaluate(items, unknown=unknown)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import PAIR, CorpusOptions
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, is_store
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 
 if TYPE_CHECKING:
@@ -55,8 +55,10 @@ def inspect(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the page, to type texts into; a second model may stand for TEXT.")
     ] = False,
-    host: Annotated[str, typer.Option(help="With --serve: where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: 0 takes a free one.")] = 8000,
+    host: Annotated[str | None, typer.Option(help="With --serve: where to listen (default: 127.0.0.1).")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="With --serve: 0 takes a free one (default: 8000).")
+    ] = None,
 ) -> None:
     """Show which edges of a text's graph got which attention weight.
 
@@ -65,10 +67,18 @@ def inspect(
     """
     from graphattn.models.loading import load, task_of
 
+    chosen = {"layer": layer, "head": head, "relation": relation}
+    flags = {f"--{name}": value is not None for name, value in {**chosen, "by": by}.items()}
     if serve:
-        _refuse_with_serve({"--summary": summary, "--out": out, "--picture": picture, "--html": html, "--other": other})
-        _serve([model] if text is None else [model, Path(text)], host, port)
+        files = {"--summary": summary, "--out": out, "--picture": picture, "--html": html, "--other": other}
+        _refuse({**files, **flags, **_corpus_flags(given)}, "--serve shows a page and does nothing else")
+        models = [model] if text is None else [model, Path(text)]
+        _serve(models, "127.0.0.1" if host is None else host, 8000 if port is None else port)
         return
+    _refuse({"--host": host is not None, "--port": port is not None}, "only --serve listens")
+    if summary:
+        flags["--layer"] = layer is not None and picture is None
+        _refuse(flags, "--summary sums over all layers, heads and relations; --layer chooses that of its --picture")
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
     if summary and html is not None:
@@ -87,7 +97,6 @@ def inspect(
         return
     texts = texts if second is None else list(texts)
     groups = [] if by is None else [name.strip() for name in by.split(",")]
-    chosen = {"layer": layer, "head": head, "relation": relation}
     shown = _shown(_attentions(estimator, texts, chosen), top, groups)
     if out is None and picture is None and html is None:
         for _ in shown:
@@ -147,10 +156,14 @@ def _one_if_needed(texts: Iterable[Any], out: Path | None, picture: Path | None)
     return found
 
 
-def _refuse_with_serve(flags: dict[str, Any]) -> None:
+def _refuse(flags: dict[str, Any], reason: str) -> None:
     for flag, value in flags.items():
         if value:
-            raise ConfigError(f"--serve shows a page and does nothing else; leave {flag} out")
+            raise ConfigError(f"{reason}; leave {flag} out")
+
+
+def _corpus_flags(given: Values) -> dict[str, bool]:
+    return {"--" + name.replace("_", "-"): True for name in given}
 
 
 def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
@@ -158,13 +171,12 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     from graphattn.experiments.text_stream import read_texts
 
     path = Path(given)
-    if given == "-" or _holds(path.is_file):
+    if given == "-" or _holds(lambda: path.exists() and (not path.is_dir() or is_store(path))):
         return read_texts(given, task, options)
-    if not any(sign.isspace() for sign in given):
-        if path.suffix.lower() in _FILES:
-            raise DataError("there is no such file", path=given, hint="Check the path.")
-        if "/" in given and _holds(path.is_dir):
-            raise DataError("this is a folder", path=given, hint="Name a file in it.")
+    if _holds(path.is_dir):
+        raise DataError("this is a folder", path=given, hint="Name a file in it.")
+    if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):
+        raise DataError("there is no such file", path=given, hint="Check the path.")
     if task != PAIR:
         return iter([given.split() if options.format == "words" else given])
     texts = given.split("\t")

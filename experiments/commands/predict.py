@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
-from graphattn.experiments.output_files import new_file
+from graphattn.experiments.output_files import check_place, new_file
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
@@ -25,7 +25,7 @@ EXAMPLES = (
     "graphattn predict tagger sentences.txt --format words\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
-_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
@@ -58,8 +58,10 @@ def predict(
     from graphattn.experiments.text_stream import read_texts
     from graphattn.models import load
 
+    if out is not None:
+        check_place(out)
     estimator = load(model)
-    chunk = chunk or (1 if texts == "-" and sys.stdin.isatty() else 512)
+    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else 512)
     items = read_texts(texts, estimator.task, CorpusOptions(**given))
     if estimator.task == TRANSLATE:
         from graphattn.experiments.translations import change, translated_lines
@@ -102,7 +104,24 @@ def predicted_lines(
         else:
             labels = estimator.predict(part)
         rows = [_row(estimator, *one) for one in zip(part, labels, chances, strict=True)]
-        yield "".join(_ENCODE(row) + "\n" for row in rows)
+        yield "".join(encoded_line(row) for row in rows)
+
+
+def encoded_line(row: Mapping[str, Any]) -> str:
+    """A row as a line of JSON.
+
+    Raises
+    ------
+    DataError
+        when it holds a number that is none, which JSON cannot write
+    """
+    try:
+        return _ENCODE(row) + "\n"
+    except ValueError:
+        raise DataError(
+            "the model gives numbers that are not finite",
+            hint="Its weights were never good; train again.",
+        ) from None
 
 
 def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[str, Any]:
@@ -112,6 +131,8 @@ def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[
         row = {"words": _words(estimator, item), "tags": list(label)}
     elif isinstance(label, tuple):
         row = {**_shown(item), "labels": list(label)}
+    elif getattr(label, "ndim", 0) == 1:
+        row = {**_shown(item), "labels": estimator.classes_[label.astype(bool)].tolist()}
     else:
         row = {**_shown(item), "label": label.item() if hasattr(label, "item") else label}
     if chances is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import CorpusOptions, stream_items
+from graphattn.experiments.corpus_options import CorpusOptions, refuse_for_store, stream_items
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.output_files import new_file
 
@@ -46,7 +46,10 @@ def show(
     ] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json that cuts words into tokens.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors, for nearest:COUNT.")] = None,
-    cls: Annotated[bool, typer.Option(help="Put a \\[CLS] token before the text.")] = True,
+    cls: Annotated[
+        bool | None,
+        typer.Option("--cls/--no-cls", help="Put a \\[CLS] token before the text (default: yes, or as in the store)."),
+    ] = None,
 ) -> None:
     """Show the graph of one text of a corpus.
 
@@ -55,10 +58,17 @@ def show(
     from graphattn.builders.store import Store
 
     store = Store(corpus) if Path(corpus).is_dir() else None
+    if store is not None:
+        refuse_for_store(given, Path(corpus))
     source = _text_of_store(store, index) if store is not None else _text_of_file(corpus, index, CorpusOptions(**given))
     if store is not None and relations is None and tokenizer is None:
+        for flag, value in (("--cls or --no-cls", cls is not None), ("--vectors", vectors is not None)):
+            if value:
+                raise ConfigError(f"the graphs of a store are as it was built; leave {flag} out, or give --relations")
         builder = store.builder()
     else:
+        if cls is None:
+            cls = True if store is None else bool(store.manifest.settings["cls"])
         vocabulary = _vocabulary(source, store, tokenizer, wanted=vectors is not None)
         builder = _builder(relations or _WINDOWS, vocabulary, vectors, cls=cls)
     sentence = _in_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
 
 _OWN_NAMES = ("127.0.0.1", "localhost", "::1", "[::1]")
-_EVERYWHERE = ("0.0.0.0", "::", "")
 
 
 def serve(
@@ -42,8 +42,8 @@ def serve(
     ConfigError
         when FastAPI or uvicorn are not installed, or the address cannot be had
     """
-    if host in _EVERYWHERE:
-        raise ConfigError(f"host {host!r} is every address of this machine; name the one that is to be called")
+    if not host:
+        raise _everywhere(host)
     app = make_app(models, texts=texts, host=host, limits=limits)
     import uvicorn
 
@@ -115,10 +115,16 @@ def make_app(
     return app
 
 
+def _everywhere(host: str) -> ConfigError:
+    return ConfigError(f"host {host!r} is every address of this machine; name the one that is to be called")
+
+
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens already, so that the address is certain before it is told."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if ip_address(str(address[0]).partition("%")[0]).is_unspecified:  # 0.0.0.0 and ::, which have many spellings
+            raise _everywhere(host)
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

@@ -85,7 +85,7 @@ def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
 @contextmanager
 def announced(*kinds: object) -> Iterator[None]:
     """Say on a terminal that kernels are being compiled, when calling those of new ``kinds`` takes a while."""
-    if _ready.issuperset(kinds) or not sys.stderr.isatty():
+    if _ready.issuperset(kinds) or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     timer = threading.Timer(PATIENCE, _announce)

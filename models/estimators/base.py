@@ -106,7 +106,11 @@ class TextEstimator(SavedEstimator):
 
     @abstractmethod
     def _decided(self, decisions: list[Any]) -> Any:
-        """Ids as labels."""
+        """Ids as labels, in the form that ``predict`` gives."""
+
+    def _named(self, decisions: list[Any]) -> Any:
+        """Ids as labels for people to read."""
+        return self._decided(decisions)
 
     def chosen_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for its defaults for this task."""

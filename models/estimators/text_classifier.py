@@ -151,6 +151,9 @@ class TextClassifier(TextEstimator):
             return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes_))
         return self._names(decisions)
 
+    def _named(self, decisions: list[Any]) -> Any:
+        return self._names(decisions) if self._several else self._decided(decisions)
+
     def _names(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
         """The classes of each text."""
         return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]

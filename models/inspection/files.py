@@ -54,10 +54,11 @@ def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Pa
     """
     check_suffix(path, list(writers))
     writer = writers[path.suffix.lower()]
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    place = Path(os.path.realpath(path))  # a link stays one
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         writer(beside)
-        os.replace(beside, path)
+        os.replace(beside, place)
     except OSError as error:
         reason = error.strerror or str(error)
         raise DataError(

@@ -57,7 +57,7 @@ def attention_of(estimator: TextEstimator, found: Pass, batch: Batch, sentences:
         raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
     head, graph = estimator.model_.head, batch.graph
     decisions, chances = (of(found.scores.detach(), graph).cpu().numpy() for of in (head.decide, head.probabilities))
-    label = estimator._decided([decisions if head.per_word else decisions[0]])[0]
+    label = estimator._named([decisions if head.per_word else decisions[0]])[0]
     by_class = [dict(zip(estimator.classes_.tolist(), row, strict=True)) for row in chances.tolist()]
     return Attention(
         title=" / ".join(" ".join(sentence.words) for sentence in sentences.values()),

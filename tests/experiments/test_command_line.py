@@ -1,6 +1,7 @@
 """The command line as a whole: help, versions, exit codes, and how it ends when it is disturbed."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -107,11 +108,20 @@ def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
     assert process.wait(timeout=120) == 141
 
 
-def test_output_that_finds_no_room_is_an_error():
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+@pytest.mark.parametrize("words", [["train", "--help"], ["--version"], []], ids=["help", "version", "evaluate"])
+def test_output_that_finds_no_room_is_an_error(words, classifier, corpora_folder):
     with open("/dev/full", "w") as full:
         script = "from graphattn.experiments.command_line import main; main()"
-        command = [sys.executable, "-c", script, "train", "--help"]
-        answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        command = [
+            sys.executable,
+            "-c",
+            script,
+            *(words or ["evaluate", str(classifier), str(corpora_folder / "reviews.tsv")]),
+        ]
+        answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
     assert (answer.returncode, answer.stderr) == (
         1,
         "error: the output cannot be written (No space left on device)\n",
@@ -146,3 +156,51 @@ def test_ctrl_c_says_how_to_go_on(started, wait_for, corpora_folder, tmp_path, t
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (130, "stopped; run the same command again to go on\n")
     assert not out.exists()
+
+
+def test_what_nobody_reads_ends_quietly(classifier, corpora_folder):
+    """Little enough to wait in Python's buffer until the command is done."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    script = "from graphattn.experiments.command_line import main; main()"
+    command = [sys.executable, "-c", script, "evaluate", str(classifier), str(corpora_folder / "reviews.tsv")]
+    answer = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
+    os.close(writing)
+    assert (answer.returncode, answer.stderr) == (141, "")
+
+
+def test_json_is_utf_8_whatever_the_locale(classifier):
+    script = "from graphattn.experiments.command_line import main; main()"
+    answer = subprocess.run(
+        [sys.executable, "-c", script, "predict", str(classifier)],
+        input="ein schöner film\n".encode(),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert json.loads(answer.stdout.decode("utf-8"))["text"] == "ein schöner film"
+
+
+def test_without_standard_input(classifier):
+    script = "from graphattn.experiments.command_line import main; main()"
+    answer = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-c", script, "predict", str(classifier)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: ")
+
+
+def test_ctrl_c_while_loading_ends_without_a_traceback():
+    script = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'graphattn.experiments.command_line': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from graphattn.experiments.entry import main; main()\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (130, "stopped\n")

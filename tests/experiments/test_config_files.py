@@ -61,6 +61,14 @@ def test_an_empty_file_sets_nothing(tmp_path):
             ", line 2: is no YAML (expected the node content, but found '<stream end>'); "
             "write one 'option: value' on each line",
         ),
+        (
+            "epochs: 1\nbatch_size: 2\nepochs: 3",
+            ", line 3: is no YAML ('epochs' stands there twice); write one 'option: value' on each line",
+        ),
+        (
+            "epochs: 2024-99-99",
+            ": holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
+        ),
         (b"epochs: \xff", ": is no YAML (not UTF-8 text); write one 'option: value' on each line"),
     ],
 )

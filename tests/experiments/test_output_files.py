@@ -1,6 +1,8 @@
 """Files and folders that are whole or not there."""
 
 import os
+import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,30 @@ def test_a_closed_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(DataError, match=r"cannot be written \(Permission denied\)"):
         check_place(tmp_path / "new")
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path):
+    target, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    with new_file(link) as file:
+        file.write("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+    check_place(pipe)
+    with new_file(pipe) as file:
+        file.write("through")
+    assert reader.communicate(timeout=60)[0] == "through"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_device_stays_one():
+    with new_file(Path("/dev/full")) as file:
+        file.write("")
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)

@@ -1,10 +1,11 @@
 """Runs of the result tables on small corpora laid out like the real ones."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments import results, run_settings
 from graphattn.experiments.data_sets import DATA_SETS
 
@@ -101,3 +102,71 @@ def test_a_run_on_a_fold(tmp_path):
     (tmp_path / "cr" / "all.tsv").write_text("\n".join(lines) + "\n")
     rows = results.reproduce(["cr"], ["tfidf"], range(2), tmp_path / "out.jsonl", folder=tmp_path)
     assert [(row["seed"], "test" in row) for row in rows] == [(0, True), (1, True)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data_set": "a", "encoder": "b", "seed": 0}\n{"data_set": "a", "enc', "line 2: is no run's figures"),
+        ("{}\n", "line 1: is no run's figures"),
+        ("[1]\n", "line 1: is no run's figures"),
+    ],
+)
+def test_lines_that_are_no_rows(tmp_path, content, message):
+    (tmp_path / "r.jsonl").write_text(content)
+    with pytest.raises(DataError) as caught:
+        results.read_rows(tmp_path / "r.jsonl")
+    assert message in str(caught.value)
+
+
+def test_blank_lines_are_passed_over_and_half_ones_are_ended(tmp_path):
+    row = {"data_set": "a", "encoder": "b", "seed": 0}
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n\n" + json.dumps(row))
+    results.append(tmp_path / "r.jsonl", row)
+    assert results.read_rows(tmp_path / "r.jsonl") == [row] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["r8"], ["tfidf", "typo"], [0]), "typo"),
+        ((["cr"], ["tfidf"], [0, 11]), "seed 11 is no fold"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.setattr(results, "run", None)
+    with pytest.raises(ConfigError, match=message):
+        results.reproduce(*arguments, tmp_path / "r.jsonl")
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+@pytest.mark.parametrize("place", ["missing/r.jsonl", "."])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_run(tmp_path, monkeypatch, place):
+    monkeypatch.setattr(results, "run", None)
+    with pytest.raises(DataError):
+        results.reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
+
+
+def test_runs_given_twice_are_made_once(tmp_path, monkeypatch):
+    made = []
+
+    def run(*key, folder):
+        made.append(key)
+        return dict(zip(("data_set", "encoder", "seed"), key, strict=True))
+
+    monkeypatch.setattr(results, "run", run)
+    results.reproduce(["r8", "r8"], ["tfidf", "tfidf"], [0, 0], tmp_path / "r.jsonl")
+    assert made == [("r8", "tfidf", 0)]
+
+
+def test_changed_settings_stand_apart(tmp_path, monkeypatch):
+    plain = {"data_set": "r8", "encoder": "transformer", "seed": 0, "dev": 90.0, "test": 91.0, "changes": {}}
+    changed = {**plain, "test": 50.0, "changes": {"encoder": {"ffn": 8}}}
+    again = {**plain, "test": 93.0}
+    assert results.results_table([plain, changed, again]).splitlines()[2:] == [
+        "| r8 | transformer | 1 | 90.0 | 93.0 |",
+        "| r8 | transformer (ffn 8) | 1 | 90.0 | 50.0 |",
+    ]
+    (tmp_path / "r.jsonl").write_text(json.dumps(changed) + "\n")
+    monkeypatch.setattr(results, "run", lambda *key, folder: plain)
+    assert len(results.reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2

@@ -90,3 +90,12 @@ def test_a_folder_of_others_is_left_alone(graphattn, tmp_path):
         f"error: {tmp_path} is there already and holds no demo; choose another --out\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_has_a_corpus_of_its_own_is_left_alone(graphattn, tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "train.tsv").write_text("mine")
+    answer = graphattn("demo", "--out", tmp_path)
+    assert answer.code == 1
+    assert answer.err == f"error: {tmp_path} is there already and holds no demo; choose another --out\n"
+    assert (tmp_path / "corpus" / "train.tsv").read_text() == "mine"

@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import os
 import re
 import signal
+import subprocess
 
 import pandas as pd
 import pytest
@@ -147,6 +149,15 @@ def test_a_hostile_text_is_text(graphattn, classifier):
     [
         (["reviews.tsv"], "reviews.tsv: there is no such file. Check the path."),
         (["./"], "./: this is a folder. Name a file in it."),
+        (["a film", "--port", "0"], "only --serve listens; leave --port out"),
+        *(
+            (
+                ["a film", "--summary", f"{flag}=1"],
+                "--summary sums over all layers, heads and relations; --layer chooses that of its --picture; "
+                f"leave {flag} out",
+            )
+            for flag in ("--layer", "--head", "--relation", "--by")
+        ),
         (
             ["a film", "--html", "a.html", "--other", "model"],
             "model is no model directory: it has no config.json. Give what `save` or `train` wrote",
@@ -308,13 +319,34 @@ def test_a_live_page_until_ctrl_c(started, classifier, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flag", ["--summary", "--out=weights.csv", "--picture=a.png", "--html=a.html", "--other=model"]
+    "flag",
+    [
+        "--summary",
+        "--out=weights.csv",
+        "--picture=a.png",
+        "--html=a.html",
+        "--other=model",
+        "--layer=0",
+        "--by=head",
+        "--format=words",
+    ],
 )
 def test_serving_is_all(graphattn, classifier, flag):
     answer = graphattn("inspect", "--serve", classifier, flag)
     name = flag.partition("=")[0]
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == f"error: --serve shows a page and does nothing else; leave {name} out\n"
+
+
+def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    answer = graphattn("inspect", classifier, "texts")
+    assert (answer.code, answer.err) == (1, "error: texts: this is a folder. Name a file in it.\n")
+    os.mkfifo(tmp_path / "pipe")
+    writer = subprocess.Popen(["sh", "-c", "echo a good film > pipe"], cwd=tmp_path)
+    assert lines(graphattn("inspect", classifier, "pipe"))[0] == "a good film"
+    writer.wait(timeout=60)
 
 
 def test_sums_have_no_page(graphattn, classifier):

@@ -52,6 +52,11 @@ def test_a_text_of_a_store(show, tmp_path):
         [CorpusFile(tmp_path / "reviews.tsv")], tmp_path / "store", StoreSettings(TextGraphBuilder([Window(3)]))
     )
     assert show("store", "--index", 1) == (0, "dull\nwindow:3: 4 edges\n", "")
+    for words in (("--no-cls",), ("--vectors", "v.txt")):
+        code, _, err = show("store", *words)
+        assert (code, err.split(";")[0]) == (1, "error: the graphs of a store are as it was built")
+    code, _, err = show("store", "--format", "csv")
+    assert (code, err) == (1, "error: store is a store, whose texts are read already; leave --format out\n")
     assert show("store", "--relations", "star") == show("reviews.tsv", "--relations", "star")
     code, _, err = show("store", "--index", 2)
     assert (code, err) == (1, "error: store: holds 2 texts; there is none with index 2. They count from 0.\n")

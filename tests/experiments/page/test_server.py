@@ -112,7 +112,7 @@ def test_a_port_that_is_taken():
     )
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "0:0::0", ""])
 def test_not_everywhere(host):
     with pytest.raises(ConfigError, match=r"is every address of this machine; name the one that is to be called$"):
         serve([], host=host)
