@@ -62,7 +62,7 @@ class _UniqueKeys(yaml.SafeLoader):
 
 def _mapping(path: Path) -> Mapping[Any, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)
+        content = _UniqueKeys(path.read_text(encoding="utf-8")).get_single_data()
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file; give --config a YAML file") from None
     except OSError as error:

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.readers.detection import is_stream
 from graphattn.exceptions import DataError
 
 
@@ -31,7 +30,7 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
         when it cannot be written
     """
     place = Path(os.path.realpath(path))
-    beside = place if is_stream(place) else _beside(place)
+    beside = place if _is_stream(place) else _beside(place)
     try:
         with open(beside, "wb") if binary else open(beside, "w", encoding="utf-8") as stream:
             yield stream
@@ -83,7 +82,7 @@ def check_place(path: Path) -> None:
     DataError
         when its folder is missing or closed, or a folder stands in its place
     """
-    if is_stream(path):
+    if _is_stream(path):
         return
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
@@ -95,6 +94,11 @@ def check_place(path: Path) -> None:
     else:
         return
     raise _unwritable(path, OSError(code, os.strerror(code)))
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether this is a pipe or a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _beside(path: Path) -> Path:

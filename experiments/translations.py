@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.builders.compression import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.commands.predict import encoded_line
+from graphattn.experiments.json_lines import encoded_line
 from graphattn.experiments.option_flags import flags_of
 
 if TYPE_CHECKING:

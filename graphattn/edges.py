@@ -53,7 +53,7 @@ class Edges:
         checked: bool = False,
     ):
         _check_types("indptr", indptr, "indices", indices)
-        if not checked:
+        if not (checked or indptr.is_meta):
             _check_places(indptr, indices, num_sources, edge_ids)
         self.indptr, self.num_sources, self.edge_ids = indptr, num_sources, edge_ids
         self.num_edges = int(indices.shape[0])

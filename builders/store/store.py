@@ -18,7 +18,7 @@ import pyarrow as pa
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus
-from graphattn.builders.relations import parse_relation
+from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
 from graphattn.builders.store.shard import Shard
@@ -128,7 +128,12 @@ class Store(Sequence[Sentence], LazyCorpus):
             builder.vocabulary = self.vocabulary
             return builder
         settings, required = self.manifest.settings, self.manifest.parsed == len(self)
-        relations = [parse_relation(name, required=required) for name in settings["relations"]]
+        relations: list[Relation] = []
+        brought: set[str] = set()
+        for name in settings["relations"]:
+            if name not in brought:
+                relations.append(parse_relation(name, required=required))
+                brought |= {part.spelled for part in relations[-1].parts()}
         return TextGraphBuilder(relations, cls=settings["cls"], vocabulary=self.vocabulary)
 
     @cached_property

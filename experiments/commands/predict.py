@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions
+from graphattn.experiments.json_lines import encoded_line
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.output_files import check_place, new_file
 
@@ -25,7 +25,6 @@ EXAMPLES = (
     "graphattn predict tagger sentences.txt --format words\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
-_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
@@ -105,23 +104,6 @@ def predicted_lines(
             labels = estimator.predict(part)
         rows = [_row(estimator, *one) for one in zip(part, labels, chances, strict=True)]
         yield "".join(encoded_line(row) for row in rows)
-
-
-def encoded_line(row: Mapping[str, Any]) -> str:
-    """A row as a line of JSON.
-
-    Raises
-    ------
-    DataError
-        when it holds a number that is none, which JSON cannot write
-    """
-    try:
-        return _ENCODE(row) + "\n"
-    except ValueError:
-        raise DataError(
-            "the model gives numbers that are not finite",
-            hint="Its weights were never good; train again.",
-        ) from None
 
 
 def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[str, Any]:

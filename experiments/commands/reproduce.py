@@ -25,7 +25,12 @@ def reproduce(
         "results.jsonl"
     ),
     threads: Annotated[int | None, typer.Option(help="Threads of PyTorch (default: all cores).", min=1)] = None,
-    table: Annotated[bool, typer.Option("--table", help="Only print the table of the runs in --out.")] = False,
+    table: Annotated[
+        bool,
+        typer.Option(
+            "--table", help="Only print the table of the runs in --out, of the data sets and encoders that are named."
+        ),
+    ] = False,
 ) -> None:
     """Train and test on the corpora of the result tables, write each run's figures as it ends, print the table."""
     import torch
@@ -44,4 +49,6 @@ def reproduce(
             folder=data,
             told=lambda row: print(results.described(row), flush=True),
         )
-    print(results.results_table(results.read_rows(out)))
+    wanted = (("data_set", data_sets), ("encoder", encoder)) if table else ()
+    rows = [row for row in results.read_rows(out) if all(not names or row[name] in names for name, names in wanted)]
+    print(results.results_table(rows))

@@ -170,3 +170,13 @@ def test_changed_settings_stand_apart(tmp_path, monkeypatch):
     (tmp_path / "r.jsonl").write_text(json.dumps(changed) + "\n")
     monkeypatch.setattr(results, "run", lambda *key, folder: plain)
     assert len(results.reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
+
+
+def test_the_table_of_some_runs(graphattn, tmp_path):
+    rows = [
+        {"data_set": name, "encoder": encoder, "seed": 0, "test": 90.0} for name in ("r8", "cr") for encoder in "ab"
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answer = graphattn("reproduce", "cr", "--encoder", "b", "--table", "--out", tmp_path / "r.jsonl")
+    assert answer.out.splitlines()[2:] == ["| cr | b | 1 | - | 90.0 |"]
+    assert len(graphattn("reproduce", "--table", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6

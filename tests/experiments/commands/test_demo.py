@@ -26,7 +26,16 @@ def story(graphattn, tmp_path_factory):
 def test_everything_is_there(story):
     out, _ = story
     assert sorted(path.name for path in out.iterdir()) == [
-        *("attention.csv", "attention.png", "classifier", "classifier.run", "classify.yaml", "corpus", "graph.png"),
+        *(
+            ".graphattn-demo",
+            "attention.csv",
+            "attention.png",
+            "classifier",
+            "classifier.run",
+            "classify.yaml",
+            "corpus",
+            "graph.png",
+        ),
         *("store", "tag.yaml", "tagger", "tagger.run"),
     ]
     assert (out / "graph.png").read_bytes().startswith(b"\x89PNG")

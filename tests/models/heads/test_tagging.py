@@ -129,7 +129,9 @@ def test_loss_without_crf(smoothing, scores, graph_of):
 def test_words_are_scored_from_their_first_token(graph_of):
     torch.manual_seed(0)
     head = TaggingHead(4, TAGS, HeadOptions()).eval()
-    graph = graph_of(Sentence("abcd", word_ids=[0, 0, 1, 2]), Sentence([]), Sentence("ef", word_ids=[0, 0]), ["g"])
+    graph = graph_of(
+        Sentence([*"abcd"], word_ids=[0, 0, 1, 2]), Sentence([]), Sentence([*"ef"], word_ids=[0, 0]), ["g"]
+    )
     assert first_tokens(graph).tolist() == [1, 3, 4, 7, 10]
     assert head.items(graph).tolist() == [3, 0, 1, 1]
     tokens = torch.randn(11, 4)

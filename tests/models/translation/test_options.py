@@ -25,7 +25,7 @@ from graphattn.models.translation.options import (
         (SearchOptions(beam=0), "beam is 0; it must be at least 1"),
         (SearchOptions(min_length=-1), "min_length is -1; it must be at least 0"),
         (SearchOptions(min_length=5, max_length=4), "min_length is 5 and max_length 4; lower the first"),
-        (SearchOptions(temperature=0.0), "temperature is 0.0; it must be positive"),
+        (SearchOptions(temperature=0.0), "temperature is 0.0; it must be positive and finite"),
         (SearchOptions(top_p=0.0), "top_p is 0.0; it must be above 0 and at most 1"),
         (SearchOptions(top_k=0), "top_k is 0; it must be at least 1"),
         (TranslationTraining(max_tokens=0), "max_tokens is 0; it must be at least 1"),
