@@ -64,7 +64,7 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 # Python compiles the modules that are used when they are used; all of them take another minute.
 $(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
 	$(BIN)/python -m pip check
 	@touch $@
 
