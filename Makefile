@@ -61,7 +61,7 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@touch $@
 
-# Python compiles the modules that are used when they are used; all of them take another minute.
+# pip compiles all modules, which takes a minute: where Python may not write, each process would compile what it loads.
 $(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
 	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
