@@ -62,8 +62,7 @@ class Commands(TyperGroup):
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            _silence()
-            print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
+            _tell_of_no_room(error)
             raise typer.Exit(WRONG) from error
         except KeyboardInterrupt as error:
             way_on = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
@@ -90,6 +89,11 @@ def _plain_warnings() -> Iterator[None]:
 def _silence() -> None:
     """Send standard output nowhere: Python flushes it once more at the end, and that would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell_of_no_room(error: OSError) -> None:
+    _silence()
+    print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
 
 
 app = typer.Typer(
@@ -151,6 +155,5 @@ def _flush() -> None:
         _silence()
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
-        _silence()
-        print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
+        _tell_of_no_room(error)
         raise SystemExit(WRONG) from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.option_flags import as_flag
 
 if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
@@ -59,7 +60,7 @@ class CorpusOptions:
         changed = {
             item.metadata["reader"] or item.name: getattr(self, item.name)
             for item in fields(self)
-            if item.name != "format" and getattr(self, item.name) != item.default
+            if item.name != "format" and item.name in self.changed()
         }
         if changed.get("label") == "none":
             changed["label"] = None
@@ -82,7 +83,7 @@ def flag_of(reader_option: str) -> str:
     >>> flag_of("text")
     '--text-column'
     """
-    return "--" + _READER_NAMES[reader_option].replace("_", "-")
+    return as_flag(_READER_NAMES[reader_option])
 
 
 def irrelevant_options(task: str) -> set[str]:
@@ -163,7 +164,7 @@ def refuse_for_store(given: Iterable[str], path: Path) -> None:
         naming the first
     """
     for name in given:
-        raise ConfigError(f"{path} is a store, whose texts are read already; leave --{name.replace('_', '-')} out")
+        raise ConfigError(f"{path} is a store, whose texts are read already; leave {as_flag(name)} out")
 
 
 def is_store(path: Path) -> bool:

@@ -54,7 +54,7 @@ class Flag:
     @property
     def flag(self) -> str:
         """What it is called on the command line."""
-        return "--" + self.name.replace("_", "-")
+        return as_flag(self.name)
 
     def parse(self, value: Any) -> Any:
         """The value that a word of the command line, or a YAML value, stands for.
@@ -104,6 +104,17 @@ class Flag:
         elif self.default not in (None, ()):
             notes.append(f"default: {','.join(self.default) if self.kind is tuple else self.default}")
         return f" [{'; '.join(notes)}]" if notes else ""
+
+
+def as_flag(name: str) -> str:
+    """The flag of an option.
+
+    Examples
+    --------
+    >>> as_flag("text_column")
+    '--text-column'
+    """
+    return "--" + name.replace("_", "-")
 
 
 def flags_of(options: Any, panel: str | None = None, *, without: Collection[str] = ()) -> list[Flag]:

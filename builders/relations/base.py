@@ -80,8 +80,7 @@ class Relation(ABC):
 
     @property
     def spelled(self) -> str:
-        """What :func:`~graphattn.builders.relations.parse_relation` makes this relation of: the name, with the nodes
-        where that leaves them open."""
+        """The name, with the nodes where it leaves them open: what ``parse_relation`` makes this relation of."""
         return self.name
 
     def parts(self) -> tuple[Relation, ...]:

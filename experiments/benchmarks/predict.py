@@ -17,7 +17,7 @@ from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, figur
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
-from graphattn.experiments.commands.predict import predicted_lines
+from graphattn.experiments.commands.predict import CHUNK, predicted_lines
 from graphattn.experiments.corpus_options import CorpusOptions
 from graphattn.experiments.output_files import new_file
 from graphattn.experiments.text_stream import read_texts
@@ -28,8 +28,6 @@ from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
 LENGTHS = ("2048x22", "512x109", "mr", "mtl16")
 QUICK = ("256x22", "64x109")
 SAMPLE_TOKENS = 48_000
-CHUNK = 512
-"""Texts that ``predict`` takes together when nobody says how many."""
 SHORT, LATENCY_RUNS = 10, 200
 AS_FAST = Target(0.75)
 LATENCY = Target(5, at_least=False, unit="ms")

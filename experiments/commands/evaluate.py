@@ -10,7 +10,7 @@ import typer
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import TRANSLATE, CorpusOptions, is_store, read_items, refuse_for_store
-from graphattn.experiments.option_flags import Values, flags_of, with_flags
+from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.output_files import check_place, new_file
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def evaluate(
     if estimator.task == TRANSLATE:
         useless = ["unknown"] * (unknown != "error") + [name for name in given if name not in _OF_PAIRS]
         if useless:
-            raise ConfigError(f"--{useless[0].replace('_', '-')} is of no use for a translator; leave it out")
+            raise ConfigError(f"{as_flag(useless[0])} is of no use for a translator; leave it out")
         changes = {"search": search, "longest": longest}
         figures = _measured_translator(estimator, corpus, CorpusOptions(**given), compare, **changes)
     elif compare is not None or search or longest or len(corpus) > 1:

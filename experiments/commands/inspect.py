@@ -11,7 +11,7 @@ import typer
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import PAIR, CorpusOptions, is_store
-from graphattn.experiments.option_flags import Values, flags_of, with_flags
+from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,8 @@ EXAMPLES = (
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 _FILES = {".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".conll", ".conllu", ".gz", ".xz", ".bz2"}
 _KINDS = ("arcs", "matrices")
+_ALONE = "--serve shows a page and does nothing else"
+_SUMS = "--summary sums over all layers, heads and relations; --layer chooses that of its --picture"
 
 
 @with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
@@ -71,14 +73,14 @@ def inspect(
     flags = {f"--{name}": value is not None for name, value in {**chosen, "by": by}.items()}
     if serve:
         files = {"--summary": summary, "--out": out, "--picture": picture, "--html": html, "--other": other}
-        _refuse({**files, **flags, **_corpus_flags(given)}, "--serve shows a page and does nothing else")
+        _refuse({**files, **flags, **dict.fromkeys(map(as_flag, given), True)}, _ALONE)
         models = [model] if text is None else [model, Path(text)]
         _serve(models, "127.0.0.1" if host is None else host, 8000 if port is None else port)
         return
     _refuse({"--host": host is not None, "--port": port is not None}, "only --serve listens")
     if summary:
         flags["--layer"] = layer is not None and picture is None
-        _refuse(flags, "--summary sums over all layers, heads and relations; --layer chooses that of its --picture")
+        _refuse(flags, _SUMS)
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
     if summary and html is not None:
@@ -103,12 +105,7 @@ def inspect(
             pass
         return
     kept = _kept(shown)
-    if out is not None:
-        _save(kept, out)
-        print(out)
-    if picture is not None:
-        _draw(kept[0], picture, kind)
-        print(picture)
+    _write(kept, out, picture, kind)
     if html is not None:
         columns = [(model, estimator, kept)]
         if other is not None and second is not None:
@@ -160,10 +157,6 @@ def _refuse(flags: dict[str, Any], reason: str) -> None:
     for flag, value in flags.items():
         if value:
             raise ConfigError(f"{reason}; leave {flag} out")
-
-
-def _corpus_flags(given: Values) -> dict[str, bool]:
-    return {"--" + name.replace("_", "-"): True for name in given}
 
 
 def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
@@ -268,6 +261,16 @@ def _kept(attentions: Iterable[Attention]) -> list[Attention]:
                 "or sum up with --summary"
             )
     return kept
+
+
+def _write(attentions: list[Attention], out: Path | None, picture: Path | None, kind: str) -> None:
+    """What is asked for of a table and a picture; their names are printed."""
+    if out is not None:
+        _save(attentions, out)
+        print(out)
+    if picture is not None:
+        _draw(attentions[0], picture, kind)
+        print(picture)
 
 
 def _save(attentions: list[Attention], out: Path) -> None:

@@ -25,6 +25,8 @@ EXAMPLES = (
     "graphattn predict tagger sentences.txt --format words\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
+CHUNK = 512
+"""Texts that are read and predicted together when nobody says how many."""
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
@@ -60,7 +62,7 @@ def predict(
     if out is not None:
         check_place(out)
     estimator = load(model)
-    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else 512)
+    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     items = read_texts(texts, estimator.task, CorpusOptions(**given))
     if estimator.task == TRANSLATE:
         from graphattn.experiments.translations import change, translated_lines
@@ -84,7 +86,7 @@ def predict(
 
 
 def predicted_lines(
-    estimator: TextEstimator, items: Iterable[Any], *, probabilities: bool = False, chunk: int = 512
+    estimator: TextEstimator, items: Iterable[Any], *, probabilities: bool = False, chunk: int = CHUNK
 ) -> Iterator[str]:
     """JSON lines of predictions, a chunk at a time.
 

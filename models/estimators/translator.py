@@ -124,11 +124,12 @@ class Translator(SavedEstimator):
         ConfigError
             when there is no such preset
         """
-        before, after = _sizes(self.preset), _sizes(params.get("preset", self.preset))
-        if self.decoder == DecoderOptions(**before.decoder):
-            self.decoder = DecoderOptions(**after.decoder)
-        if self.training == TranslationTraining(**before.training):
-            self.training = TranslationTraining(**after.training)
+        if "preset" in params:
+            before, after = _sizes(self.preset), _sizes(params["preset"])
+            if self.decoder == DecoderOptions(**before.decoder):
+                self.decoder = DecoderOptions(**after.decoder)
+            if self.training == TranslationTraining(**before.training):
+                self.training = TranslationTraining(**after.training)
         return super().set_params(**params)
 
     # -- fitting -------------------------------------------------------------------------------------------------------

@@ -66,6 +66,10 @@ def test_an_empty_file_sets_nothing(tmp_path):
             ", line 3: is no YAML ('epochs' stands there twice); write one 'option: value' on each line",
         ),
         (
+            "? [a, b]\n: 1",
+            ", line 1: is no YAML (found unhashable key); write one 'option: value' on each line",
+        ),
+        (
             "epochs: 2024-99-99",
             ": holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
         ),

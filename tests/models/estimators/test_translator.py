@@ -320,6 +320,8 @@ def test_another_preset_brings_its_own_settings():
     translator = Translator().set_params(preset="base")
     assert repr(translator.decoder) == repr(Translator(preset="base").decoder)
     assert repr(translator.training) == repr(Translator(preset="base").training)
+    options = TranslationTraining()
+    assert Translator(training=options).set_params(training__epochs=7).training is options
     kept = Translator(training=TranslationTraining(epochs=3)).set_params(preset="base")
     assert kept.training.epochs == 3
     assert kept.decoder == Translator(preset="base").decoder
