@@ -32,10 +32,11 @@ def test_the_peak_is_seen_after_it_is_over_and_forgotten_on_request():
 
 
 def test_a_process_of_its_own_tells_its_figures():
-    found = measured_apart(TRAINING_STEP, "ours", uniform(1, 512))
+    tokens = 8 * 512  # so many that memory which the heap had left over does not count
+    found = measured_apart(TRAINING_STEP, "ours", uniform(8, 512))
     assert set(found) == {"held", "added", "whole", "run_ms"}
     # what three layers keep of each token for the backward pass: at least queries, keys and values
-    assert found["added"] > 512 * 300 * 4 * 9
+    assert found["added"] > tokens * 300 * 4 * 9
     assert found["whole"] > found["added"] + 200 * 2**20  # libraries
     assert found["run_ms"] > 0
 
