@@ -61,10 +61,12 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@touch $@
 
-# pip compiles all modules, which takes a minute: where Python may not write, each process would compile what it loads.
+# Modules are compiled here, on all cores and without the dependencies' tests (pip would take one core and more than a
+# minute): where Python may not write, each process would compile what it loads. A file that cannot be is none of ours.
 $(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
-	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
+	@$(BIN)/python -m compileall -qq -j 0 -x '[\\/]tests?[\\/]' $(VENV)/lib || true
 	$(BIN)/python -m pip check
 	@touch $@
 

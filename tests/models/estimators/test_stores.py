@@ -148,13 +148,13 @@ print(peak - start)
 
 @pytest.mark.slow
 def test_memory_does_not_hold_the_store(tmp_path, tiny, described, fresh_process):
-    count = 60_000
+    count = 30_000
     path = tmp_path / "corpus.tsv"
     words = [f"word{number}" for number in range(500)]
     rows = (" ".join(words[(row * 31 + place * place) % 500] for place in range(40)) for row in range(count))
     path.write_text("".join(f"{'xy'[row % 2]}\t{text}\n" for row, text in enumerate(rows)))
     build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
-    estimator = tiny("classifier", training={"epochs": 1, "batch_size": 1000, "dev_fraction": 0.01})
+    estimator = tiny("classifier", training={"epochs": 1, "batch_size": 500, "dev_fraction": 0.01})
     peaks = {}
     for lazy in (True, False):
         answer = fresh_process(MEASURED, estimator=described(estimator), path=str(path), store=str(tmp_path / "s"),
