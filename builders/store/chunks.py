@@ -10,11 +10,43 @@ import pyarrow as pa
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout, joined
+from graphattn.builders.relations.csc import runs
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.table import coded, counts_of
 
 UNKNOWN = -1
 """Id of a label or tag that is not there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """A column of lists of names, as places.
+
+    Parameters
+    ----------
+    counts : (S,) names of each sentence, 0 for none
+    places : (T,) place of each name among the store's, one sentence after the other
+    """
+
+    counts: Ints
+    places: Ints
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, places: Mapping[str, int]) -> Lists:
+        """Decode a column of lists of strings by the place of each name."""
+        codes, names = coded(column)
+        return cls(counts_of(column), np.fromiter((places[name] for name in names), np.int64, len(names))[codes])
+
+    @classmethod
+    def joined(cls, lists: Sequence[Lists]) -> Lists:
+        """Several as one."""
+        return cls(np.concatenate([one.counts for one in lists]), np.concatenate([one.places for one in lists]))
+
+    def take(self, numbers: Ints) -> Lists:
+        """Those of a choice of sentences, in the order given."""
+        counts = self.counts[numbers]
+        starts = (np.cumsum(self.counts) - self.counts)[numbers]
+        return Lists(counts, self.places[runs(starts, counts)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,15 +56,15 @@ class Chunk:
     Parameters
     ----------
     layout : of S sentences
-    labels : (S,) place of each label among the store's, -1 for none
-    tag_counts : (S,) tags of each sentence, 0 for none
-    tags : (T,) place of each tag among the store's
+    labels : (S,) place of each label among the store's, -1 for none and where a sentence may have several
+    label_sets : the labels of sentences that may have several
+    tags : one for each word
     """
 
     layout: Layout
     labels: Ints
-    tag_counts: Ints
-    tags: Ints
+    label_sets: Lists
+    tags: Lists
 
     @classmethod
     def of(
@@ -46,16 +78,14 @@ class Chunk:
         builder : what the layout is for
         labels, tags : name -> place
         """
-        codes, names = coded(table["tags"])
-        places = np.fromiter((tags[name] for name in names), np.int64, len(names))
         label = table["label"].combine_chunks()
         label = label if pa.types.is_dictionary(label.type) else label.dictionary_encode()
         known = np.array([*(labels[name] for name in label.dictionary.to_pylist()), UNKNOWN], np.int64)
         return cls(
             layout_of(table, builder),
             known[label.indices.fill_null(len(known) - 1).to_numpy()],
-            counts_of(table["tags"]),
-            places[codes],
+            Lists.of(table["labels"], labels),
+            Lists.of(table["tags"], tags),
         )
 
     @classmethod
@@ -63,12 +93,15 @@ class Chunk:
         """Several chunks as one."""
         if len(chunks) == 1:
             return chunks[0]
-        columns = ((chunk.labels, chunk.tag_counts, chunk.tags) for chunk in chunks)
-        return cls(joined([chunk.layout for chunk in chunks]), *map(np.concatenate, zip(*columns, strict=True)))
+        return cls(
+            joined([chunk.layout for chunk in chunks]),
+            np.concatenate([chunk.labels for chunk in chunks]),
+            Lists.joined([chunk.label_sets for chunk in chunks]),
+            Lists.joined([chunk.tags for chunk in chunks]),
+        )
 
     def take(self, numbers: Ints) -> Chunk:
         """A choice of sentences, in the order given."""
-        counts = self.tag_counts[numbers]
-        starts = (np.cumsum(self.tag_counts) - self.tag_counts)[numbers]
-        places = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        return Chunk(self.layout.take(numbers), self.labels[numbers], counts, self.tags[places])
+        return Chunk(
+            self.layout.take(numbers), self.labels[numbers], self.label_sets.take(numbers), self.tags.take(numbers)
+        )

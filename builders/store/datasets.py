@@ -16,6 +16,7 @@ from graphattn.array_graph import ArrayGraph
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
+from graphattn.builders.relations.csc import runs
 from graphattn.builders.store.chunks import Chunk
 from graphattn.builders.store.store import Store
 from graphattn.exceptions import ConfigError
@@ -32,15 +33,27 @@ class StoreBatch:
     ----------
     arrays : of B sentences, for models
     numbers : (B,) their numbers in the store
-    labels : (B,) place of each label in ``store.manifest.labels``, -1 for none and in a store of several labels a text
-        (``store[number].label`` names them)
+    labels : (B,) place of each label in ``store.manifest.labels``, -1 for none and where a text may have several
+    label_sets : (2, P) sentence, and place of the label, of each label of texts that may have several
+    num_labels : labels in the store
     tags : (T,) place of each tag in ``store.manifest.tags``, one sentence after the other
     """
 
     arrays: ArrayGraph
     numbers: Tensor
     labels: Tensor
+    label_sets: Tensor
+    num_labels: int
     tags: Tensor
+
+    @property
+    def label_matrix(self) -> Tensor:
+        """(B, L) which sentence has which of the store's labels, whether it may have one or several."""
+        matrix = torch.zeros(len(self.labels), self.num_labels, dtype=torch.bool)
+        labelled = torch.nonzero(self.labels >= 0).squeeze(1)
+        matrix[labelled, self.labels[labelled]] = True
+        matrix[self.label_sets[0], self.label_sets[1]] = True
+        return matrix
 
     @property
     def graph(self) -> DGLGraph:
@@ -73,11 +86,14 @@ class _Decoder:
         return self._chunks[number]
 
     def batch(self, chunk: Chunk, numbers: Ints) -> StoreBatch:
+        sets = chunk.label_sets
         return StoreBatch(
             self.builder.arrays(chunk.layout),
             torch.from_numpy(numbers),
             torch.from_numpy(chunk.labels),
-            torch.from_numpy(chunk.tags),
+            torch.from_numpy(np.stack([np.repeat(np.arange(len(sets.counts)), sets.counts), sets.places])),
+            len(self._labels),
+            torch.from_numpy(chunk.tags.places),
         )
 
 
@@ -192,7 +208,7 @@ class GraphStream(IterableDataset[StoreBatch]):
     def _batches(self, chunks: list[int]) -> Iterator[StoreBatch]:
         pool = Chunk.joined([self._decoder.decoded(number) for number in chunks])
         starts, sizes = self.store.chunk_starts[chunks], np.diff(self.store.chunk_starts)[chunks]
-        numbers = np.arange(len(pool.labels)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        numbers = runs(starts, sizes)
         edges = None if self._budgets["max_edges"] is None else self.builder.num_edges(pool.layout)
         batches = BudgetBatches(
             pool.layout.lengths, **self._budgets, edges=edges, shuffle=self.shuffle, seed=self.seed + chunks[0]

@@ -100,6 +100,28 @@ def test_chosen_sentences_become_a_batch(stored, trees, builder):
             dataset[[0, wrong]]
 
 
+def test_the_labels_of_texts_with_several_are_a_matrix(stored, builder):
+    sets = [("a", "b"), ("c",), (), None, ("b", "c", "a")]
+    sentences = [Sentence(["w"], heads=[0], label=labels) for labels in sets]
+    store = stored(sentences)
+    names = list(store.manifest.labels)
+    for chosen in ([4, 1, 2, 4], [3], [0, 1, 2, 3, 4], []):
+        batch = GraphDataset(store, builder)[chosen]
+        assert batch.labels.tolist() == [-1] * len(chosen)
+        assert batch.label_matrix.tolist() == [[name in (sets[n] or ()) for name in names] for n in chosen]
+    for batch in GraphStream(store, builder, max_tokens=2, pool=2):
+        assert batch.label_matrix.tolist() == [[name in (sets[n] or ()) for name in names] for n in batch.numbers]
+
+
+def test_the_matrix_of_single_labels(stored, builder):
+    sets = ["a", None, "b", "a"]
+    store = stored([Sentence(["w"], heads=[0], label=label) for label in sets])
+    batch = GraphDataset(store, builder)[[3, 1, 2]]
+    assert batch.label_matrix.tolist() == [
+        [label == name for name in store.manifest.labels] for label in ("a", None, "b")
+    ]
+
+
 def test_a_loader_with_workers_sees_each_sentence_once(stored, trees, builder):
     store = stored(trees(60))
     dataset = GraphDataset(store, TextGraphBuilder([Window(3)], vocabulary=store.vocabulary))
