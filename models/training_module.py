@@ -123,16 +123,20 @@ class TrainingModule(pl.LightningModule):
         """The loss, refused when it is not finite."""
         loss, _ = self.model.loss(batch)
         if not torch.isfinite(loss):
-            kept = "the weights of the best epoch so far are kept" if self.current_epoch else "there is no model yet"
-            raise TrainingError(
-                f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}; {kept}. "
-                "Lower the learning rate, clip gradients, or use precision 32"
-            )
+            raise self._diverged(f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}")
         self.losses.append(float(loss.detach()))
         return loss
 
     def finish_epoch(self) -> dict[str, float]:
-        """Measure on the dev set; the epoch's figures are logged and returned."""
+        """Measure on the dev set; the epoch's figures are logged and returned.
+
+        Raises
+        ------
+        TrainingError
+            when the last step has left weights that are not finite, which no loss has met yet
+        """
+        if not all(bool(torch.isfinite(weights).all()) for weights in self.parameters()):
+            raise self._diverged(f"weights are not finite after epoch {self.current_epoch + 1}")
         loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
         loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
         row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": float(loss)}
@@ -142,6 +146,10 @@ class TrainingModule(pl.LightningModule):
             row.update({f"dev_{name}": value for name, value in figures.items()})
         self.log_dict({name: value for name, value in row.items() if name != "epoch"}, on_step=False, on_epoch=True)
         return row
+
+    def _diverged(self, seen: str) -> TrainingError:
+        kept = "the weights of the best epoch so far are kept" if self.current_epoch else "there is no model yet"
+        return TrainingError(f"{seen}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
 
     def configure_optimizers(self) -> Any:
         """Adam or AdamW; no decay on biases, norms and word vectors; warm-up, then decay.

@@ -312,6 +312,25 @@ def test_no_number_in_the_first_epoch_leaves_no_model(corpus, tiny):
         estimator.predict(["film"])
 
 
+def test_a_last_step_that_breaks_the_weights(corpus, tiny, monkeypatch):
+    texts, labels = corpus("classifier", 24)
+    step = torch.optim.Adam.step
+
+    def breaking(self, *args, **kwargs):
+        step(self, *args, **kwargs)
+        with torch.no_grad():
+            self.param_groups[0]["params"][0].mul_(float("inf"))
+
+    monkeypatch.setattr(torch.optim.Adam, "step", breaking)
+    estimator = tiny("classifier", training={"epochs": 1, "batch_size": 24, "dev_fraction": 0.0})
+    with pytest.raises(TrainingError) as caught:
+        estimator.fit(texts, labels)
+    assert str(caught.value) == (
+        "weights are not finite after epoch 1; there is no model yet. "
+        "Lower the learning rate, clip gradients, or use precision 32"
+    )
+
+
 def test_ctrl_c_keeps_the_best_so_far(corpus, tiny, monkeypatch):
     texts, labels = corpus("classifier", 24)
     handler = signal.getsignal(signal.SIGINT)
