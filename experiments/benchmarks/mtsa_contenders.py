@@ -23,6 +23,19 @@ WIDTH = 600
 RELATIONS = {"forward": 1, "backward": 1}
 
 
+def the_length(workload: Workload) -> int:
+    """The length of all sentences of a workload of one batch.
+
+    Raises
+    ------
+    ConfigError
+        when lengths differ, as they do in corpora
+    """
+    if workload.uniform_length is None or len(workload.batches) != 1:
+        raise ConfigError(f"--lengths has {workload.name!r}; give batches of one length, 64x128 for example")
+    return workload.uniform_length
+
+
 class ContextProblem:
     """Random token vectors for one batch of sentences of one length.
 
@@ -38,10 +51,8 @@ class ContextProblem:
     """
 
     def __init__(self, workload: Workload, *, seed: int = 0):
-        if workload.uniform_length is None or len(workload.batches) != 1:
-            raise ConfigError(f"--lengths has {workload.name!r}; give batches of one length, 64x128 for example")
         self.workload = workload
-        self.size, self.length = len(workload.lengths), workload.uniform_length
+        self.size, self.length = len(workload.lengths), the_length(workload)
         random = torch.Generator().manual_seed(seed)
         self.tokens = torch.randn(self.size, self.length, WIDTH, generator=random)
         self.weights = torch.randn(self.size, self.length, WIDTH, generator=random)

@@ -55,3 +55,11 @@ def test_lengths_must_agree():
     with pytest.raises(ConfigError) as caught:
         ContextProblem(Workload("mr", ((3, 4),)))
     assert str(caught.value) == "--lengths has 'mr'; give batches of one length, 64x128 for example"
+
+
+def test_a_corpus_behind_a_length_is_refused_before_anything_is_measured(monkeypatch):
+    varied = [Workload("64x2", ((2,) * 64,)), Workload("mr", ((3, 4),))]
+    monkeypatch.setattr(mtsa, "parse_workloads", lambda names: (varied, []))
+    monkeypatch.setattr(mtsa, "compare", lambda *everything: pytest.fail("it measured"))
+    with pytest.raises(ConfigError, match="--lengths has 'mr'"):
+        mtsa.measure(Settings(("64x2", "mr"), 1, None, 1.0))
