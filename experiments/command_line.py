@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -137,8 +138,8 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Run the command line."""
-    if sys.stdout is not None and not sys.stdout.isatty():
-        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
     try:
         app(prog_name="graphattn")
     finally:

@@ -29,7 +29,7 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
     DataError
         when it cannot be written
     """
-    place = Path(os.path.realpath(path))
+    place = path if _is_stream(path) else Path(os.path.realpath(path))  # a pipe's link leads nowhere
     beside = place if _is_stream(place) else _beside(place)
     try:
         with open(beside, "wb") if binary else open(beside, "w", encoding="utf-8") as stream:

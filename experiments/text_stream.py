@@ -8,9 +8,10 @@ from typing import Any
 
 from graphattn.builders.compression import numbered_lines, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
-from graphattn.builders.readers.detection import guess_columns
+from graphattn.builders.readers.detection import detect_labels, guess_columns
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import (
+    CLASSIFY,
     PAIR,
     CorpusOptions,
     flag_of,
@@ -38,7 +39,8 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     ----------
     path : a file, a store, or ``-`` for standard input
     task : of the model; a pair's texts stand on one line with a tab between them
-    options : format and columns; ``auto`` goes by the file's extension, and an unknown one means plain text
+    options : format and columns; ``auto`` goes by the file's extension; a ``.tsv`` without header and a file of
+        unknown extension are looked into, and hold plain text unless there are labels beside the texts
 
     Returns
     -------
@@ -54,8 +56,8 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     if path != "-" and is_store(Path(path)):
         refuse_for_store(options.changed(), Path(path))
         return _stored(Path(path), task)
-    format = options.format if options.format != "auto" else _BY_SUFFIX.get(split_suffix(path)[0], "text")
     wanted = options.reader_options()
+    format = options.format if options.format != "auto" else _seen(path, task, wanted)
     if format in ("text", "words"):
         if format == "words" and task == PAIR:
             raise ConfigError("--format words is for texts that stand alone; a pair's texts have a tab between them")
@@ -65,6 +67,18 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}; choose one of: auto, text, words, {', '.join(FORMATS)}")
     return _columns(path, task, format, wanted)
+
+
+def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
+    """The format of a file, by what is asked of it, its extension and its first lines."""
+    found = _BY_SUFFIX.get(split_suffix(path)[0], "text")
+    if found not in ("tsv", "text"):
+        return found
+    if "columns" in wanted:
+        return "labelled"
+    if task in (CLASSIFY, PAIR):  # labels must not become words of the texts
+        return detect_labels(path, pair=task == PAIR, text_column=wanted.get("text", "text")) or found
+    return found
 
 
 def _stored(path: Path, task: str) -> Iterator[Any]:

@@ -37,7 +37,8 @@ def is_plain(module: nn.Module) -> bool:
 
     Only then may a part of the weight, or a copy of what it is applied to, stand in for the call.
     """
-    return type(module) is Linear and not (module._forward_hooks or module._forward_pre_hooks)
+    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
+    return type(module) is Linear and "forward" not in vars(module) and not any(hooks)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

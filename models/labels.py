@@ -45,7 +45,7 @@ class LabelSet:
             when there are fewer, one is missing, or one is something else
         """
         counts = Counter(labels)
-        plain = set(map(_plain, counts))
+        plain = set(map(plain_label, counts))
         for label in plain:
             if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
                 raise DataError(f"a {what} is {label}", hint=f"Drop examples without a {what}.")
@@ -86,7 +86,7 @@ class LabelSet:
         def id_of(label: Any) -> int:
             found = self._ids.get(label)
             if found is None:
-                unknown.add(repr(_plain(label)))
+                unknown.add(repr(plain_label(label)))
             return found or 0
 
         ids = np.fromiter(map(id_of, labels), kind)
@@ -100,5 +100,6 @@ class LabelSet:
         return ids
 
 
-def _plain(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
+    """A label as Python's own value, where it is one of NumPy's."""
     return label.item() if isinstance(label, np.generic) else label

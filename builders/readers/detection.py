@@ -162,6 +162,36 @@ def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
     )
 
 
+def detect_labels(path: FilePath, *, pair: bool, text_column: str = "text") -> str | None:
+    """Name the format of a file of texts that has labels beside them: ``labelled``, ``fasttext``, or None for others.
+
+    For files that may as well hold bare texts: labels must recur, unless the extension is ``.tsv``. A header is none of
+    these formats.
+
+    Parameters
+    ----------
+    path : a file; a stream is None, for it can be read only once
+    pair : whether it holds pairs of texts
+    text_column : name that the column of the text has if there is a header
+    """
+    if is_stream(path):
+        return None
+    try:
+        sample = _read_sample(path, text_column)
+    except DataError:
+        return None
+    if _is_fasttext(sample):
+        return "fasttext"
+    if _has_tsv_header(sample) or not _is_labelled(sample):
+        return None
+    try:
+        place = guess_columns(path, pair=pair).index("label")
+    except DataError:
+        return None
+    labels = [row[place] for row in sample.usual_rows()]
+    return "labelled" if sample.suffix == ".tsv" or len(set(labels)) < len(labels) else None
+
+
 def _unseen(path: FilePath, option: str, values: str) -> ConfigError:
     return ConfigError(
         f"{display_name(path)} can be read only once, so its {option} cannot be told by looking."

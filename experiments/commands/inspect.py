@@ -164,10 +164,13 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     from graphattn.experiments.text_stream import read_texts
 
     path = Path(given)
+    if not given:
+        return iter([given])  # a text; as a path it would be this folder
     if given == "-" or _holds(lambda: path.exists() and (not path.is_dir() or is_store(path))):
         return read_texts(given, task, options)
     if _holds(path.is_dir):
-        raise DataError("this is a folder", path=given, hint="Name a file in it.")
+        hint = "Name a file in it, or give the text by standard input."
+        raise DataError("this is a folder", path=given, hint=hint)
     if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):
         raise DataError("there is no such file", path=given, hint="Check the path.")
     if task != PAIR:

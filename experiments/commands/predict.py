@@ -54,7 +54,8 @@ def predict(
     """Predict texts; prints one JSON object for each, in their order.
 
     A plain file or standard input holds one text on each line (two with a tab between them for pairs); with
-    --format words its lines are cut at blanks only. Of a translator each object has its outputs with their scores.
+    --format words its lines are cut at blanks only. Of a file with labels beside its texts, as train and evaluate read
+    it, the texts are predicted. Of a translator each object has its outputs with their scores.
     """
     from graphattn.experiments.text_stream import read_texts
     from graphattn.models import load

@@ -125,7 +125,7 @@ class TextEstimator(SavedEstimator):
         *,
         dev: tuple[Sequence[Any], Sequence[Any]] | Sequence[Any] | None = None,
     ) -> EstimatorT:
-        """Train on texts and labels; a fit that fails before its first epoch is finished leaves no model.
+        """Train on texts and labels; a fit that fails before its first epoch is finished changes nothing.
 
         Parameters
         ----------

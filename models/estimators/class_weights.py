@@ -10,12 +10,14 @@ import numpy as np
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.labels import LabelSet
+from graphattn.models.labels import LabelSet, plain_label
 
 
 def saved_weights(given: str | Mapping[Any, float] | None) -> str | list[list[Any]] | None:
     """What :func:`class_weights` was given, in values that JSON keeps; classes need not be strings."""
-    return [[label, float(weight)] for label, weight in given.items()] if isinstance(given, Mapping) else given
+    if not isinstance(given, Mapping):
+        return given
+    return [[plain_label(label), float(weight)] for label, weight in given.items()]
 
 
 def restored_weights(saved: str | list[list[Any]] | None) -> str | dict[Any, float] | None:

@@ -43,7 +43,8 @@ class SavedEstimator(Parameters):
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
-        """What is done in here leaves a model only if an epoch was finished, and nothing of an earlier fit."""
+        """What is done in here leaves a new model if an epoch was finished, and else what there was before."""
+        before = dict(vars(self))
         for name in ("model_", "history_"):
             vars(self).pop(name, None)
         try:
@@ -51,10 +52,11 @@ class SavedEstimator(Parameters):
         finally:
             for name in self._passing:
                 vars(self).pop(name, None)
-            if "model_" in vars(self):
+            if "model_" in vars(self) and vars(self).get("history_"):
                 self.model_.eval()
-                if not vars(self).get("history_"):
-                    del self.model_
+            else:
+                vars(self).clear()
+                vars(self).update(before)
 
     @abstractmethod
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:

@@ -100,7 +100,8 @@ class SequenceTagger(TextEstimator):
     def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
         given = self.class_weight
         if isinstance(given, Mapping) and self.scheme_ in _LEARNT:
-            given = {own: weight for tag, weight in given.items() for own in self._learnt(tag)}
+            by_width = sorted(given, key=lambda tag: str(tag)[:1] == "B")  # what IOB1's I- and B- share is the B-'s
+            given = {own: given[tag] for tag in by_width for own in self._learnt(tag)}
         return class_weights(given, self.labels_, self._flat_labels(labels))
 
     def _learnt(self, tag: str) -> list[str]:
@@ -111,7 +112,7 @@ class SequenceTagger(TextEstimator):
         if prefixes is None:
             raise DataError(
                 f"class_weight names the tag {tag!r}, which is none of {self.scheme_}",
-                hint=f"Tags begin with {' or '.join(_LEARNT[self.scheme_])}.",
+                hint=f"Tags begin with {' or '.join(_LEARNT[self.scheme_])}; S- and E- follow from them.",
             )
         return [f"{prefix}{tag[1:]}" for prefix in prefixes]
 

@@ -181,8 +181,10 @@ class _Rows(list[tuple[int, ...]]):
 
 
 def _is_matrix(y: Any) -> bool:
-    """Whether labels are an array of two dimensions, sparse ones too."""
-    return len(getattr(y, "shape", ())) == 2 and not hasattr(y, "columns")
+    """Whether labels are an array of two dimensions, sparse ones too, and not one of names."""
+    if len(getattr(y, "shape", ())) != 2 or hasattr(y, "columns"):
+        return False
+    return not (isinstance(y, np.ndarray) and y.size and isinstance(y.flat[0], str))
 
 
 def _indicators(y: Any) -> npt.NDArray:

@@ -141,7 +141,7 @@ class Translator(SavedEstimator):
         *,
         dev: tuple[Sequence[Any], References] | Sequence[Example] | None = None,
     ) -> Translator:
-        """Train on sources and targets; a fit that fails before its first epoch is finished leaves no model.
+        """Train on sources and targets; a fit that fails before its first epoch is finished changes nothing.
 
         Parameters
         ----------

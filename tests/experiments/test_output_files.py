@@ -27,6 +27,19 @@ def test_a_file_appears_at_the_end(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
+def test_a_pipe_without_a_place_is_written_to():
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as found:
+        path = Path(f"/dev/fd/{writing}")
+        if not path.exists():
+            pytest.skip("this system has no files for open pipes")
+        check_place(path)
+        with new_file(path) as file:
+            file.write("a line\n")
+        os.close(writing)
+        assert found.read() == "a line\n"
+
+
 def test_a_file_stays_as_it_was_when_something_fails(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")

@@ -45,6 +45,38 @@ def test_labels_may_be_there(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.task.test", "a.tsv.gz"])
+@pytest.mark.parametrize(
+    ("task", "content", "expected"),
+    [
+        ("classify", "x\tgood film\ny\tbad film\nx\tfilm\n", [Example("good film", label="x"),
+         Example("bad film", label="y"), Example("film", label="x")]),
+        ("classify", "good film\tx\nbad film\tx\n", [Example("good film", label="x"), Example("bad film", label="x")]),
+        ("classify", "__label__x good film\n__label__y film\n", [Example("good film", label="x"),
+         Example("film", label="y")]),
+        ("pair", "a b\tc d\tx\na\tc d\tx\n", [Example("a b", "c d", "x"), Example("a", "c d", "x")]),
+    ],
+)  # fmt: skip
+def test_labels_of_a_corpus_are_no_part_of_its_texts(tmp_path, name, task, content, expected):
+    data = content.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert read(tmp_path / name, task) == expected
+
+
+def test_texts_with_tabs_are_texts(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\tthree four\none\ttwo\n")
+    assert read(tmp_path / "a.txt") == ["one two\tthree four", "one\ttwo"]
+    (tmp_path / "a.txt").write_text("".join(f"{number}\tone text\n" for number in range(20)))
+    assert read(tmp_path / "a.txt")[3] == "3\tone text"
+    (tmp_path / "a.txt").write_text("x\tone two\nx\ta\n")
+    assert read(tmp_path / "a.txt", "tag") == ["x\tone two", "x\ta"]
+
+
+def test_columns_say_that_there_are_labels(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\tthree\n")
+    assert read(tmp_path / "a.txt", columns=("text", "label")) == [Example("one two", label="three")]
+
+
 def test_pairs_have_a_second_text(tmp_path):
     (tmp_path / "a.txt").write_text("one\ttwo\n")
     (tmp_path / "a.jsonl").write_text('{"text": "one", "second": "two"}\n')

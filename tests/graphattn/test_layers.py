@@ -15,6 +15,7 @@ from graphattn.backends import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.layers import edges_of
+from graphattn.products import Linear
 
 HEADS = {"window:1": 2, "dependency": 2, "window:N/4": 1, "all": 1, "forward": 3, "group": 1}
 BUILDER = TextGraphBuilder([Window(1), Window("N/4"), WordGroup(), Dependency("token"), Order(), Complete()])
@@ -107,7 +108,13 @@ def test_queries_and_keys_that_nobody_needs_are_left_out(monkeypatch, random_sen
     monkeypatch.setattr(layers, "FEW", 10**9)
     in_full = run()
     monkeypatch.setattr(layers, "FEW", 0)
-    monkeypatch.setattr(layer.project, "forward", None)  # it is not called
+    whole = Linear.forward
+
+    def forward(module, given):
+        assert module is not layer.project, "it is not called"
+        return whole(module, given)
+
+    monkeypatch.setattr(Linear, "forward", forward)
     for one, two in zip(in_full, run(), strict=True):
         assert_close(one, two, **EXACT)
 
@@ -229,6 +236,15 @@ def test_hooks_on_projections_are_called_and_pruning_lasts(random_sentence, coun
     assert_close(layer(graph, inputs), plain)
     assert seen == [1]
     hook.remove()
+    hook = layer.project.register_full_backward_hook(lambda *_: seen.append(2))
+    layer(graph, inputs.requires_grad_()).sum().backward()
+    assert seen == [1, 2]
+    hook.remove()
+    layer.project.forward = lambda tokens: seen.append(3) or type(layer.project).forward(layer.project, tokens)
+    assert_close(layer(graph, inputs), plain)
+    assert seen == [1, 2, 3]
+    del layer.project.forward
+    layer.zero_grad()
     prune.l1_unstructured(layer.project, "weight", 0.5)
     for _ in range(2):
         layer(graph, inputs).sum().backward()

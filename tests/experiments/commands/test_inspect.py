@@ -148,7 +148,10 @@ def test_a_hostile_text_is_text(graphattn, classifier):
     ("words", "message"),
     [
         (["reviews.tsv"], "reviews.tsv: there is no such file. Check the path."),
-        (["./"], "./: this is a folder. Name a file in it."),
+        (
+            ["./"],
+            "./: this is a folder. Name a file in it, or give the text by standard input.",
+        ),
         (["a film", "--port", "0"], "only --serve listens; leave --port out"),
         *(
             (
@@ -342,7 +345,9 @@ def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()
     answer = graphattn("inspect", classifier, "texts")
-    assert (answer.code, answer.err) == (1, "error: texts: this is a folder. Name a file in it.\n")
+    assert answer.code == 1
+    assert answer.err == ("error: texts: this is a folder. Name a file in it, or give the text by standard input.\n")
+    assert lines(graphattn("inspect", classifier, ""))[0] == "''"
     os.mkfifo(tmp_path / "pipe")
     writer = subprocess.Popen(["sh", "-c", "echo a good film > pipe"], cwd=tmp_path)
     assert lines(graphattn("inspect", classifier, "pipe"))[0] == "a good film"

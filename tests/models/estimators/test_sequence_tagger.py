@@ -147,6 +147,14 @@ def test_class_weights_without_crf(corpus, tiny):
     assert balanced.model_.head.class_weights.tolist() == pytest.approx(expected)
 
 
+def test_class_weights_of_iob1_do_not_depend_on_their_order(tiny):
+    words, tags = [["a", "b", "c"]] * 8, [["I-LOC", "B-LOC", "O"]] * 8
+    for given in ({"B-LOC": 9.0, "I-LOC": 2.0}, {"I-LOC": 2.0, "B-LOC": 9.0}):
+        estimator = tiny("tagger", class_weight=given, scheme="IOB1", training={"epochs": 1}).fit(words, tags)
+        weights = dict(zip(estimator.classes_, estimator.model_.head.class_weights.tolist(), strict=True))
+        assert weights == {"B-LOC": 9.0, "S-LOC": 9.0, "I-LOC": 2.0, "E-LOC": 2.0, "O": 1.0}
+
+
 def test_a_scheme_that_does_not_exist(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
@@ -171,4 +179,6 @@ def test_class_weights_are_those_of_the_users_tags(given, learnt, corpus, tiny):
 def test_class_weights_of_tags_that_are_none(corpus, tiny):
     with pytest.raises(DataError) as caught:
         tiny("tagger", class_weight={"S-ORG": 2.0}).fit(*corpus("crf", 16))
-    assert str(caught.value) == "class_weight names the tag 'S-ORG', which is none of IOB2. Tags begin with B or I."
+    assert str(caught.value) == (
+        "class_weight names the tag 'S-ORG', which is none of IOB2. Tags begin with B or I; S- and E- follow from them."
+    )

@@ -158,6 +158,15 @@ def test_heads_on_dependencies(tiny):
     )
 
 
+@pytest.mark.parametrize("kind", [np.str_, object])
+def test_several_labels_as_an_array_of_names(corpus, tiny, kind):
+    texts = corpus("multilabel", 12)[0]
+    names = np.array([["a", "b"], ["b", "c"]] * 6).astype(kind)
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, names)
+    assert estimator.classes_.tolist() == ["a", "b", "c"]
+    assert all(isinstance(labels, tuple) for labels in estimator.predict(texts))
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, torch.tensor], ids=["array", "sparse", "tensor"])
 def test_several_labels_as_a_matrix(form, corpus, able, tmp_path):
     texts, labels = corpus("multilabel", 60)
@@ -194,7 +203,7 @@ OTHER_VALUES = (
     ("X", "y", "message"),
     [
         (["a", "b"], np.array([[1, 2], [0, 1]]), OTHER_VALUES),
-        (["a", "b"], np.array([["x"], ["y"]]), OTHER_VALUES),
+        (["a", "b"], np.array([["x"], ["y"]]).astype("S"), OTHER_VALUES),
         (["a", "b"], np.eye(3, dtype=int), "2 inputs but 3 labels. Give one for each."),
         (["a"], pd.DataFrame({"x": [1]}), "labels are a DataFrame. Give one column of it, or for several labels "
          "to_numpy()."),

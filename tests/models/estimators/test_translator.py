@@ -340,13 +340,18 @@ def test_a_run_with_other_references_is_not_resumed(small, toy_pairs, tmp_path):
         small(**options).fit(sources, targets, dev=(sources[:4], targets[4:8]))
 
 
-def test_a_fit_that_fails_leaves_no_model(small, toy_pairs):
+def test_a_fit_that_fails_leaves_what_was_there(small, toy_pairs):
     sources, targets = toy_pairs(20)
-    translator = small(training={"epochs": 1}).fit(sources, targets)
+    wrong = {"dev": ([sources[0] * 300], [targets[0]])}
+    translator = small(training={"epochs": 1})
     with pytest.raises(DataError):
-        translator.fit(sources, targets, dev=([sources[0] * 300], [targets[0]]))
+        translator.fit(sources, targets, **wrong)
     with pytest.raises(NotFittedError):
         translator.predict(sources[:1])
+    found = translator.fit(sources, targets).predict(sources[:3])
+    with pytest.raises(DataError):
+        translator.fit(sources, targets, **wrong)
+    assert translator.predict(sources[:3]) == found
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -5000.0])
