@@ -40,12 +40,13 @@ class TaskOptions(Options):
     class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
     multilabel: bool = option(False, "a text may have several labels, or none")
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
+    repair_tags: bool = option(False, "read tags that break their scheme as conlleval does, instead of refusing them")
 
 
 # Options of the groups that a task has no use for.
 _IRRELEVANT: dict[str, set[str]] = {
-    CLASSIFY: {"scheme", "crf", "pair_features"},
-    PAIR: {"scheme", "multilabel", "crf"},
+    CLASSIFY: {"scheme", "repair_tags", "crf", "pair_features"},
+    PAIR: {"scheme", "repair_tags", "multilabel", "crf"},
     TAG: {"multilabel", "pooling", "head_hidden", "pair_features"},
 }
 
@@ -172,7 +173,7 @@ class TrainingPlan:
         """
         arguments: dict[str, Any] = {"class_weight": self.values["class_weight"]}
         if self.task == TAG:
-            arguments["scheme"] = self.values["scheme"]
+            arguments |= {name: self.values[name] for name in ("scheme", "repair_tags")}
         if self.task == CLASSIFY:
             arguments["multilabel"] = self.multilabel
         return ESTIMATORS[self.task](

@@ -89,7 +89,7 @@ class TextEstimator(SavedEstimator):
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
         """Labels as :class:`~graphattn.models.batches.Corpus` wants them."""
 
-    def _as_trained(self, labels: Sequence[Any]) -> Sequence[Any]:
+    def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         """Labels of another corpus, written as the training set writes them."""
         return labels
 
@@ -246,7 +246,7 @@ class TextEstimator(SavedEstimator):
                     "there are no examples in the dev set",
                     hint="Leave it out, and a share of the training set is held out.",
                 )
-            return columns, labels, (self._columns(X), self._as_trained(self._labels(X, y)))
+            return columns, labels, (self._columns(X), self._as_trained(self._labels(X, y), "dev set"))
         count = round(self.training_.dev_fraction * len(labels))
         if count < 1 or len(labels) - count < 2:
             return columns, labels, None
@@ -326,7 +326,7 @@ class TextEstimator(SavedEstimator):
         X = listed(X)
         if not X:
             raise DataError("there are no examples to evaluate on")
-        columns, labels = self._columns(X), self._as_trained(self._labels(X, y))
+        columns, labels = self._columns(X), self._as_trained(self._labels(X, y), "evaluation set")
         check = self._targets if unknown == "error" else self._check_sizes
         check(labels, columns, "evaluation set")
         return self._metrics(labels, self._run(X).decisions)

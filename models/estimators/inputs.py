@@ -64,12 +64,28 @@ def _source(item: Any, index: int, estimator: str) -> Source:
             f"the inputs of {estimator} are an array of one column",
             hint="Give that column (ravel()), or lists of words.",
         )
-    if isinstance(item, (list, tuple, np.ndarray)) and all(isinstance(word, str) for word in item):
-        return list(item)
+    if isinstance(item, (list, tuple, np.ndarray)):
+        return _words(list(item), index, estimator)
     raise DataError(
         f"input {index} of {estimator} is a {type(item).__name__}",
         hint="Give a text, a list of words, a Sentence or an Example.",
     )
+
+
+def _words(words: list[Any], index: int, estimator: str) -> list[str]:
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise DataError(
+                f"word {place} of input {index} of {estimator} is a {type(word).__name__}",
+                hint="Give a text, a list of words, a Sentence or an Example.",
+            )
+    if words and all(len(word.split()) > 1 for word in words):
+        raise DataError(
+            f"input {index} of {estimator} is a list whose words hold blanks, the first of them {words[0]!r}",
+            hint="Give a text as it is, not in a list; of several texts each is an input. Words with blanks stand in a "
+            "Sentence.",
+        )
+    return words
 
 
 def pair_columns(X: Iterable[Any]) -> Columns:

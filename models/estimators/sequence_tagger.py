@@ -36,6 +36,8 @@ class SequenceTagger(TextEstimator):
     class_weight : None, ``"balanced"`` (over the tags that are learnt), or tag -> weight, in the scheme of the training
         set: the weight of a B- also holds where an entity has one word, that of an I- also for its last one
     scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
+    repair_tags : read tags that break their scheme as conlleval does (an I- that continues nothing begins an entity)
+        instead of refusing them
 
     Examples
     --------
@@ -57,9 +59,10 @@ class SequenceTagger(TextEstimator):
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         scheme: str = "auto",
+        repair_tags: bool = False,
     ):
         super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
-        self.scheme = scheme
+        self.scheme, self.repair_tags = scheme, repair_tags
 
     @property
     def main_metric(self) -> str:  # type: ignore[override]
@@ -94,8 +97,12 @@ class SequenceTagger(TextEstimator):
     def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
         if self.head_.crf and (self.class_weight is not None or self.training_.label_smoothing):
             raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
-        self.scheme_ = detect_scheme(labels) if self.scheme == "auto" else self.scheme
-        return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
+        self.scheme_ = self._detected(labels, "IOB2") if self.scheme == "auto" else self.scheme
+        try:
+            return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
+        except DataError:
+            self._refuse_broken(labels, "training set")
+            raise
 
     def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
         given = self.class_weight
@@ -118,7 +125,7 @@ class SequenceTagger(TextEstimator):
 
     def _inner(self, tags: Sequence[str]) -> list[str]:
         """Tags as they are learnt."""
-        return list(tags) if self.scheme_ == "none" else convert(tags, self.scheme_, "BIOES")
+        return list(tags) if self.scheme_ == "none" else convert(tags, self.scheme_, "BIOES", repair=self.repair_tags)
 
     def _outer(self, tags: Sequence[str]) -> list[str]:
         """Tags as the user knows them."""
@@ -130,11 +137,38 @@ class SequenceTagger(TextEstimator):
         kind = np.min_scalar_type(len(self.labels_))  # one byte a word, as a rule
         return self.labels_.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
 
-    def _as_trained(self, labels: Sequence[Any]) -> Sequence[Any]:
-        if self.scheme_ == "none" or all(_follows(tags, self.scheme_) for tags in labels):
+    def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        if self.scheme_ == "none" or all(_fault(tags, self.scheme_) is None for tags in labels):
             return labels
-        theirs = detect_scheme(labels)
-        return labels if theirs == "none" else [convert(tags, theirs, self.scheme_) for tags in labels]
+        try:
+            theirs = self._detected(labels, self.scheme_)
+        except DataError:
+            self._refuse_broken(labels, where)
+            raise
+        if theirs == "none":
+            return labels
+        return [convert(tags, theirs, self.scheme_, repair=self.repair_tags) for tags in labels]
+
+    def _detected(self, labels: Sequence[Any], likely: str) -> str:
+        """The scheme of tags; the likely one where a slip breaks all of them and slips are repaired."""
+        try:
+            return detect_scheme(labels)
+        except DataError as error:
+            if self.repair_tags and all(_fault(tags, likely, repair=True) is None for tags in labels):
+                return likely
+            raise DataError(
+                error.message, field="tags", hint=f"Correct the tags, or name their scheme (--scheme) and {_REPAIR}."
+            ) from None
+
+    def _refuse_broken(self, labels: Sequence[Any], where: str) -> None:
+        """Name the first sentence whose tags break the scheme."""
+        if self.scheme_ == "none":
+            return
+        for index, tags in enumerate(labels):
+            fault = _fault(tags, self.scheme_, repair=self.repair_tags)
+            if fault is not None:
+                hint = fault.hint if _fault(tags, self.scheme_, repair=True) else f"Correct the tags, or {_REPAIR}."
+                raise DataError(f"sentence {index} of the {where}: {fault.message}", field="tags", hint=hint)
 
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
         column = columns[0]
@@ -162,17 +196,19 @@ class SequenceTagger(TextEstimator):
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.metrics import tagging_metrics
 
+        if self.repair_tags and self.scheme_ != "none":
+            labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
         return tagging_metrics(labels, self._decided(decisions), self.scheme_)
 
     def _decided(self, decisions: list[Any]) -> list[list[str]]:
         return [self._outer(self.classes_[ids].tolist()) for ids in decisions]
 
     def _extra_config(self) -> dict[str, Any]:
-        return {"scheme": self.scheme_}
+        return {"scheme": self.scheme_, "repair_tags": self.repair_tags}
 
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {"scheme": config["scheme"]}
+        return {"scheme": config["scheme"], "repair_tags": config.get("repair_tags", False)}
 
     @classmethod
     def _from_files(cls, files: Any) -> SequenceTagger:
@@ -181,6 +217,7 @@ class SequenceTagger(TextEstimator):
         return tagger
 
 
+_REPAIR = "set repair_tags (--repair-tags), which reads slips as conlleval does"
 _LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
 """Scheme -> first letter of a tag -> those of the BIOES tags that are learnt for it."""
 
@@ -190,7 +227,15 @@ def _tags(index: int, tags: Any) -> list[str]:
         raise DataError(
             f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
         )
-    return [str(tag) for tag in tags]
+    tags = list(tags)
+    for tag in tags:
+        if not isinstance(tag, str):
+            raise DataError(
+                f"input {index} has the tag {tag!r} of type {type(tag).__name__}",
+                field="tags",
+                hint="Tags are strings: give their names, or str(tag) for numbers.",
+            )
+    return tags
 
 
 def _with_kin(tags: Counter[str], scheme: str) -> Counter[str]:
@@ -201,10 +246,10 @@ def _with_kin(tags: Counter[str], scheme: str) -> Counter[str]:
     return tags + Counter(f"{prefix}{name}" for name in types for prefix in "BIES")
 
 
-def _follows(tags: Sequence[str], scheme: str) -> bool:
-    """Whether tags are valid in a scheme."""
+def _fault(tags: Sequence[str], scheme: str, *, repair: bool = False) -> DataError | None:
+    """How tags break a scheme."""
     try:
-        spans(tags, scheme)
-    except DataError:
-        return False
-    return True
+        spans(tags, scheme, repair=repair)
+    except DataError as error:
+        return error
+    return None

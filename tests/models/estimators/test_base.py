@@ -30,7 +30,7 @@ def message_of(kind, call, *arguments, **keywords):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_parameters(estimator):
     names = {"encoder", "inputs", "head", "training", "class_weight"}
-    own = {TextClassifier: {"multilabel"}, PairClassifier: set(), SequenceTagger: {"scheme"}}[estimator]
+    own = {TextClassifier: {"multilabel"}, PairClassifier: set(), SequenceTagger: {"scheme", "repair_tags"}}[estimator]
     assert set(estimator().get_params(deep=False)) == names | own
     deep = estimator(MSTransOptions()).get_params()
     assert deep["training__epochs"] == 20

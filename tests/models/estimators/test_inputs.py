@@ -51,3 +51,33 @@ def test_one_where_many_are_expected(single):
     assert str(caught.value) == (
         f"a {type(single).__name__} is given where many inputs are expected. Put it into a list."
     )
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (
+            ["a great film"],
+            "input 1 of X is a list whose words hold blanks, the first of them 'a great film'. Give a text as it is, "
+            "not in a list; of several texts each is an input. Words with blanks stand in a Sentence.",
+        ),
+        (
+            ("a film", "a plot"),
+            "input 1 of X is a list whose words hold blanks, the first of them 'a film'. Give a text as it is, not "
+            "in a list; of several texts each is an input. Words with blanks stand in a Sentence.",
+        ),
+        (
+            ["a", None],
+            "word 1 of input 1 of X is a NoneType. Give a text, a list of words, a Sentence or an Example.",
+        ),
+    ],
+)
+def test_lists_that_are_no_words(item, message):
+    with pytest.raises(DataError) as caught:
+        single_column(["a text", item], "X")
+    assert str(caught.value) == message
+
+
+def test_words_may_hold_blanks_beside_others():
+    words = [["in", "New York"], ["film"], [], [""]]
+    assert single_column([*words, Sentence(["New York"])], "X") == [[*words, Sentence(["New York"])]]

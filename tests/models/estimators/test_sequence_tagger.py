@@ -6,6 +6,7 @@ import pytest
 from graphattn.builders import Sentence
 from graphattn.builders.tag_schemes import convert
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models import load
 
 
 @pytest.mark.parametrize("kind", ["tagger", "crf"])
@@ -153,6 +154,58 @@ def test_class_weights_of_iob1_do_not_depend_on_their_order(tiny):
         estimator = tiny("tagger", class_weight=given, scheme="IOB1", training={"epochs": 1}).fit(words, tags)
         weights = dict(zip(estimator.classes_, estimator.model_.head.class_weights.tolist(), strict=True))
         assert weights == {"B-LOC": 9.0, "S-LOC": 9.0, "I-LOC": 2.0, "E-LOC": 2.0, "O": 1.0}
+
+
+BROKEN = [["a", "b", "c"]] * 2, [["O", "B-LOC", "O"], ["O", "I-LOC", "I-LOC"]]
+
+
+@pytest.mark.parametrize("scheme", ["auto", "IOB2"])
+def test_a_slip_in_tags_is_named(scheme, corpus, tiny):
+    words, tags = corpus("crf")
+    named = "field 'tags': sentence 1 of the {}: tag 2 ('I-LOC') does not continue a span in IOB2. "
+    way_out = "Correct the tags, or set repair_tags (--repair-tags), which reads slips as conlleval does."
+    estimator = tiny("crf", scheme=scheme, training={"epochs": 1})
+    with pytest.raises(DataError) as caught:
+        estimator.fit(words, tags, dev=BROKEN)
+    assert str(caught.value) == named.format("dev set") + way_out
+    estimator.fit(words, tags)
+    with pytest.raises(DataError) as caught:
+        estimator.evaluate(*BROKEN)
+    assert str(caught.value) == named.format("evaluation set") + way_out
+    with pytest.raises(DataError) as caught:
+        estimator.fit(BROKEN[0] * 4, BROKEN[1] * 4)
+    if scheme == "IOB2":
+        assert str(caught.value) == named.format("training set") + way_out
+    else:
+        assert str(caught.value) == (
+            "field 'tags': tag 2 ('B-LOC') of sequence 1 breaks IOB1 and tag 2 ('I-LOC') of sequence 2 breaks IOB2. "
+            "Correct the tags, or name their scheme (--scheme) and set repair_tags (--repair-tags), which reads slips "
+            "as conlleval does."
+        )
+
+
+@pytest.mark.parametrize("scheme", ["auto", "IOB2"])
+def test_slips_in_tags_are_repaired_when_asked(scheme, corpus, tiny, tmp_path):
+    words, tags = corpus("crf")
+    estimator = tiny("crf", scheme=scheme, repair_tags=True, training={"epochs": 1})
+    estimator.fit(words, tags, dev=BROKEN).fit(BROKEN[0] * 8, BROKEN[1] * 8)
+    assert estimator.scheme_ == "IOB2"
+    repaired = [["O", "B-LOC", "O"], ["O", "B-LOC", "I-LOC"]]
+    right = load(estimator.save(tmp_path / "model"))
+    assert right.repair_tags
+    assert right.evaluate(*BROKEN) == right.evaluate(BROKEN[0], repaired)
+
+
+@pytest.mark.parametrize(
+    ("tag", "kind"), [(None, "NoneType"), (float("nan"), "float"), (3, "int"), (np.int64(3), "int64")]
+)
+def test_tags_are_strings(tag, kind, tiny):
+    with pytest.raises(DataError) as caught:
+        tiny("tagger").fit([["a", "b"]] * 4, [["X", "Y"]] * 2 + [["X", tag]] * 2)
+    assert str(caught.value) == (
+        f"field 'tags': input 2 has the tag {tag!r} of type {kind}. "
+        "Tags are strings: give their names, or str(tag) for numbers."
+    )
 
 
 def test_a_scheme_that_does_not_exist(corpus, tiny):
