@@ -136,7 +136,7 @@ def watch():
         time.sleep(0.005)
 
 estimator = estimator_from(given["estimator"])
-few = [item for item, _ in zip(read_corpus(given["path"]), range(200))]
+few = [item for item, _ in zip(read_corpus(given["path"]), range(2000))]
 estimator.fit(few)  # loads what training needs
 peak = start = anonymous()
 threading.Thread(target=watch, daemon=True).start()
@@ -148,7 +148,7 @@ print(peak - start)
 
 @pytest.mark.slow
 def test_memory_does_not_hold_the_store(tmp_path, tiny, described, fresh_process):
-    count = 30_000
+    count = 60_000
     path = tmp_path / "corpus.tsv"
     words = [f"word{number}" for number in range(500)]
     rows = (" ".join(words[(row * 31 + place * place) % 500] for place in range(40)) for row in range(count))
