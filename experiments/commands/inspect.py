@@ -164,11 +164,10 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     from graphattn.experiments.text_stream import read_texts
 
     path = Path(given)
-    if not given:
-        return iter([given])  # a text; as a path it would be this folder
-    if given == "-" or _holds(lambda: path.exists() and (not path.is_dir() or is_store(path))):
+    named = bool(given)  # as a path nothing would be this folder
+    if given == "-" or (named and _holds(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
         return read_texts(given, task, options)
-    if _holds(path.is_dir):
+    if named and _holds(path.is_dir):
         hint = "Name a file in it, or give the text by standard input."
         raise DataError("this is a folder", path=given, hint=hint)
     if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):

@@ -52,7 +52,7 @@ class SavedEstimator(Parameters):
         finally:
             for name in self._passing:
                 vars(self).pop(name, None)
-            if "model_" in vars(self) and vars(self).get("history_"):
+            if vars(self).get("history_"):
                 self.model_.eval()
             else:
                 vars(self).clear()

@@ -1,5 +1,6 @@
 """The command line as a whole: help, versions, exit codes, and how it ends when it is disturbed."""
 
+import io
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 import graphattn as package
 from graphattn.exceptions import DataError, GraphAttnWarning
-from graphattn.experiments.command_line import _plain_warnings, app
+from graphattn.experiments.command_line import _plain_warnings, app, main
 
 
 def all_commands(command=None, path=()):
@@ -204,3 +205,13 @@ def test_ctrl_c_while_loading_ends_without_a_traceback():
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (130, "stopped\n")
+
+
+def test_output_may_go_into_a_string(monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["graphattn", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, None)
+    assert out.getvalue() == f"graphattn {package.__version__}\n"

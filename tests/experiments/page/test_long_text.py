@@ -8,7 +8,7 @@ import pytest
 from graphattn.experiments.page import PageModel, write_page
 
 TOKENS = 2000
-# Milliseconds: four times what two quiet cores keep, so that a neighbour's work on the machine is no failure of ours.
+# Milliseconds: four times what two quiet cores are to keep, so that a neighbour's work is no failure of ours.
 FIRST_PAINT, INTERACTION = 4 * 1000, 4 * 50
 TRIES, ROUNDS = 5, 3
 
