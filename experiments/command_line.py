@@ -29,6 +29,7 @@ from graphattn.experiments.commands import (
     show,
     train,
 )
+from graphattn.experiments.user_modules import import_modules
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
@@ -119,8 +120,18 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    imported: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            envvar="GRAPHATTN_IMPORT",
+            help="Import a module of your own first, which registers relations or encoders; may be given again.",
+        ),
+    ] = None,
 ) -> None:
     """Options that stand before a command."""
+    import_modules(imported or [])
 
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)

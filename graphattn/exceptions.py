@@ -67,6 +67,20 @@ class ConfigError(GraphAttnError):
     """Options contradict each other or have impossible values; the message names the option and the way out."""
 
 
+class UnregisteredError(ConfigError):
+    """A name stands for nothing that is known here; it may be one that a program registers.
+
+    Parameters
+    ----------
+    message : the whole message
+    name : what is not known
+    """
+
+    def __init__(self, message: str, name: str):
+        self.name = name
+        super().__init__(message)
+
+
 class BackendError(GraphAttnError):
     """The named backend does not exist or cannot run what was asked."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
 from graphattn.models.saving import CONFIG, read_config, read_model
@@ -22,7 +22,8 @@ def load(path: str | Path) -> Any:
     Raises
     ------
     ModelDirectoryError
-        when the directory is missing, incomplete, corrupted, of another version, or its encoder is not registered
+        when the directory is missing, incomplete, corrupted, of another version, or its encoder or one of its
+        relations is not registered
     """
     files = read_model(Path(path))
     task = _known_task(path, files.config)
@@ -30,11 +31,19 @@ def load(path: str | Path) -> Any:
     if encoder not in ENCODERS:
         raise ModelDirectoryError(
             f"{path} is a model with the encoder {encoder!r}, which is not registered. Before you load it, set "
-            f"graphattn.models.encoders.ENCODERS[{encoder!r}] to its classes of options and encoder"
+            f"graphattn.models.encoders.ENCODERS[{encoder!r}] to its classes of options and encoder; on the command "
+            "line, name the module that does so: graphattn --import MODULE ..."
         )
     try:
         return TASKS[task]._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        unknown = _unregistered(error)
+        if unknown is not None:
+            raise ModelDirectoryError(
+                f"{path} is a model with heads on the relation {unknown!r}, which is not registered. Call "
+                "register_relation before you load it; on the command line, name the module that does so: "
+                "graphattn --import MODULE ..."
+            ) from error
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
@@ -56,3 +65,10 @@ def _known_task(path: str | Path, config: Mapping[str, Any]) -> str:
     if task not in TASKS:
         raise ModelDirectoryError(f"{path} is a model for the task {task!r}; this GraphAttn knows {', '.join(TASKS)}")
     return task
+
+
+def _unregistered(error: BaseException | None) -> str | None:
+    """The name that an error says nobody registered; None when it says something else."""
+    while error is not None and not isinstance(error, UnregisteredError):
+        error = error.__cause__
+    return None if error is None else error.name

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import pytest
 
+from graphattn.builders.relations import names
 from graphattn.models.encoders import ENCODERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,7 +112,8 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(folder)
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
-    with patch.dict(ENCODERS):  # an encoder that a page adds must not reach other tests of this process
+    # what a page registers must not reach other tests of this process
+    with patch.dict(ENCODERS), patch.dict(names._REGISTERED):
         for block in blocks:
             if block.language == "python":
                 run_python(block, page, module.__dict__)

@@ -20,7 +20,7 @@ from graphattn.builders.relations.dilated import Dilated
 from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
 from graphattn.builders.relations.membership import Membership
-from graphattn.builders.relations.names import RELATION_NAMES, parse_relation
+from graphattn.builders.relations.names import RELATION_NAMES, parse_relation, register_relation
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_arcs import RandomArcs
@@ -64,4 +64,5 @@ __all__ = [
     "WordGroup",
     "edges_per_sentence",
     "parse_relation",
+    "register_relation",
 ]

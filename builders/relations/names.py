@@ -27,7 +27,7 @@ from graphattn.builders.relations.shuffled_group import ShuffledGroup
 from graphattn.builders.relations.star import Star
 from graphattn.builders.relations.window import Window
 from graphattn.builders.relations.word_group import WordGroup
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, UnregisteredError
 from graphattn.schema import BACKWARD, FORWARD, TOKEN, WORD
 
 _SIGNS = re.compile(r"[|&()]|[^|&()]+")
@@ -52,7 +52,7 @@ class RelationName:
 _COUNT = r"(\d{1,9})"
 _SEED = r"(?::(\d{1,18}))?"
 
-RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(
+_OF_THE_PACKAGE = MappingProxyType(
     {
         "window": RelationName("window:SCALE", r":(.+)", lambda given, scale: Window(scale)),
         "radius": RelationName("radius:SCALE", r":(.+)", lambda given, scale: Window(scale, as_radius=True)),
@@ -90,7 +90,61 @@ RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(
         "links": RelationName("links[:token|:word]", r"(?::(token|word))?", lambda given, nodes: Links(nodes or TOKEN)),
     }
 )
-"""Name -> how it is written; composed relations are made of these."""
+_REGISTERED: dict[str, RelationName] = dict(_OF_THE_PACKAGE)
+RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(_REGISTERED)
+"""Name -> how it is written; composed relations are made of these. :func:`register_relation` adds to them."""
+
+_USAGE = re.compile(r"([a-z][a-z0-9-]*)((?::[A-Z][A-Z0-9_]*)*)((?:\[:[A-Z][A-Z0-9_]*\])*)")
+_FUNCTIONS = ("reverse", "within-words", "relative")
+
+
+def register_relation(usage: str, make: Callable[..., Relation]) -> None:
+    """Let a relation of your own be named: on the command line, in YAML files, in an encoder's options, in stores.
+
+    A program that loads such a model or opens such a store must register the relation first; the command line does
+    with ``graphattn --import MODULE``.
+
+    Parameters
+    ----------
+    usage : its name, then its parameters in capitals, those in brackets optional: ``clause``, ``every:STEP[:FIRST]``
+    make : the texts of the parameters that are given -> the relation; a class without parameters does as it is. The
+        relation's own ``name`` must be what a user writes, parameters included
+
+    Raises
+    ------
+    ConfigError
+        for a usage that cannot be read, or the name of a relation of the package
+
+    Examples
+    --------
+    >>> class Every(RangeRelation):
+    ...     def __init__(self, step):
+    ...         self.step, self.name = step, f"every:{step}"
+    ...     def bounds(self, layout):
+    ...         tokens = np.arange(layout.num_tokens)
+    ...         return tokens, tokens + (layout.positions % self.step == 0)
+    >>> register_relation("every:STEP", lambda step: Every(int(step)))
+    >>> parse_relation("every:2 | window:3").name
+    'every:2|window:3'
+    """
+    read = _USAGE.fullmatch(usage)
+    if read is None:
+        raise ConfigError(
+            f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER]"
+        )
+    name, given, optional = read.groups()
+    if name in _OF_THE_PACKAGE or name in _FUNCTIONS:
+        raise ConfigError(f"relation {name!r} is the package's; register yours under another name")
+    pattern = ":([^:]+)" * given.count(":") + "(?::([^:]+))?" * optional.count(":")
+
+    def made(parser: _Parser, *parameters: str | None) -> Relation:
+        relation = make(*(text for text in parameters if text is not None))
+        written = getattr(relation, "spelled", None) if isinstance(relation, Relation) else None
+        if written is None or re.fullmatch(name + pattern, written) is None:
+            raise ConfigError(f"what is registered as {usage} made {relation!r}, whose name is {written!r}")
+        return relation
+
+    _REGISTERED[name] = RelationName(usage, pattern, made)
 
 
 def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relation:
@@ -107,8 +161,10 @@ def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relat
 
     Raises
     ------
+    UnregisteredError
+        when there is no such relation
     ConfigError
-        when there is no such relation, or it is impossible
+        when it is impossible, or the text cannot be read
 
     Examples
     --------
@@ -171,10 +227,13 @@ class _Parser:
         found = known and re.fullmatch(known.pattern, name[len(name.partition(":")[0]) :])
         if known is None or not found:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
-            raise ConfigError(f"there is no relation {name!r}; choose from: {usages}")
+            raise UnregisteredError(
+                f"there is no relation {name!r}; choose from: {usages}; or add one of your own with register_relation",
+                name,
+            )
         try:
             return known.make(self, *found.groups())
-        except ConfigError as error:
+        except (ConfigError, ValueError) as error:
             raise ConfigError(f"relation {name!r}: {error}") from error
 
     def function(self, name: str, inner: Relation) -> Relation:

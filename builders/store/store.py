@@ -116,12 +116,12 @@ class Store(Sequence[Sentence], LazyCorpus):
         Parameters
         ----------
         like : take relations and ``[CLS]`` from this one, for relations that their names do not tell: those of your
-            own, dependencies with other labels, neighbours by other vectors
+            own that are not registered, dependencies with other labels, neighbours by other vectors
 
         Raises
         ------
-        ConfigError
-            when a relation is not one of this package
+        UnregisteredError
+            when a relation is neither one of this package nor registered
         """
         if like is not None:
             builder = copy(like)

@@ -81,7 +81,17 @@ def test_an_encoder_that_is_not_registered(model):
     change(model, encoder={**config["encoder"], "name": "gru"})
     assert failure(model) == (
         f"{model} is a model with the encoder 'gru', which is not registered. Before you load it, set "
-        "graphattn.models.encoders.ENCODERS['gru'] to its classes of options and encoder"
+        "graphattn.models.encoders.ENCODERS['gru'] to its classes of options and encoder; on the command line, name "
+        "the module that does so: graphattn --import MODULE ..."
+    )
+
+
+def test_a_relation_that_is_not_registered(model):
+    config = json.loads((model / "config.json").read_text())
+    change(model, encoder={**config["encoder"], "relations": ["clause:2:1"]})
+    assert failure(model) == (
+        f"{model} is a model with heads on the relation 'clause:2', which is not registered. Call register_relation "
+        "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
     )
 
 

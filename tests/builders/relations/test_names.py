@@ -1,5 +1,7 @@
 """Every relation has a name, and every name is read as its relation."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from graphattn.builders import (
     Random,
     RandomArcs,
     RandomPairs,
+    RangeRelation,
     RelativePositions,
     SentenceNodes,
     ShuffledGroup,
@@ -25,8 +28,8 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.relations import RELATION_NAMES, parse_relation
-from graphattn.exceptions import ConfigError
+from graphattn.builders.relations import RELATION_NAMES, names, parse_relation, register_relation
+from graphattn.exceptions import ConfigError, UnregisteredError
 
 BETWEEN_TOKENS = (
     Window(3),
@@ -55,6 +58,26 @@ OTHERS = (
     SentenceNodes(),
     DocumentTree(),
 )
+
+
+class Every(RangeRelation):
+    """Tokens whose place is a multiple of something see themselves."""
+
+    def __init__(self, step, first=0):
+        self.step, self.first = int(step), int(first)
+        self.name = f"every:{step}" + f":{first}" * bool(first)
+
+    def bounds(self, layout):
+        raise NotImplementedError
+
+
+@pytest.fixture(autouse=True)
+def only_the_package():
+    """Neither do examples elsewhere add to the names here, nor these tests to others."""
+    with patch.dict(names._REGISTERED, names._OF_THE_PACKAGE, clear=True):
+        yield
+
+
 composed = st.recursive(
     st.sampled_from(BETWEEN_TOKENS),
     lambda inner: st.one_of(
@@ -133,8 +156,10 @@ def test_names_that_are_none(name):
         f"there is no relation {name!r}; choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, global[:COUNT], "
         "random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
         "dependency[:token|:word], in, forward, backward, all[:token|:word], star, binary[:COUNT], sentence, document, "
-        "nearest:COUNT, links[:token|:word]"
+        "nearest:COUNT, links[:token|:word]; or add one of your own with register_relation"
     )
+    assert isinstance(caught.value, UnregisteredError)
+    assert caught.value.name == name
 
 
 @pytest.mark.parametrize(
@@ -165,3 +190,54 @@ def test_what_cannot_be_read(text, message):
     with pytest.raises(ConfigError) as caught:
         parse_relation(text)
     assert str(caught.value) == message
+
+
+def test_relations_of_a_user_have_names_too():
+    register_relation("every:STEP[:FIRST]", Every)
+    relation = parse_relation("reverse(every:3) | every:2:1 & window:3")
+    assert relation.name == "reverse(every:3)|every:2:1&window:3"
+    one = parse_relation("every:2:1")
+    assert (type(one), one.step, one.first) == (Every, 2, 1)
+    assert RELATION_NAMES["every"].usage == "every:STEP[:FIRST]"
+    for written in ("every", "every:", "every:1:2:3", "every:3:"):
+        with pytest.raises(UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or add"):
+            parse_relation(written)
+
+
+def test_a_relation_may_be_registered_again():
+    register_relation("every:STEP", lambda step: Every(step))
+    register_relation("every[:STEP]", lambda step="5": Every(step))
+    assert parse_relation("every").name == "every:5"
+
+
+@pytest.mark.parametrize("usage", ["", "Every", "every:step", "every[:A]:B", "every:", "every|other", "every :STEP"])
+def test_usages_that_cannot_be_read(usage):
+    with pytest.raises(ConfigError) as caught:
+        register_relation(usage, Every)
+    assert str(caught.value) == (
+        f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER]"
+    )
+
+
+@pytest.mark.parametrize("name", ["window", "all", "reverse", "within-words", "relative"])
+def test_names_that_are_taken(name):
+    with pytest.raises(ConfigError) as caught:
+        register_relation(f"{name}:STEP", Every)
+    assert str(caught.value) == f"relation {name!r} is the package's; register yours under another name"
+
+
+def test_what_is_registered_must_make_relations_that_are_called_so():
+    register_relation("each:STEP", Every)
+    with pytest.raises(ConfigError) as caught:
+        parse_relation("each:3")
+    assert str(caught.value) == (
+        "relation 'each:3': what is registered as each:STEP made Every(), whose name is 'every:3'"
+    )
+    register_relation("none", lambda: None)
+    with pytest.raises(ConfigError) as caught:
+        parse_relation("none")
+    assert str(caught.value) == "relation 'none': what is registered as none made None, whose name is None"
+    register_relation("every:STEP", Every)
+    with pytest.raises(ConfigError) as caught:
+        parse_relation("every:three")
+    assert str(caught.value) == "relation 'every:three': invalid literal for int() with base 10: 'three'"

@@ -1,0 +1,136 @@
+"""Modules that users name with ``--import``: what they register is there, and what is wrong with them is told."""
+
+import json
+import sys
+from unittest.mock import patch
+
+import pytest
+
+from graphattn.builders.relations import names
+from graphattn.models.encoders import ENCODERS
+
+RELATIONS = """
+import numpy as np
+from graphattn.builders import RangeRelation
+from graphattn.builders.relations import register_relation
+
+class Before(RangeRelation):
+    def __init__(self, reach):
+        self.reach, self.name = reach, f"before:{reach}"
+
+    def bounds(self, layout):
+        tokens = np.arange(layout.num_tokens)
+        return tokens - np.minimum(layout.positions, self.reach), tokens + 1
+
+register_relation("before:REACH", lambda reach: Before(int(reach)))
+"""
+ENCODER = """
+from dataclasses import dataclass
+from graphattn.builders import Window
+from graphattn.models import EncoderOptions
+from graphattn.models.encoders import ENCODERS, Encoder
+from graphattn.models.options import option
+
+@dataclass
+class Options(EncoderOptions):
+    name = "still"
+    stillness: int = option(7, "how still it is")
+
+class Still(Encoder):
+    def __init__(self, options):
+        super().__init__()
+        self.width = options.hidden
+
+    def relations(self):
+        return [Window(1)]
+
+    def forward(self, graph, tokens, *, weights=None):
+        return tokens
+
+ENCODERS["still"] = Options, Still
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    """An empty working folder; what a test imports and registers is forgotten."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    known = set(sys.modules)
+    with patch.dict(names._REGISTERED), patch.dict(ENCODERS):
+        yield tmp_path
+    for name in {"mine", "project", "project.encoder"} - known:
+        sys.modules.pop(name, None)
+
+
+def test_a_relation_from_training_to_prediction(graphattn, folder, corpora_folder, tiny):
+    (folder / "mine.py").write_text(RELATIONS)
+    more = ("--heads", "4", "--relations", "before:2:2", "--out", "model")
+    train = ("train", "classify", corpora_folder / "reviews.tsv", *tiny, *more)
+    answer = graphattn(*train)
+    assert (answer.code, "there is no relation 'before:2'" in answer.err) == (1, True)
+    answer = graphattn("--import", "mine", *train)
+    assert answer.code == 0, answer.err
+    assert json.loads((folder / "model" / "config.json").read_text())["encoder"]["relations"] == ["before:2:2"]
+    whole = graphattn("--import", "mine", "predict", "model", stdin="a good film\n")
+    assert json.loads(whole.out)["text"] == "a good film"
+
+    for known, name in ((names._REGISTERED, "before"), (sys.modules, "mine")):  # as in a new process
+        known.pop(name)
+    answer = graphattn("predict", "model", stdin="a good film\n")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        "error: model is a model with heads on the relation 'before:2', which is not registered. Call "
+        "register_relation before you load it; on the command line, name the module that does so: graphattn --import "
+        "MODULE ...\n"
+    )
+    assert graphattn("--import", "mine", "predict", "model", stdin="a good film\n").out == whole.out
+
+
+def test_a_store_keeps_its_name(graphattn, folder, corpora_folder):
+    (folder / "mine.py").write_text(RELATIONS)
+    build = ("build", corpora_folder / "reviews.tsv", "--relations", "before:2", "--jobs", "2", "--out", "store")
+    answer = graphattn("--import", "mine", *build)
+    assert answer.code == 0, answer.err
+    assert "before:2: " in answer.out
+    assert graphattn("--import", "mine", "show", "store", "--out", "graph.png").code == 0
+
+
+def test_an_encoder_has_its_flags(started, folder, monkeypatch, corpora_folder):
+    package = folder / "project"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "encoder.py").write_text(ENCODER)
+    monkeypatch.setenv("GRAPHATTN_IMPORT", "project.encoder")
+    flags = ("--encoder", "still", "--stillness", "9", "--epochs", "1", "--no-logs", "--out", "model")
+    process = started("train", "classify", corpora_folder / "reviews.tsv", *flags)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    assert json.loads((folder / "model" / "config.json").read_text())["encoder"]["stillness"] == 9
+
+
+def test_installed_modules_win_over_the_folder(graphattn, folder):
+    (folder / "colorsys.py").write_text("raise ValueError")
+    assert graphattn("--import", "colorsys", "info", "nowhere").err.startswith("error: nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("mine.py", "", "--import is 'mine.py'; give the module's name, as in Python: my_relations"),
+        ("a/mine", "", "--import is 'a/mine'; give the module's name, as in Python: my_relations"),
+        ("other", "", "--import: there is no module 'other' in this folder, and none is installed"),
+        ("mine.inner", "", "--import: there is no module 'mine.inner' in this folder, and none is installed"),
+        (
+            "mine",
+            "\nimport nothing_of_it",
+            "--import mine fails in {}/mine.py, line 2: ModuleNotFoundError: No module named 'nothing_of_it'",
+        ),
+        ("mine", "a =", "--import mine fails in {}/mine.py, line 1: SyntaxError: invalid syntax (mine.py, line 1)"),
+        ("mine", "\n\na = 1 / 0", "--import mine fails in {}/mine.py, line 3: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_cannot_be_imported(name, text, message, graphattn, folder):
+    (folder / "mine.py").write_text(text)
+    answer = graphattn("--import", name, "info", "store")
+    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message.format(folder)}\n")
