@@ -14,7 +14,7 @@ from graphattn.builders.relations import Dependency, Membership, Relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, EdgeCountError
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
@@ -156,7 +156,11 @@ class TextGraphBuilder:
         brought = {kind: own for relation in self.relations for kind, own in relation.nodes(layout).items()}
         nodes |= {kind: own.per_sentence for kind, own in brought.items()}
         data |= {kind: own.data for kind, own in brought.items()}
-        edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
+        try:
+            edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
+        except EdgeCountError as error:
+            longest = int(layout.lengths.max())
+            raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
         return ArrayGraph(edges, nodes, data)
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:

@@ -72,10 +72,10 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
 def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
     """The format of a file, by what is asked of it, its extension and its first lines."""
     found = _BY_SUFFIX.get(split_suffix(path)[0], "text")
+    if "columns" in wanted and found in ("csv", "tsv", "text"):
+        return "labelled"
     if found not in ("tsv", "text"):
         return found
-    if "columns" in wanted:
-        return "labelled"
     if task in (CLASSIFY, PAIR):  # labels must not become words of the texts
         return detect_labels(path, pair=task == PAIR, text_column=wanted.get("text", "text")) or found
     return found

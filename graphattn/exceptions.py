@@ -63,6 +63,10 @@ class GraphError(GraphAttnError):
     """A graph lacks a relation, or tensors do not fit the graph."""
 
 
+class EdgeCountError(GraphError):
+    """A relation has more edges than one graph can number."""
+
+
 class ConfigError(GraphAttnError):
     """Options contradict each other or have impossible values; the message names the option and the way out."""
 

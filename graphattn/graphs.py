@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphattn.exceptions import GraphError
+from graphattn.exceptions import EdgeCountError, GraphError
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
@@ -149,11 +149,11 @@ def check_edge_count(name: str, count: int) -> None:
 
     Raises
     ------
-    GraphError
+    EdgeCountError
         when 32 bits are too few
     """
     if count > np.iinfo(np.int32).max:
-        raise GraphError(
+        raise EdgeCountError(
             f"relation {name!r} has {count:,} edges; one graph holds up to {np.iinfo(np.int32).max:,}. "
             "Use smaller batches or narrower relations"
         )

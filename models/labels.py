@@ -81,12 +81,12 @@ class LabelSet:
         DataError
             naming the labels that the model does not know
         """
-        unknown: set[str] = set()
+        unknown: dict[str, Any] = {}
 
         def id_of(label: Any) -> int:
             found = self._ids.get(label)
             if found is None:
-                unknown.add(repr(plain_label(label)))
+                unknown[repr(plain_label(label))] = label
             return found or 0
 
         ids = np.fromiter(map(id_of, labels), kind)
@@ -95,9 +95,16 @@ class LabelSet:
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             raise DataError(
                 f"the {where} has {what} {shown}, which the training set lacks",
-                hint=f"Known are: {', '.join(map(str, self.classes[:20]))}{' ...' if len(self) > 20 else ''}.",
+                hint=f"Known are: {self._listed(unknown.values())}.",
             )
         return ids
+
+    def _listed(self, unknown: Iterable[Any]) -> str:
+        """The classes, with their type where they differ from others by it alone: 0 from ``"0"``."""
+        names = list(map(str, self.classes))
+        listed = ", ".join(names[:20]) + " ..." * (len(names) > 20)
+        alike = next((at for label in unknown for at, name in enumerate(names) if name == str(label)), None)
+        return listed if alike is None else f"{listed}, of type {type(self.classes[alike]).__name__}"
 
 
 def plain_label(label: Any) -> Any:

@@ -141,7 +141,7 @@ def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]
 def _missing_column(role: str, name: str, present: Sequence[str], path: str, line: int, *, header: bool) -> DataError:
     listed = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
     unlabelled = ", or to None to read texts alone" if role == "label" else ""
-    headless = "; if the first line is no header, read the file as 'labelled'" if header else ""
+    headless = "; if the first line is no header, set columns to what each field holds" if header else ""
     return DataError(
         f"there is no column {name!r}; the columns are {listed}",
         path=path,

@@ -75,6 +75,8 @@ def test_texts_with_tabs_are_texts(tmp_path):
 def test_columns_say_that_there_are_labels(tmp_path):
     (tmp_path / "a.txt").write_text("one two\tthree\n")
     assert read(tmp_path / "a.txt", columns=("text", "label")) == [Example("one two", label="three")]
+    (tmp_path / "a.csv").write_text('"3","a title","One, two"\n')
+    assert read(tmp_path / "a.csv", columns=("label", "none", "text")) == [Example("One, two", label="3")]
 
 
 def test_pairs_have_a_second_text(tmp_path):

@@ -68,6 +68,20 @@ def test_unknown_labels_are_named(labels, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("classes", "given", "message"),
+    [
+        ([0, 1], "1", "has label '1', which the training set lacks. Known are: 0, 1, of type int."),
+        (["0", "1"], 1, "has label 1, which the training set lacks. Known are: 0, 1, of type str."),
+        (["0", "1"], np.int64(0), "has label 0, which the training set lacks. Known are: 0, 1, of type str."),
+    ],
+)
+def test_labels_that_differ_by_their_type_alone(classes, given, message):
+    with pytest.raises(DataError) as caught:
+        LabelSet.of(classes).ids([given], where="dev set")
+    assert str(caught.value) == f"the dev set {message}"
+
+
 def test_many_known_labels_are_cut():
     with pytest.raises(DataError) as caught:
         LabelSet([f"c{number:02}" for number in range(30)]).ids(["x"], what="tag")

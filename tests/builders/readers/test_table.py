@@ -132,14 +132,14 @@ def test_json_labels_become_their_text(corpus):
             "sentence,class",
             {},
             "there is no column 'text'; the columns are 'sentence', 'class'. Set text to one of them;"
-            " if the first line is no header, read the file as 'labelled'.",
+            " if the first line is no header, set columns to what each field holds.",
         ),
         (
             "a.tsv",
             "text\tclass\t" + "x" * 50,
             {},
             f"there is no column 'label'; the columns are 'text', 'class', '{'x' * 37}...'. Set label to one of them,"
-            " or to None to read texts alone; if the first line is no header, read the file as 'labelled'.",
+            " or to None to read texts alone; if the first line is no header, set columns to what each field holds.",
         ),
         (
             "a.jsonl",

@@ -29,11 +29,13 @@ def test_a_missing_file(train, graphattn, tmp_path):
 def test_a_missing_column(train):
     assert train("classify", "a.csv", "review,stars\ngood,5\n", "--text-column", "text") == (
         "error: a.csv, line 1: there is no column 'text'; the columns are 'review', 'stars'. Set --text-column to one "
-        "of them; if the first line is no header, read the file as 'labelled'.\n"
+        "of them; if the first line is no header, set --columns to what "
+        "each field holds.\n"
     )
     assert train("classify", "a.csv", "review,stars\ngood,5\n", "--text-column", "review") == (
         "error: a.csv, line 1: there is no column 'label'; the columns are 'review', 'stars'. Set --label-column to "
-        "one of them, or to None to read texts alone; if the first line is no header, read the file as 'labelled'.\n"
+        "one of them, or to None to read texts alone; if the first line is no header, set --columns to what "
+        "each field holds.\n"
     )
 
 

@@ -65,7 +65,8 @@ def test_both_texts_of_a_pair_are_kept(graphattn, tmp_path):
     assert (answer.code, answer.err) == (
         1,
         f"error: {tmp_path / 'pairs.csv'}, line 1: there is no column 'second'; the columns are 'text', 'other', "
-        "'label'. Set --second-column to one of them; if the first line is no header, read the file as 'labelled'.\n",
+        "'label'. Set --second-column to one of them; if the first line is no header, set --columns to what each "
+        "field holds.\n",
     )
 
 
