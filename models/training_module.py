@@ -148,7 +148,11 @@ class TrainingModule(pl.LightningModule):
         return row
 
     def _diverged(self, seen: str) -> TrainingError:
-        kept = "the weights of the best epoch so far are kept" if self.current_epoch else "there is no model yet"
+        kept = (
+            "the weights of the best epoch so far are kept"
+            if self.current_epoch
+            else "no epoch of this training has ended"
+        )
         return TrainingError(f"{seen}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
 
     def configure_optimizers(self) -> Any:

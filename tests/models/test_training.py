@@ -306,7 +306,8 @@ def test_no_number_in_the_first_epoch_leaves_no_model(corpus, tiny):
         estimator.fit(*corpus("classifier", 24))
     assert str(caught.value).startswith("the loss is ")
     assert str(caught.value).endswith(
-        " in epoch 1, batch 2; there is no model yet. Lower the learning rate, clip gradients, or use precision 32"
+        " in epoch 1, batch 2; no epoch of this training has ended. Lower the learning rate, clip gradients, or use "
+        "precision 32"
     )
     with pytest.raises(NotFittedError):
         estimator.predict(["film"])
@@ -326,7 +327,7 @@ def test_a_last_step_that_breaks_the_weights(corpus, tiny, monkeypatch):
     with pytest.raises(TrainingError) as caught:
         estimator.fit(texts, labels)
     assert str(caught.value) == (
-        "weights are not finite after epoch 1; there is no model yet. "
+        "weights are not finite after epoch 1; no epoch of this training has ended. "
         "Lower the learning rate, clip gradients, or use precision 32"
     )
 
