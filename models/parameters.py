@@ -59,11 +59,15 @@ class Parameters:
             else:
                 setattr(self, outer, value)
         for name, own in nested.items():
-            part = getattr(self, name)
+            part = self._part(name)
             if not hasattr(part, "set_params"):
                 raise ValueError(f"Invalid parameter {next(iter(own))!r} for {name}={part!r}, which has no parameters.")
             part.set_params(**own)
         return self
+
+    def _part(self, name: str) -> Any:
+        """The parameter whose own parameters are to be changed."""
+        return getattr(self, name)
 
     def __repr__(self) -> str:
         own, plain = self.get_params(deep=False), type(self)().get_params(deep=False)

@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from graphattn.exceptions import NotFittedError
+from graphattn.models.encoders import EncoderOptions
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.trainable import Trainable
@@ -19,6 +20,7 @@ from graphattn.models.trainable import Trainable
 class SavedEstimator(Parameters):
     """An estimator whose trained model becomes a directory; :func:`graphattn.load` reads it."""
 
+    encoder: str | EncoderOptions
     model_: Trainable
     _passing: ClassVar[tuple[str, ...]] = ()
     """Attributes that are of use while a model is made, and that may be large."""
@@ -40,6 +42,16 @@ class SavedEstimator(Parameters):
         """
         self._check_fitted()
         return write_model(Path(path), self._files(notes or {}))
+
+    @abstractmethod
+    def chosen_encoder(self) -> EncoderOptions:
+        """Options of the encoder; a name stands for its defaults for this task."""
+
+    def _part(self, name: str) -> Any:
+        """An encoder that is given as a name becomes its options when one of them is to be changed."""
+        if name == "encoder" and isinstance(self.encoder, str):
+            self.encoder = self.chosen_encoder()
+        return super()._part(name)
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """What all estimators share: scikit-learn's conventions, dev sets, class weights, errors in the user's words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,6 +47,17 @@ def test_set_parameters(estimator):
     assert (made.training.epochs, made.encoder.hidden, made.head.crf) == (3, 50, True)
     with pytest.raises(ValueError, match="epoch"):
         made.set_params(training__epoch=3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_options_of_an_encoder_that_is_a_name(estimator):
+    made = estimator("mtsa").set_params(encoder__hidden=50)
+    assert made.encoder == replace(estimator("mtsa").chosen_encoder(), hidden=50)
+    assert estimator().set_params(encoder="bilstm", encoder__hidden=50).encoder.name == "bilstm"
+    with pytest.raises(ValueError, match="alpha"):
+        made.set_params(encoder__alpha=0.5)
+    with pytest.raises(ConfigError, match="encoder 'gru' does not exist"):
+        estimator("gru").set_params(encoder__hidden=50)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
