@@ -228,7 +228,8 @@ class _Parser:
         if known is None or not found:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
             raise UnregisteredError(
-                f"there is no relation {name!r}; choose from: {usages}; or add one of your own with register_relation",
+                f"there is no relation {name!r}; choose from: {usages}; or register_relation one of your own (on the "
+                "command line with --import)",
                 name,
             )
         try:

@@ -156,7 +156,7 @@ def test_names_that_are_none(name):
         f"there is no relation {name!r}; choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, global[:COUNT], "
         "random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
         "dependency[:token|:word], in, forward, backward, all[:token|:word], star, binary[:COUNT], sentence, document, "
-        "nearest:COUNT, links[:token|:word]; or add one of your own with register_relation"
+        "nearest:COUNT, links[:token|:word]; or register_relation one of your own (on the command line with --import)"
     )
     assert isinstance(caught.value, UnregisteredError)
     assert caught.value.name == name
@@ -200,7 +200,9 @@ def test_relations_of_a_user_have_names_too():
     assert (type(one), one.step, one.first) == (Every, 2, 1)
     assert RELATION_NAMES["every"].usage == "every:STEP[:FIRST]"
     for written in ("every", "every:", "every:1:2:3", "every:3:"):
-        with pytest.raises(UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or add"):
+        with pytest.raises(
+            UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or register_relation one"
+        ):
             parse_relation(written)
 
 
