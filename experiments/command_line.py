@@ -29,7 +29,7 @@ from graphattn.experiments.commands import (
     show,
     train,
 )
-from graphattn.experiments.user_modules import import_modules
+from graphattn.experiments.user_modules import MODULES, import_modules, listed_modules
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
@@ -125,13 +125,13 @@ def options(
         typer.Option(
             "--import",
             metavar="MODULE",
-            envvar="GRAPHATTN_IMPORT",
-            help="Import a module of your own first, which registers relations or encoders; may be given again.",
+            help="Import a module of your own first, which registers relations or encoders; may be given again. Those "
+            f"that the variable {MODULES} lists, with commas between them, come before.",
         ),
     ] = None,
 ) -> None:
     """Options that stand before a command."""
-    import_modules(imported or [])
+    import_modules([*listed_modules(), *(imported or [])])
 
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)

@@ -29,6 +29,8 @@ def read_config(path: Path, flags: Sequence[Flag]) -> Values:
             close = get_close_matches(name, known, n=3)
             hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "--help lists the options"
             raise ConfigError(f"{path}: there is no option {key!r}; {hint}")
+        if name in values:
+            raise ConfigError(f"{path}: option {name!r} stands there twice, with - and with _")
         try:
             values[name] = known[name].parse(value)
         except ConfigError as error:

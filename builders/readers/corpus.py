@@ -114,6 +114,8 @@ def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = No
         when the file cannot be read, or its format cannot be told
     """
     candidates = _formats_with(options) & _formats_for(task)
+    if task == "classify" and "second" in (options.get("columns") or ()):
+        raise ConfigError("columns name 'second', but a classifier takes one text. Set columns to None for that field.")
     if format == "auto":
         if not candidates:
             raise ConfigError(

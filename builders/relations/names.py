@@ -42,11 +42,13 @@ class RelationName:
     usage : its name and parameters, those in brackets optional
     pattern : of the parameters, each a group
     make : what :func:`parse_relation` was given and the parameters' texts -> the relation
+    place : module and name of what a user registered
     """
 
     usage: str
     pattern: str
     make: Callable[..., Relation]
+    place: str = ""
 
 
 _COUNT = r"(\d{1,9})"
@@ -113,7 +115,8 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
     Raises
     ------
     ConfigError
-        for a usage that cannot be read, or the name of a relation of the package
+        for a usage that cannot be read, something that makes nothing, or a name that is taken: by a relation of the
+        package, or by what another place has registered (the same place may do so again)
 
     Examples
     --------
@@ -130,21 +133,39 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
     read = _USAGE.fullmatch(usage)
     if read is None:
         raise ConfigError(
-            f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER]"
+            f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER], the name "
+            "in small letters, digits and hyphens, parameters in capitals"
         )
     name, given, optional = read.groups()
     if name in _OF_THE_PACKAGE or name in _FUNCTIONS:
         raise ConfigError(f"relation {name!r} is the package's; register yours under another name")
+    if not callable(make):
+        raise ConfigError(f"relation {name!r}: {make!r} makes no relations; give a class or a function")
+    if name in _REGISTERED and _place(make) != _REGISTERED[name].place:
+        raise ConfigError(
+            f"relation {name!r} is registered already, by {_REGISTERED[name].place}; register {_place(make)} under "
+            "another name"
+        )
     pattern = ":([^:]+)" * given.count(":") + "(?::([^:]+))?" * optional.count(":")
 
     def made(parser: _Parser, *parameters: str | None) -> Relation:
-        relation = make(*(text for text in parameters if text is not None))
+        try:
+            relation = make(*(text for text in parameters if text is not None))
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{_place(make)} fails with {type(error).__name__}: {error}") from error
         written = getattr(relation, "spelled", None) if isinstance(relation, Relation) else None
         if written is None or re.fullmatch(name + pattern, written) is None:
             raise ConfigError(f"what is registered as {usage} made {relation!r}, whose name is {written!r}")
         return relation
 
-    _REGISTERED[name] = RelationName(usage, pattern, made)
+    _REGISTERED[name] = RelationName(usage, pattern, made, _place(make))
+
+
+def _place(make: Callable[..., Relation]) -> str:
+    """Where something that makes relations is written."""
+    return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 
 def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relation:
@@ -225,6 +246,8 @@ class _Parser:
     def named(self, name: str) -> Relation:
         known = RELATION_NAMES.get(name.partition(":")[0])
         found = known and re.fullmatch(known.pattern, name[len(name.partition(":")[0]) :])
+        if known is not None and not found:
+            raise ConfigError(f"relation {name!r} is written as {known.usage}")
         if known is None or not found:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
             raise UnregisteredError(
@@ -234,7 +257,7 @@ class _Parser:
             )
         try:
             return known.make(self, *found.groups())
-        except (ConfigError, ValueError) as error:
+        except ConfigError as error:
             raise ConfigError(f"relation {name!r}: {error}") from error
 
     def function(self, name: str, inner: Relation) -> Relation:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.builders.relations import Relation, RelativePositions, Window
+from graphattn.builders.relations import Relation, RelativePositions, Window, parse_relation
 from graphattn.dropout import dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
@@ -123,15 +123,27 @@ def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
     Raises
     ------
     ConfigError
-        for an unknown relation, one given twice, or a count that is no number
+        for an unknown relation, one given twice, a count that is no number, or none: what is a relation as it stands,
+        ``global:2`` say, is not read as heads on another
     """
     pairs = []
     for spec in map(str, specs):
         name, sign, count = spec.rpartition(":")
         if not sign:
             raise ConfigError(f"relations: {spec!r} is not RELATION:HEADS; write dependency:2 for example")
+        if _is_relation(spec):
+            meant = f"{spec}:2 for two heads on it" + f", {name}:1:2 for two on {name}:1" * _is_relation(name)
+            raise ConfigError(f"relations: {spec!r} names a relation and no heads; write {meant}")
         pairs.append((name, count))
     return count_heads(pairs, "relations")
+
+
+def _is_relation(name: str) -> bool:
+    try:
+        parse_relation(name)
+    except ConfigError:
+        return False
+    return True
 
 
 class MSTransLayer(nn.Module):

@@ -211,4 +211,7 @@ def _single(label: Any) -> Any:
 def _collected(label: Any) -> tuple[Any, ...]:
     if isinstance(label, str) or not isinstance(label, Iterable):
         raise DataError(f"label {label!r} is no collection", hint="Give a tuple of class names for each text.")
-    return tuple(dict.fromkeys(_single(one) for one in label))
+    classes = [_single(one) for one in label]
+    if len(set(classes)) < len(classes) and set(classes) <= {0, 1}:
+        raise DataError(f"label {label!r} looks like a row of a matrix of 0 and 1", hint="Give numpy.array(y).")
+    return tuple(dict.fromkeys(classes))

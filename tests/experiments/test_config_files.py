@@ -74,6 +74,7 @@ def test_an_empty_file_sets_nothing(tmp_path):
             ": holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
         ),
         (b"epochs: \xff", ": is no YAML (not UTF-8 text); write one 'option: value' on each line"),
+        ("learning_rate: 0.1\nlearning-rate: 0.2\n", ": option 'learning_rate' stands there twice, with - and with _"),
     ],
 )
 def test_mistakes_name_the_file_and_the_way_out(tmp_path, content, message):

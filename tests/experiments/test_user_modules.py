@@ -109,6 +109,27 @@ def test_an_encoder_has_its_flags(started, folder, monkeypatch, corpora_folder):
     assert json.loads((folder / "model" / "config.json").read_text())["encoder"]["stillness"] == 9
 
 
+def test_the_variable_lists_modules_beside_those_that_are_given(graphattn, folder, monkeypatch, corpora_folder):
+    (folder / "mine.py").write_text(RELATIONS)
+    (folder / "project.py").write_text(RELATIONS.replace("before", "until"))
+    show = ("show", corpora_folder / "reviews.tsv", "--relations", "before:1,until:2", "--out", "graph.png")
+    monkeypatch.setenv("GRAPHATTN_IMPORT", "mine")
+    assert graphattn("--import", "project", *show).code == 0
+    monkeypatch.setenv("GRAPHATTN_IMPORT", "mine, project")
+    assert graphattn(*show).code == 0
+
+
+def test_another_module_does_not_replace_a_relation(graphattn, folder):
+    (folder / "mine.py").write_text(RELATIONS)
+    (folder / "project.py").write_text(RELATIONS)
+    answer = graphattn("--import", "mine", "--import", "mine", "--import", "project", "info", "store")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        f"error: importing project fails in {folder}/project.py, line 14: ConfigError: relation 'before' is registered "
+        "already, by mine.<lambda>; register project.<lambda> under another name\n"
+    )
+
+
 def test_installed_modules_win_over_the_folder(graphattn, folder):
     (folder / "colorsys.py").write_text("raise ValueError")
     assert graphattn("--import", "colorsys", "info", "nowhere").err.startswith("error: nowhere")
@@ -117,17 +138,17 @@ def test_installed_modules_win_over_the_folder(graphattn, folder):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("mine.py", "", "--import is 'mine.py'; give the module's name, as in Python: my_relations"),
-        ("a/mine", "", "--import is 'a/mine'; give the module's name, as in Python: my_relations"),
-        ("other", "", "--import: there is no module 'other' in this folder, and none is installed"),
-        ("mine.inner", "", "--import: there is no module 'mine.inner' in this folder, and none is installed"),
+        ("mine.py", "", "there is 'mine.py' to import; give the module's name, as in Python: my_relations"),
+        ("a/mine", "", "there is 'a/mine' to import; give the module's name, as in Python: my_relations"),
+        ("other", "", "there is no module 'other' to import, neither in this folder nor installed"),
+        ("mine.inner", "", "there is no module 'mine.inner' to import, neither in this folder nor installed"),
         (
             "mine",
             "\nimport nothing_of_it",
-            "--import mine fails in {}/mine.py, line 2: ModuleNotFoundError: No module named 'nothing_of_it'",
+            "importing mine fails in {}/mine.py, line 2: ModuleNotFoundError: No module named 'nothing_of_it'",
         ),
-        ("mine", "a =", "--import mine fails in {}/mine.py, line 1: SyntaxError: invalid syntax (mine.py, line 1)"),
-        ("mine", "\n\na = 1 / 0", "--import mine fails in {}/mine.py, line 3: ZeroDivisionError: division by zero"),
+        ("mine", "a =", "importing mine fails in {}/mine.py, line 1: SyntaxError: invalid syntax (mine.py, line 1)"),
+        ("mine", "\n\na = 1 / 0", "importing mine fails in {}/mine.py, line 3: ZeroDivisionError: division by zero"),
     ],
 )
 def test_what_cannot_be_imported(name, text, message, graphattn, folder):

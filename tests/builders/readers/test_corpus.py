@@ -161,3 +161,12 @@ def test_what_is_no_text_is_refused_in_every_format(tmp_path, name, content):
             list(read_corpus(path, format=format))
     with pytest.raises(DataError, match="there is no such file"):
         list(read_corpus(tmp_path / "missing", format=name))
+
+
+def test_a_classifier_has_no_use_for_a_second_text(tmp_path):
+    (tmp_path / "a.tsv").write_text("one\ttwo\t1\n")
+    with pytest.raises(ConfigError) as caught:
+        read_corpus(tmp_path / "a.tsv", task="classify", columns=("text", "second", "label"))
+    assert str(caught.value) == (
+        "columns name 'second', but a classifier takes one text. Set columns to None for that field."
+    )

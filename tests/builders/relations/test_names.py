@@ -146,9 +146,7 @@ def test_every_usage_is_a_name():
     assert {entry.usage.split(":")[0].split("[")[0] for entry in RELATION_NAMES.values()} == set(RELATION_NAMES)
 
 
-@pytest.mark.parametrize(
-    "name", ["windows:3", "window", "window:", "dependency:words", "group:2", "random:three", "random:2:", "in:1"]
-)
+@pytest.mark.parametrize("name", ["windows:3", "windows", "not", "3"])
 def test_names_that_are_none(name):
     with pytest.raises(ConfigError) as caught:
         parse_relation(name)
@@ -160,6 +158,24 @@ def test_names_that_are_none(name):
     )
     assert isinstance(caught.value, UnregisteredError)
     assert caught.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("window", "window:SCALE"),
+        ("window:", "window:SCALE"),
+        ("dependency:words", "dependency[:token|:word]"),
+        ("group:2", "group"),
+        ("random:three", "random:COUNT[:SEED]"),
+        ("random:2:", "random:COUNT[:SEED]"),
+        ("in:1", "in"),
+    ],
+)
+def test_parameters_that_do_not_fit(name, usage):
+    with pytest.raises(ConfigError) as caught:
+        parse_relation(name)
+    assert str(caught.value) == f"relation {name!r} is written as {usage}"
 
 
 @pytest.mark.parametrize(
@@ -200,10 +216,10 @@ def test_relations_of_a_user_have_names_too():
     assert (type(one), one.step, one.first) == (Every, 2, 1)
     assert RELATION_NAMES["every"].usage == "every:STEP[:FIRST]"
     for written in ("every", "every:", "every:1:2:3", "every:3:"):
-        with pytest.raises(
-            UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or register_relation one"
-        ):
+        with pytest.raises(ConfigError, match=r"is written as every:STEP\[:FIRST\]$"):
             parse_relation(written)
+    with pytest.raises(UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or register_relation"):
+        parse_relation("each:2")
 
 
 def test_a_relation_may_be_registered_again():
@@ -212,12 +228,15 @@ def test_a_relation_may_be_registered_again():
     assert parse_relation("every").name == "every:5"
 
 
-@pytest.mark.parametrize("usage", ["", "Every", "every:step", "every[:A]:B", "every:", "every|other", "every :STEP"])
+@pytest.mark.parametrize(
+    "usage", ["", "Every", "every:step", "every[:A]:B", "every:", "every|other", "every :STEP", "my_own"]
+)
 def test_usages_that_cannot_be_read(usage):
     with pytest.raises(ConfigError) as caught:
         register_relation(usage, Every)
     assert str(caught.value) == (
-        f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER]"
+        f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER], the name in "
+        "small letters, digits and hyphens, parameters in capitals"
     )
 
 
@@ -242,4 +261,23 @@ def test_what_is_registered_must_make_relations_that_are_called_so():
     register_relation("every:STEP", Every)
     with pytest.raises(ConfigError) as caught:
         parse_relation("every:three")
-    assert str(caught.value) == "relation 'every:three': invalid literal for int() with base 10: 'three'"
+    assert str(caught.value) == (
+        f"relation 'every:three': {__name__}.Every fails with ValueError: invalid literal for int() with base 10: "
+        "'three'"
+    )
+
+
+def test_what_makes_no_relations_is_not_registered():
+    with pytest.raises(ConfigError) as caught:
+        register_relation("every", 3)
+    assert str(caught.value) == "relation 'every': 3 makes no relations; give a class or a function"
+
+
+def test_another_place_does_not_replace_a_relation():
+    register_relation("every:STEP", Every)
+    with pytest.raises(ConfigError) as caught:
+        register_relation("every:STEP", RangeRelation)
+    assert str(caught.value) == (
+        f"relation 'every' is registered already, by {__name__}.Every; register "
+        "graphattn.builders.relations.base.RangeRelation under another name"
+    )

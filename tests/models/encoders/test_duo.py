@@ -124,6 +124,7 @@ def test_parts():
             lambda: DuoOptions(parts=("3", "4")).for_parts([9]),
             "parts 3,4 are not 9 together, the width of token vectors",
         ),
+        (lambda: DuoOptions(parts=(3, 4)).for_parts([9]), "parts 3,4 are not 9 together, the width of token vectors"),
     ],
 )
 def test_impossible_options(call, message):

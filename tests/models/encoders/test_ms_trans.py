@@ -250,4 +250,5 @@ def test_impossible_options(options, message):
 
 def test_relation_heads_are_read():
     assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
-    assert parse_relation_heads(("random:2:7:1", "binary:3")) == {"random:2:7": 1, "binary:1": 3}
+    assert parse_relation_heads(("random:2:7:1", "binary:1:3")) == {"random:2:7": 1, "binary:1": 3}
+    assert parse_relation_heads(("star:2", "all:token:1")) == {"star": 2, "all": 1}

@@ -176,7 +176,7 @@ def test_heads_are_read(heads, counts):
         ({}, "heads is empty; give relations with their heads, window:3=4 for example"),
         ("binary=1,binary:1=2", "heads has binary:1 twice; give it once, with all its heads"),
         ("window:4=1", "heads: relation 'window:4': scale 4 is even; a window has the same reach on both sides: use 5"),
-        ("dilated:5=1", "heads: there is no relation 'dilated:5'; choose from: window:SCALE, "),
+        ("dilated:5=1", "heads: relation 'dilated:5' is written as dilated:SCALE:GAP"),
         ("in=1", "heads: relation 'in' leads to no tokens, so no token could attend along it"),
         (
             "dependency:word=1",

@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
 from graphattn.exceptions import DataError
-from graphattn.models import load
+from graphattn.models import TextClassifier, load
 
 
 def test_learns(corpus, able):
@@ -260,3 +260,9 @@ def test_a_table_of_one_column_is_no_list_of_words(tiny):
     assert str(caught.value) == (
         "the inputs of TextClassifier are an array of one column. Give that column (ravel()), or lists of words."
     )
+
+
+def test_a_matrix_as_lists_is_not_read_as_names():
+    with pytest.raises(DataError) as caught:
+        TextClassifier(multilabel=True).fit(["a", "b"], [[0, 0, 1], [1, 0, 1]])
+    assert str(caught.value) == "label [0, 0, 1] looks like a row of a matrix of 0 and 1. Give numpy.array(y)."
