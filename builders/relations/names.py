@@ -120,6 +120,8 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from graphattn.builders import RangeRelation
     >>> class Every(RangeRelation):
     ...     def __init__(self, step):
     ...         self.step, self.name = step, f"every:{step}"

@@ -140,7 +140,7 @@ def test_installed_modules_win_over_the_folder(graphattn, folder):
     [
         ("mine.py", "", "there is 'mine.py' to import; give the module's name, as in Python: my_relations"),
         ("a/mine", "", "there is 'a/mine' to import; give the module's name, as in Python: my_relations"),
-        ("other", "", "there is no module 'other' to import, neither in this folder nor installed"),
+        ("not_there", "", "there is no module 'not_there' to import, neither in this folder nor installed"),
         ("mine.inner", "", "there is no module 'mine.inner' to import, neither in this folder nor installed"),
         (
             "mine",
