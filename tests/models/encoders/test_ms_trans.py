@@ -252,3 +252,22 @@ def test_relation_heads_are_read():
     assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
     assert parse_relation_heads(("random:2:7:1", "binary:1:3")) == {"random:2:7": 1, "binary:1": 3}
     assert parse_relation_heads(("star:2", "all:token:1")) == {"star": 2, "all": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("global:2", "global:2:2 for two heads on it, global:1:2 for two on global:1"),
+        ("window:5", "window:5:2 for two heads on it"),
+        (
+            "window:3|global:2",
+            "window:3|global:2:2 for two heads on it, window:3|global:1:2 for two on window:3|global:1",
+        ),
+    ],
+)
+def test_a_relation_without_heads_is_not_read_as_another_with_them(spec, meant):
+    with pytest.raises(ConfigError) as caught:
+        parse_relation_heads((spec,))
+    assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"
+    name = meant.split(" ")[0].rpartition(":")[0]
+    assert parse_relation_heads((f"{spec}:2",)) == {name: 2}
