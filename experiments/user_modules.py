@@ -44,11 +44,11 @@ def import_modules(names: Iterable[str]) -> None:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise _failed(name, error) from error
             raise ConfigError(f"there is no module {name!r} to import, neither in this folder nor installed") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(name, error) from error
 
 
-def _failed(name: str, error: Exception) -> ConfigError:
+def _failed(name: str, error: BaseException) -> ConfigError:
     if isinstance(error, SyntaxError):
         place = f"{error.filename}, line {error.lineno}"
     else:

@@ -246,17 +246,18 @@ class _Parser:
         return found
 
     def named(self, name: str) -> Relation:
-        known = RELATION_NAMES.get(name.partition(":")[0])
-        found = known and re.fullmatch(known.pattern, name[len(name.partition(":")[0]) :])
-        if known is not None and not found:
-            raise ConfigError(f"relation {name!r} is written as {known.usage}")
-        if known is None or not found:
+        plain = name.partition(":")[0]
+        known = RELATION_NAMES.get(plain)
+        if known is None:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
             raise UnregisteredError(
                 f"there is no relation {name!r}; choose from: {usages}; or register_relation one of your own (on the "
                 "command line with --import)",
                 name,
             )
+        found = re.fullmatch(known.pattern, name.removeprefix(plain))
+        if found is None:
+            raise ConfigError(f"relation {name!r} is written as {known.usage}")
         try:
             return known.make(self, *found.groups())
         except ConfigError as error:

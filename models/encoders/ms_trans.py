@@ -132,10 +132,20 @@ def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
         if not sign:
             raise ConfigError(f"relations: {spec!r} is not RELATION:HEADS; write dependency:2 for example")
         if _is_relation(spec):
-            meant = f"{spec}:2 for two heads on it" + f", {name}:1:2 for two on {name}:1" * _is_relation(name)
-            raise ConfigError(f"relations: {spec!r} names a relation and no heads; write {meant}")
+            raise ConfigError(f"relations: {spec!r} names a relation and no heads; write {_with_heads(spec)}")
         pairs.append((name, count))
     return count_heads(pairs, "relations")
+
+
+def _with_heads(spec: str) -> str:
+    """What may be meant by a relation whose last number may be meant as its heads."""
+    meant = f"{spec}:2 for two heads on it"
+    name, _, count = spec.rpartition(":")
+    if not count.isdigit() or not _is_relation(name):
+        return meant
+    plain = parse_relation(name).spelled
+    other = f"{plain}:{count}"
+    return f"{meant}, {f'heads as {plain}={count}' if _is_relation(other) else other} for {count} on {plain}"
 
 
 def _is_relation(name: str) -> bool:

@@ -148,6 +148,7 @@ def test_installed_modules_win_over_the_folder(graphattn, folder):
             "importing mine fails in {}/mine.py, line 2: ModuleNotFoundError: No module named 'nothing_of_it'",
         ),
         ("mine", "a =", "importing mine fails in {}/mine.py, line 1: SyntaxError: invalid syntax (mine.py, line 1)"),
+        ("mine", "raise SystemExit(0)", "importing mine fails in {}/mine.py, line 1: SystemExit: 0"),
         ("mine", "\n\na = 1 / 0", "importing mine fails in {}/mine.py, line 3: ZeroDivisionError: division by zero"),
     ],
 )

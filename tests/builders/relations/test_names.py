@@ -2,6 +2,7 @@
 
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from graphattn.builders import (
     SentenceNodes,
     ShuffledGroup,
     Star,
+    TextGraphBuilder,
     Window,
     WordGroup,
 )
@@ -68,7 +70,8 @@ class Every(RangeRelation):
         self.name = f"every:{step}" + f":{first}" * bool(first)
 
     def bounds(self, layout):
-        raise NotImplementedError
+        tokens = np.arange(layout.num_tokens)
+        return tokens, tokens + (layout.positions % self.step == self.first)
 
 
 @pytest.fixture(autouse=True)
@@ -214,6 +217,8 @@ def test_relations_of_a_user_have_names_too():
     assert relation.name == "reverse(every:3)|every:2:1&window:3"
     one = parse_relation("every:2:1")
     assert (type(one), one.step, one.first) == (Every, 2, 1)
+    graph = TextGraphBuilder([one], cls=False).build(["a", "b", "c", "d"])
+    assert [ends.tolist() for ends in graph.edges(etype="every:2:1")] == [[1, 3], [1, 3]]
     assert RELATION_NAMES["every"].usage == "every:STEP[:FIRST]"
     for written in ("every", "every:", "every:1:2:3", "every:3:"):
         with pytest.raises(ConfigError, match=r"is written as every:STEP\[:FIRST\]$"):

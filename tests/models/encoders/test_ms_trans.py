@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, make_encoder
 from graphattn.models.encoders.ms_trans import parse_relation_heads
@@ -257,11 +258,14 @@ def test_relation_heads_are_read():
 @pytest.mark.parametrize(
     ("spec", "meant"),
     [
-        ("global:2", "global:2:2 for two heads on it, global:1:2 for two on global:1"),
+        ("global:2", "global:2:2 for two heads on it, global:1:2 for 2 on global:1"),
+        ("binary:4", "binary:4:2 for two heads on it, binary:1:4 for 4 on binary:1"),
+        ("random:3:7", "random:3:7:2 for two heads on it, heads as random:3=7 for 7 on random:3"),
+        ("dependency:token", "dependency:token:2 for two heads on it"),
         ("window:5", "window:5:2 for two heads on it"),
         (
             "window:3|global:2",
-            "window:3|global:2:2 for two heads on it, window:3|global:1:2 for two on window:3|global:1",
+            "window:3|global:2:2 for two heads on it, window:3|global:1:2 for 2 on window:3|global:1",
         ),
     ],
 )
@@ -269,5 +273,4 @@ def test_a_relation_without_heads_is_not_read_as_another_with_them(spec, meant):
     with pytest.raises(ConfigError) as caught:
         parse_relation_heads((spec,))
     assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"
-    name = meant.split(" ")[0].rpartition(":")[0]
-    assert parse_relation_heads((f"{spec}:2",)) == {name: 2}
+    assert parse_relation_heads((f"{spec}:2",)) == {parse_relation(spec, on="token").name: 2}
