@@ -58,6 +58,11 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
     print(f"model: {out}")
 
 
+def is_model(path: Path) -> bool:
+    """Whether this is a folder that ``graphattn train`` wrote."""
+    return (path / "config.json").is_file()
+
+
 def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
     """Refuse a place where something stands or nothing can be written, before hours are spent on what is not saved.
 
@@ -66,7 +71,7 @@ def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
     ConfigError
         naming the way out
     """
-    if out.is_dir() and (out / "config.json").exists():
+    if is_model(out):
         if not overwrite:
             raise ConfigError(f"{out} holds a model already; give --overwrite to replace it, or another --out")
     elif out.exists() and not (out.is_dir() and not any(out.iterdir())):

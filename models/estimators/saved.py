@@ -6,21 +6,25 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor
 
 from graphattn.exceptions import NotFittedError
 from graphattn.models.encoders import EncoderOptions
+from graphattn.models.options import Options
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.trainable import Trainable
+
+SavedT = TypeVar("SavedT", bound="SavedEstimator")
 
 
 class SavedEstimator(Parameters):
     """An estimator whose trained model becomes a directory; :func:`graphattn.load` reads it."""
 
     encoder: str | EncoderOptions
+    encoder_: EncoderOptions
     model_: Trainable
     _passing: ClassVar[tuple[str, ...]] = ()
     """Attributes that are of use while a model is made, and that may be large."""
@@ -46,6 +50,35 @@ class SavedEstimator(Parameters):
     @abstractmethod
     def chosen_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for its defaults for this task."""
+
+    def changed_options(self) -> dict[str, Any]:
+        """Name -> value of what a fitted estimator was told, other than its encoder's name: all that is no default.
+
+        Raises
+        ------
+        NotFittedError
+            when it is not fitted
+        """
+        self._check_fitted()
+        plain = self._unchanged()
+        plain._fix_options()
+        changed: dict[str, Any] = {}
+        for name, usual in plain.get_params(deep=False).items():
+            settled = getattr(plain, f"{name}_", usual)
+            if isinstance(settled, Options):
+                own, usual = getattr(self, f"{name}_", getattr(self, name)).to_dict(), settled.to_dict()
+                changed |= {option: value for option, value in own.items() if value != usual.get(option)}
+            elif getattr(self, name) != usual:
+                changed[name] = getattr(self, name)
+        return changed
+
+    def _unchanged(self: SavedT) -> SavedT:
+        """An estimator with this one's encoder and the defaults."""
+        return type(self)(self.encoder_.name)  # type: ignore[call-arg]
+
+    @abstractmethod
+    def _fix_options(self) -> None:
+        """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
 
     def _part(self, name: str) -> Any:
         """An encoder that is given as a name becomes its options when one of them is to be changed."""

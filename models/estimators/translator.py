@@ -203,6 +203,19 @@ class Translator(SavedEstimator):
         self.encoder_, self.inputs_ = self.chosen_encoder().copied(), self.inputs.copied()
         self.decoder_, self.training_ = self.decoder.copied(), self.training.copied()
 
+    def changed_options(self) -> dict[str, Any]:
+        """Name -> value of what a fitted translator was told besides: the preset, and what is not as it says.
+
+        Raises
+        ------
+        NotFittedError
+            when it is not fitted
+        """
+        return {"preset": self.preset, **super().changed_options()}
+
+    def _unchanged(self) -> Translator:
+        return Translator(self.encoder_.name, preset=self.preset)
+
     def _make_model(self) -> TranslationModel:
         hidden, streams = self.encoder_.hidden, self.encoder_.streams
         self.encoder_ = self.encoder_.for_parts([hidden] * streams)

@@ -1,4 +1,6 @@
-"""``graphattn info``: what is told of a store, and what damage looks like."""
+"""``graphattn info``: what is told of a store and of a model, and what damage looks like."""
+
+import json
 
 import pytest
 
@@ -62,5 +64,58 @@ def test_damage_is_told(graphattn, store):
 def test_other_folders_are_refused(graphattn, tmp_path):
     answer = graphattn("info", tmp_path)
     assert (answer.code, answer.err) == (
-        1, f"error: {tmp_path}: holds no store. Give a folder that graphattn build wrote.\n",
-    )  # fmt: skip
+        1,
+        f"error: {tmp_path}: holds neither a store nor a model. "
+        "Give a folder that graphattn build or graphattn train wrote.\n",
+    )
+
+
+def test_a_model_is_told_with_its_options_and_epochs(graphattn, classifier):
+    answer = graphattn("info", classifier)
+    metrics = json.loads((classifier / "metrics.json").read_text())
+    about, options, epochs = answer.out.split("\n\n")
+    assert (answer.code, answer.err) == (0, "")
+    assert about == (
+        f"{classifier}: classifies texts, encoder ms-trans\n"
+        f"parameters: {metrics['parameters']:,} trained\n"
+        f"size: {sum(file.stat().st_size for file in classifier.iterdir()):,} bytes\n"
+        f"vocabulary: {_words(classifier)} words\n"
+        "labels: neg, pos\n"
+        "heads of all layers: 1 along window:1, 1 along window:3"
+    )
+    assert options == (
+        "options that are not the defaults:\n"
+        "  hidden: 16\n  layers: 1\n  heads: 2\n  scales: 1, 3\n  embedding: 16\n"
+        "  epochs: 2\n  batch_size: 16\n  logs: False"
+    )
+    heading, *rows, note = epochs.splitlines()
+    assert heading.split() == "epoch train loss dev accuracy dev macro precision dev macro recall dev macro f1".split()
+    assert [row.split()[0] for row in rows] == ["1", "2"]
+    kept = [row for row in rows if row.endswith("  *")]
+    assert [row.split()[0] for row in kept] == [str(metrics["best_epoch"])]
+    assert float(kept[0].split()[2]) == pytest.approx(metrics["dev"]["accuracy"], rel=1e-3)
+    assert note == "* has the weights that are kept"
+
+
+def _words(model):
+    return len(json.loads((model / "tokenizer.json").read_text())["model"]["vocab"])
+
+
+@pytest.mark.parametrize(("kind", "does"), [("tagger", "tags words"), ("pair_classifier", "classifies pairs of texts")])
+def test_models_of_other_tasks_are_told(graphattn, request, kind, does):
+    model = request.getfixturevalue(kind)
+    answer = graphattn("info", model)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(f"{model}: {does}, encoder ms-trans\n")
+
+
+def test_a_damaged_model_is_told(graphattn, classifier, tmp_path):
+    for file in classifier.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "labels.json").write_text("[]")
+    answer = graphattn("info", tmp_path)
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {tmp_path}/labels.json is damaged: its checksum is not the one in config.json. "
+        "Copy the directory again\n",
+    )

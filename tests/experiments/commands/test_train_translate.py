@@ -151,3 +151,17 @@ def test_inspect(translator, graphattn, tmp_path):
     assert {"source_part", "target_part"} <= set(header.split())
     rows = (tmp_path / "cross.csv").read_text().splitlines()[1:]
     assert len(rows) == len(attention.only(relation="cross").table())
+
+
+def test_info_tells_what_is_not_as_the_preset_says(graphattn, translator):
+    path, _ = translator
+    answer = graphattn("info", path)
+    assert (answer.code, answer.err) == (0, "")
+    about, options, epochs = answer.out.split("\n\n")
+    assert about.startswith(f"{path}: writes texts, encoder transformer\n")
+    subwords = len(json.loads((path / "tokenizer.json").read_text())["model"]["vocab"])
+    assert about.splitlines()[3] == f"vocabulary: {subwords} sub-words"
+    assert options.splitlines()[:3] == ["options that are not the defaults:", "  preset: small", "  hidden: 16"]
+    assert "  decoder_ffn: 16" in options.splitlines()
+    assert "schedule" not in options
+    assert epochs.splitlines()[0].split()[:3] == ["epoch", "train", "loss"]
