@@ -155,6 +155,12 @@ def guess_columns(path: FilePath, *, pair: bool | None) -> tuple[str, ...]:
             return ("label", *texts)
         if last and not first:
             return (*texts, "label")
+    if pair and width == 2:
+        raise DataError(
+            "has 2 fields on each line, which is too few for a label and two texts",
+            path=path,
+            hint=f"Give a corpus of pairs, or set columns to {roles}.",
+        )
     raise DataError(
         f"its {width} field{'s' * (width != 1)} per line do not show which is the text and which the label",
         path=path,
@@ -278,7 +284,7 @@ def _is_labelled(sample: _Sample) -> bool:
 def _but_for_slips(fitting: int, lines: int) -> bool:
     """Whether so few of the lines do not fit that they are mistakes."""
     slips = lines - fitting
-    return slips <= SLIPS and fitting > 2 * slips
+    return slips <= SLIPS and fitting >= 2 * slips and fitting > 0
 
 
 def _may_be_labels(fields: list[str]) -> bool:

@@ -75,7 +75,7 @@ LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences'
         ["two words", "two words"],
         ["10 000\tCD", "dogs\tNNS", "", "10 000\tCD", "", "cats\tNNS", "", "bark\tVBP"],
         ["1\tgood", "text alone"],
-        ["1\tgood", "0\tbad", "text alone"],
+        ["1\tgood", "text alone", "0\tbad", "more text"],
         ["text", "", "alone", *["0\tbad"] * 100],
         ["__label__a text", "text"],
         ["a text", "a text", "a text", *["__label__a text"] * 100],
@@ -131,10 +131,24 @@ def test_columns(corpus, lines, pair, columns):
     assert guess_columns(corpus("a.tsv", *lines), pair=pair) == columns
 
 
+def test_a_corpus_of_single_texts_is_no_corpus_of_pairs(corpus):
+    path = corpus("a.tsv", "1\ta film", "0\ta play")
+    with pytest.raises(DataError) as caught:
+        guess_columns(path, pair=True)
+    assert str(caught.value) == (
+        f"{path}: has 2 fields on each line, which is too few for a label and two texts."
+        " Give a corpus of pairs, or set columns to what each holds: 'label', 'text', 'second', or None to skip one."
+    )
+
+
+@pytest.mark.parametrize("lines", [("good\ta film", "", "bad\ta play"), ("good\ta film", "bad", "good\ta play")])
+def test_a_slip_in_the_shortest_corpus_is_left_to_its_reader(corpus, lines):
+    assert detect_format(corpus("a.txt", *lines), among=ALL) == "labelled"
+
+
 @pytest.mark.parametrize(
     ("lines", "pair", "count"),
     [
-        (["1\ta film"], True, "2 fields"),
         (["1\ta b\tc d"], False, "3 fields"),
         (["1\t2\ta film\t4"], None, "4 fields"),
         (["one two\tthree four"], None, "2 fields"),

@@ -148,7 +148,7 @@ print(peak - start)
 
 @pytest.mark.slow
 def test_memory_does_not_hold_the_store(tmp_path, tiny, described, fresh_process):
-    count = 60_000
+    count = 40_000
     path = tmp_path / "corpus.tsv"
     words = [f"word{number}" for number in range(500)]
     rows = (" ".join(words[(row * 31 + place * place) % 500] for place in range(40)) for row in range(count))
