@@ -1,4 +1,4 @@
-"""Texts to predict, one at a time: plain lines, words, or the columns of a corpus without its labels."""
+"""Texts to predict or encode, one at a time: plain lines, words, or the columns of a corpus, which needs no labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
 
 
 def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
-    """Inputs for ``predict``, in constant memory.
+    """Inputs for ``predict`` and ``encode``, in constant memory.
+
+    Labels come along where lines have them anyway, and from the column that ``options`` name.
 
     Parameters
     ----------
@@ -106,4 +108,4 @@ def _columns(path: str, task: str, format: str, wanted: dict[str, Any]) -> Itera
             raise ConfigError(f"format {format!r} has no use for {flag_of(min(unknown))}; leave it out")
         if format == "labelled" and "columns" not in wanted:
             wanted["columns"] = guess_columns(path, pair=task == PAIR)
-        yield from FORMATS[format].read(path, **wanted, **_WITHOUT_LABELS.get(format, {}))
+        yield from FORMATS[format].read(path, **{**_WITHOUT_LABELS.get(format, {}), **wanted})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,7 @@ EXAMPLES = (
     "graphattn encode model reviews.txt --out vectors.npy\n\n"
     "graphattn encode model reviews.csv --text-column review --out vectors.parquet"
 )
-_UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
+_UNUSED = {"label_separator", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
 
 
@@ -37,8 +38,9 @@ def encode(
 ) -> None:
     """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
 
-    A .npy file holds one row for each text; a .parquet file has the columns text and vector. A pair of texts has two
-    rows, one after the other.
+    A .npy file holds one row for each text; a .parquet file has the columns text and vector, and label where lines have
+    labels, as label<TAB>text does, or --label-column names their column. A pair of texts has two rows, one after the
+    other.
     """
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
@@ -51,19 +53,35 @@ def encode(
         does = "tags words" if estimator.task == TAG else "translates"
         raise ConfigError(f"{model} {does} and has no sentence vectors; give a classifier's model directory")
     options = CorpusOptions(**given)
+    if out.suffix == ".npy" and options.label_column != CorpusOptions().label_column:
+        raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
     with new_file(out, binary=True) as file:  # what cannot be written is told before anything is encoded
-        own, vectors = encoded(estimator, read_texts(texts, estimator.task, options), chunk=chunk)
+        told = encoded(estimator, read_texts(texts, estimator.task, options), chunk=chunk)
         if out.suffix == ".npy":
-            np.save(file, vectors)
+            np.save(file, told.vectors)
         else:
-            _write_parquet(file, own, vectors)
-    print(f"{len(vectors)} vectors of {vectors.shape[1]} numbers: {out}")
+            _write_parquet(file, told)
+    print(f"{len(told.vectors)} vectors of {told.vectors.shape[1]} numbers: {out}")
 
 
-def encoded(
-    estimator: TextEstimator, items: Iterable[Any], *, chunk: int = 512
-) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Texts and their vectors (S, F), those of a pair one after the other.
+@dataclass(frozen=True)
+class Encoded:
+    """Texts with their vectors, those of a pair one after the other.
+
+    Parameters
+    ----------
+    texts : as they were read
+    labels : of each text, its pair's of a pair; None where none was read
+    vectors : (S, F)
+    """
+
+    texts: list[str]
+    labels: list[Any]
+    vectors: npt.NDArray[np.float32]
+
+
+def encoded(estimator: TextEstimator, items: Iterable[Any], *, chunk: int = 512) -> Encoded:
+    """Texts and their vectors.
 
     Parameters
     ----------
@@ -71,11 +89,17 @@ def encoded(
     items : its inputs
     chunk : inputs that are encoded together
     """
-    waiting, texts, parts = iter(items), [], []
+    waiting, parts = iter(items), []
+    texts: list[str] = []
+    labels: list[Any] = []
     while part := list(islice(waiting, chunk)):
-        texts += [text for item in part for text in _texts(item)]
+        for item in part:
+            own = _texts(item)
+            texts += own
+            labels += [getattr(item, "label", None)] * len(own)
         parts.append(estimator.sentence_vectors(part))  # type: ignore[attr-defined]
-    return texts, np.concatenate(parts or [estimator.sentence_vectors([])])  # type: ignore[attr-defined]
+    vectors = np.concatenate(parts or [estimator.sentence_vectors([])])  # type: ignore[attr-defined]
+    return Encoded(texts, labels, vectors)
 
 
 def _texts(item: Any) -> list[str]:
@@ -88,9 +112,12 @@ def _texts(item: Any) -> list[str]:
     return [" ".join(getattr(item, "words", item))]
 
 
-def _write_parquet(file: Any, texts: list[str], vectors: npt.NDArray[np.float32]) -> None:
+def _write_parquet(file: Any, told: Encoded) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    pq.write_table(pa.table({"text": texts, "vector": rows}), file)
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(told.vectors.ravel()), told.vectors.shape[1])
+    columns = {"text": told.texts, "vector": rows}
+    if any(label is not None for label in told.labels):
+        columns["label"] = told.labels
+    pq.write_table(pa.table(columns), file)

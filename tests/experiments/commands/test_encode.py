@@ -51,6 +51,37 @@ def test_parquet(graphattn, model, file, tmp_path):
     np.testing.assert_allclose(table["vector"], package.load(model).sentence_vectors(TEXTS), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "row", "flags"),
+    [
+        ("a.tsv", "", "{label}\t{text}\n", ()),
+        ("a.txt", "", "__label__{label} {text}\n", ()),
+        ("a.csv", "text,kind\n", '"{text}",{label}\n', ("--label-column", "kind")),
+    ],
+)
+def test_labels_stand_beside_the_vectors(graphattn, model, tmp_path, name, head, row, flags):
+    labels = ["x", "y"] * 5
+    rows = zip(labels, TEXTS, strict=True)
+    lines = [row.format(label=label, text=text or "a play") for label, text in rows]
+    (tmp_path / name).write_text(head + "".join(lines))
+    answer = graphattn("encode", model, tmp_path / name, "--out", tmp_path / "v.parquet", "--chunk", 3, *flags)
+    assert (answer.code, answer.err) == (0, "")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert list(table) == ["text", "vector", "label"]
+    assert table["label"] == labels
+    assert table["text"] == [text or "a play" for text in TEXTS]
+
+
+def test_labels_find_no_place_in_numpy(graphattn, model, file, tmp_path):
+    out = tmp_path / "v.npy"
+    answer = graphattn("encode", model, file, "--out", out, "--label-column", "kind")
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {out} has no place for labels; leave --label-column out, or let --out end in .parquet\n",
+    )
+    assert not out.exists()
+
+
 def test_vectors_are_what_the_last_layers_see(model):
     estimator = package.load(model)
     vectors = estimator.sentence_vectors(TEXTS)
