@@ -125,6 +125,8 @@ def read_items(
     if is_store(path):
         store = _opened(path)
         _refuse_lists(store.texts().carried("label") if task == CLASSIFY else [], path, multilabel=multilabel)
+        if task == TAG and not store.manifest.tags:
+            raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
         return store
     from graphattn.builders.readers import read_corpus
 
@@ -133,7 +135,15 @@ def read_items(
         if multilabel and not arguments and _format_of(path, options) == "fasttext":
             format, arguments = "fasttext", {"multilabel": True}
         items = list(read_corpus(path, format=format, task=task, **arguments))
-    _refuse_lists([item.label for item in items], path, multilabel=multilabel)
+    labels = [item.label for item in items]
+    _refuse_lists(labels, path, multilabel=multilabel)
+    single = next((label for label in labels if isinstance(label, str)), None)
+    if single is not None and multilabel:
+        raise DataError(
+            f"the label {single!r} is no list of labels",
+            path=path,
+            hint="Say what stands between several: --label-separator ',' for instance.",
+        )
     return items
 
 

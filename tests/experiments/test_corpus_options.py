@@ -82,6 +82,28 @@ def test_lists_of_labels_have_to_be_expected(write):
     assert read_items(path, "classify", CorpusOptions(), multilabel=True)[1].label == ("x", "y")
 
 
+def test_labels_that_nothing_separates(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("x,y\ta film\nx\ta play\n")
+    with pytest.raises(DataError) as error:
+        read_items(path, "classify", CorpusOptions(), multilabel=True)
+    assert str(error.value) == (
+        f"{path}: the label 'x,y' is no list of labels. "
+        "Say what stands between several: --label-separator ',' for instance."
+    )
+    separated = read_items(path, "classify", CorpusOptions(label_separator=","), multilabel=True)
+    assert [item.label for item in separated] == [("x", "y"), ("x",)]
+
+
+def test_a_store_without_tags_trains_no_tagger(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\ta film\ny\ta play\n")
+    builder = TextGraphBuilder([Window(3)])
+    build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", StoreSettings(builder))
+    with pytest.raises(DataError) as error:
+        read_items(tmp_path / "s", "tag", CorpusOptions())
+    assert str(error.value) == f"{tmp_path / 's'}: has no tags. Build it from a corpus of tagged words."
+
+
 def test_fasttext_can_hold_several_labels(write):
     path = write("a.txt", "__label__x __label__y a\n__label__x b\n")
     with pytest.raises(DataError, match=r"Give --multilabel\.$"):
