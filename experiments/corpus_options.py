@@ -137,10 +137,9 @@ def read_items(
         items = list(read_corpus(path, format=format, task=task, **arguments))
     labels = [item.label for item in items]
     _refuse_lists(labels, path, multilabel=multilabel)
-    single = next((label for label in labels if isinstance(label, str)), None)
-    if single is not None and multilabel:
+    if multilabel and labels and all(isinstance(label, str) for label in labels):
         raise DataError(
-            f"the label {single!r} is no list of labels",
+            f"the label {labels[0]!r} is no list of labels",
             path=path,
             hint="Say what stands between several: --label-separator ',' for instance.",
         )
