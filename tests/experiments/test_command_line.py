@@ -46,6 +46,7 @@ def test_warnings_of_ours_are_one_line(graphattn, tmp_path, monkeypatch):
         raise DataError("no store")
 
     monkeypatch.setattr("graphattn.builders.store.Store", warn)
+    (tmp_path / "store.json").write_text("{}")
     answer = graphattn("info", tmp_path)
     assert (answer.code, answer.err) == (1, "warning: something else\nerror: no store\n")
     with pytest.warns(UserWarning, match="of others"), _plain_warnings():
