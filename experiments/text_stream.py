@@ -32,10 +32,10 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
 }
 
 
-def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
+def read_texts(path: str, task: str, options: CorpusOptions, *, label_column: str | None = None) -> Iterator[Any]:
     """Inputs for ``predict`` and ``encode``, in constant memory.
 
-    Labels come along where lines have them anyway, and from the column that ``options`` name.
+    Labels come along where lines have them anyway, and from a table's column when it is named.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     task : of the model; a pair's texts stand on one line with a tab between them
     options : format and columns; ``auto`` goes by the file's extension; a ``.tsv`` without header and a file of
         unknown extension are looked into, and hold plain text unless there are labels beside the texts
+    label_column : the column of a table whose labels come along; what ``options`` say of it has no say
 
     Returns
     -------
@@ -56,9 +57,9 @@ def read_texts(path: str, task: str, options: CorpusOptions) -> Iterator[Any]:
         when a line cannot be read
     """
     if path != "-" and is_store(Path(path)):
-        refuse_for_store(options.changed(), Path(path))
+        refuse_for_store([*options.changed(), *(["label_column"] if label_column else [])], Path(path))
         return _stored(Path(path), task)
-    wanted = options.reader_options()
+    wanted = {**options.reader_options(), **({"label": label_column} if label_column else {})}
     format = options.format if options.format != "auto" else _seen(path, task, wanted)
     if format in ("text", "words"):
         if format == "words" and task == PAIR:

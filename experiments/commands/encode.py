@@ -52,11 +52,12 @@ def encode(
     if not hasattr(estimator, "sentence_vectors"):
         does = "tags words" if estimator.task == TAG else "translates"
         raise ConfigError(f"{model} {does} and has no sentence vectors; give a classifier's model directory")
-    options = CorpusOptions(**given)
-    if out.suffix == ".npy" and options.label_column != CorpusOptions().label_column:
+    label_column = given.pop("label_column", None)
+    if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
     with new_file(out, binary=True) as file:  # what cannot be written is told before anything is encoded
-        told = encoded(estimator, read_texts(texts, estimator.task, options), chunk=chunk)
+        items = read_texts(texts, estimator.task, CorpusOptions(**given), label_column=label_column)
+        told = encoded(estimator, items, chunk=chunk)
         if out.suffix == ".npy":
             np.save(file, told.vectors)
         else:
@@ -119,5 +120,12 @@ def _write_parquet(file: Any, told: Encoded) -> None:
     rows = pa.FixedSizeListArray.from_arrays(pa.array(told.vectors.ravel()), told.vectors.shape[1])
     columns = {"text": told.texts, "vector": rows}
     if any(label is not None for label in told.labels):
-        columns["label"] = told.labels
+        columns["label"] = _of_one_kind(told.labels)
     pq.write_table(pa.table(columns), file)
+
+
+def _of_one_kind(labels: list[Any]) -> list[Any]:
+    """A column holds texts or lists: where one text has several labels, those of the others are lists too."""
+    if not any(isinstance(label, tuple) for label in labels):
+        return labels
+    return [label if label is None or isinstance(label, tuple) else (label,) for label in labels]

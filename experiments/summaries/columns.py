@@ -1,8 +1,10 @@
-"""Figures below each other."""
+"""Figures below each other, names beside each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+_MOST_NAMES = 20
 
 
 def as_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -31,3 +33,18 @@ def as_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
         return "  ".join(cells).rstrip()
 
     return [line(header), *map(line, rows)]
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """The first twenty, and how many there are besides.
+
+    Examples
+    --------
+    >>> in_a_row(["bad", "good"])
+    'bad, good'
+    >>> in_a_row([str(number) for number in range(22)])[-18:]
+    '18, 19, and 2 more'
+    """
+    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return f"{shown}, and {more} more" if more > 0 else shown

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.experiments.finished_runs import best_epoch
-from graphattn.experiments.summaries.columns import as_columns
+from graphattn.experiments.summaries.columns import as_columns, in_a_row
 from graphattn.models.training import count_parameters
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator, Translator
 
-_MOST_NAMES = 20
 _DOES = {
     "classify": "classifies texts",
     "pair": "classifies pairs of texts",
@@ -38,7 +37,9 @@ def model_lines(folder: Path, estimator: TextEstimator | Translator) -> list[str
         f"vocabulary: {_vocabulary(estimator)}",
     ]
     if hasattr(estimator, "labels_"):
-        lines.append(f"{'tags' if estimator.task == 'tag' else 'labels'}: {_names(estimator.labels_.classes)}")
+        lines.append(
+            f"{'tags' if estimator.task == 'tag' else 'labels'}: {in_a_row([*map(str, estimator.labels_.classes)])}"
+        )
     if heads:
         lines.append(f"heads of all layers: {', '.join(f'{count} along {name}' for name, count in heads.items())}")
     return [*lines, "", *_options(estimator), "", *_history(estimator)]
@@ -50,12 +51,6 @@ def _vocabulary(estimator: Any) -> str:
     kind = "words" if estimator.inputs_.level == "word" else "sub-words"
     vectors = ", ".join(Path(name).name for name in estimator.inputs_.vector_files())
     return f"{len(estimator.vocabulary_):,} {kind}" + (f", vectors of {vectors}" if vectors else "")
-
-
-def _names(classes: list[Any]) -> str:
-    shown = ", ".join(map(str, classes[:_MOST_NAMES]))
-    more = len(classes) - _MOST_NAMES
-    return f"{shown}, and {more} more" if more > 0 else shown
 
 
 def _options(estimator: TextEstimator | Translator) -> list[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphattn.experiments.summaries.columns import as_columns
+from graphattn.experiments.summaries.columns import as_columns, in_a_row
 
 if TYPE_CHECKING:
     from graphattn.builders.store.manifest import Manifest
 
 _BAR = 40
-_MOST_NAMES = 20
 _BYTES_PER_EDGE, _BYTES_PER_TOKEN = 4, 12
 """An edge is one int32, and a token has a position, a word and an id."""
 
@@ -42,7 +41,7 @@ def store_lines(folder: Path, manifest: Manifest, batch_size: int) -> list[str]:
     ]
     for name, counts in (("labels", manifest.labels), ("tags", manifest.tags), ("dependencies", manifest.deprels)):
         if counts:
-            lines.append(f"{name}: {_names(counts)}")
+            lines.append(f"{name}: {in_a_row([f'{own} {count:,}' for own, count in counts.items()])}")
     return lines
 
 
@@ -84,9 +83,3 @@ def _memory(manifest: Manifest, batch_size: int) -> str:
     mean = megabytes(manifest.tokens / count, sum(manifest.edges.values()) / count)
     most = megabytes(manifest.longest, manifest.most_edges)
     return f"memory of a batch's graph, {batch_size} sentences: {mean}, {most} at most"
-
-
-def _names(counts: dict[str, int]) -> str:
-    shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:_MOST_NAMES])
-    more = len(counts) - _MOST_NAMES
-    return f"{shown}, and {more} more" if more > 0 else shown

@@ -57,6 +57,7 @@ def test_parquet(graphattn, model, file, tmp_path):
         ("a.tsv", "", "{label}\t{text}\n", ()),
         ("a.txt", "", "__label__{label} {text}\n", ()),
         ("a.csv", "text,kind\n", '"{text}",{label}\n', ("--label-column", "kind")),
+        ("a.csv", "text,label\n", '"{text}",{label}\n', ("--label-column", "label")),
     ],
 )
 def test_labels_stand_beside_the_vectors(graphattn, model, tmp_path, name, head, row, flags):
@@ -70,6 +71,25 @@ def test_labels_stand_beside_the_vectors(graphattn, model, tmp_path, name, head,
     assert list(table) == ["text", "vector", "label"]
     assert table["label"] == labels
     assert table["text"] == [text or "a play" for text in TEXTS]
+
+
+def test_where_one_text_has_several_labels_each_has_a_list(graphattn, model, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a film", "label": "x"}\n{"text": "a play", "label": ["x", "y"]}\n')
+    out = tmp_path / "v.parquet"
+    answer = graphattn("encode", model, tmp_path / "a.jsonl", "--label-column", "label", "--out", out)
+    assert (answer.code, answer.err) == (0, "")
+    assert pq.read_table(out).to_pydict()["label"] == [["x"], ["x", "y"]]
+
+
+def test_a_store_has_no_columns(graphattn, model, tmp_path):
+    (tmp_path / "a.tsv").write_text("x\ta film\ny\ta play\n")
+    graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "s")
+    command = ["encode", model, tmp_path / "s", "--label-column", "label", "--out", tmp_path / "v.parquet"]
+    answer = graphattn(*command)
+    assert (answer.code, answer.err) == (
+        1, f"error: {tmp_path / 's'} is a store, whose texts are read already; leave --label-column out\n",
+    )  # fmt: skip
+    assert graphattn(*command[:3], *command[5:]).code == 0
 
 
 def test_labels_find_no_place_in_numpy(graphattn, model, file, tmp_path):
