@@ -168,6 +168,10 @@ def _config(path: Path) -> dict[str, Any]:
         )
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        if config and isinstance(config, dict) and not config.keys() & {"format", "task", "sha256"}:
+            raise ModelDirectoryError(
+                f"{path} is no model directory: its {CONFIG} is of something else. Give what `save` or `train` wrote"
+            )
         version, _ = config["format"], config["sha256"]
     except (ValueError, KeyError, TypeError) as error:
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None

@@ -238,6 +238,13 @@ def test_damaged_config(text, reason, model):
     assert failure(read_model, model) == f"{model}/config.json is damaged ({reason}). Save the model again"
 
 
+def test_a_config_of_something_else(model):
+    (model / "config.json").write_text('{"architectures": ["Bert"]}')
+    assert failure(read_model, model) == (
+        f"{model} is no model directory: its config.json is of something else. Give what `save` or `train` wrote"
+    )
+
+
 def test_binary_config(model):
     (model / "config.json").write_bytes(b"\xff\xfe\x00")
     assert failure(read_model, model).startswith(f"{model}/config.json is damaged (")
