@@ -7,14 +7,16 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.pytorch.utilities import rank_zero_only
 
-from graphattn.exceptions import ConfigError
+from graphattn.builders.store.lock import sole_writer
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.options import TrainingOptions
 
 CHECKPOINT, HISTORY, BEST, STARTED_WITH = "last.ckpt", "history.json", "best.safetensors", "training.json"
@@ -24,19 +26,31 @@ _OF_NO_EFFECT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 
 @contextmanager
 def run_folder(options: TrainingOptions) -> Iterator[Path]:
-    """The folder that ``run_dir`` names, or one that goes away again."""
+    """The folder that ``run_dir`` names, or one that goes away again.
+
+    Raises
+    ------
+    ConfigError
+        when the folder cannot be made or written to, or another run, of whatever options, is writing there
+    """
     if options.run_dir is None:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
     folder_path = Path(options.run_dir)
-    try:
-        folder_path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"run_dir {folder_path} cannot be made ({error.strerror}); give a folder that can be written"
-        ) from error
-    yield folder_path
+    with ExitStack() as lock:
+        try:
+            folder_path.mkdir(parents=True, exist_ok=True)
+            if rank_zero_only.rank == 0:  # processes of one run share its folder, and the first one writes
+                lock.enter_context(sole_writer(folder_path))
+        except OSError as error:
+            raise ConfigError(
+                f"run_dir {folder_path} cannot be made or written to ({error.strerror}); "
+                "give a folder that can be written"
+            ) from error
+        except DataError as error:
+            raise ConfigError(f"{folder_path} {error.message}; wait for it, or give another run_dir") from error
+        yield folder_path
 
 
 def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:

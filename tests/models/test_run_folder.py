@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from lightning.pytorch.utilities import rank_zero_only
 
 from graphattn.exceptions import ConfigError, TrainingError
 from graphattn.models import TrainingOptions
@@ -306,8 +307,29 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     with pytest.raises(ConfigError) as caught, run_folder(TrainingOptions(run_dir=str(tmp_path / "file" / "run"))):
         pass
     assert str(caught.value) == (
-        f"run_dir {tmp_path}/file/run cannot be made (Not a directory); give a folder that can be written"
+        f"run_dir {tmp_path}/file/run cannot be made or written to (Not a directory); give a folder that can be written"
     )
+
+
+def test_two_runs_in_one_folder(corpus, tiny, tmp_path):
+    """The second would write over the first one's checkpoints, also if it is the same run."""
+    options = TrainingOptions(run_dir=str(tmp_path))
+    with run_folder(options), pytest.raises(ConfigError) as caught:
+        tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+    assert str(caught.value) == (
+        f"{tmp_path} is being written by another process ({os.getpid()}); wait for it, or give another run_dir"
+    )
+    assert list(tmp_path.iterdir()) == []
+    tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+
+
+def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
+    """As those that torchrun starts do: each comes by here."""
+    options = TrainingOptions(run_dir=str(tmp_path))
+    with run_folder(options):
+        monkeypatch.setattr(rank_zero_only, "rank", 1)
+        with run_folder(options) as folder:
+            assert folder == tmp_path
 
 
 def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
