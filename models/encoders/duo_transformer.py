@@ -18,10 +18,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers import edges_of
 from graphattn.models.duo_streams import STREAMS, DuoNorm, StreamMaps
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.options import at_least, option
 from graphattn.products import Linear
-from graphattn.schema import ALL, TOKEN
+from graphattn.schema import ALL
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -145,10 +145,9 @@ class DuoTransformerEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, both parts) -> (N, 2 hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)
-        positions = graph.nodes[TOKEN].data["position"].to(tokens.device)
         parts = zip(self.enter, tokens.split(self.parts, dim=1), strict=True)
         streams = torch.stack([enter(part) for enter, part in parts], dim=1)
-        streams = streams + sinusoids(positions, self.options.hidden).unsqueeze(1)
+        streams = streams + position_vectors(graph, self.options.hidden, tokens.device).unsqueeze(1)
         for layer in self.layers:
             seen: LayerWeights | None = None if weights is None else {}
             streams = layer(edges, streams, seen)

@@ -20,6 +20,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.node_states import NodeStates
+from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.encoders.relation_heads import count_heads, head_relation, parse_heads
 from graphattn.models.options import at_least, option, share
 from graphattn.scales import Scale, allocate_heads
@@ -49,6 +50,7 @@ class MSTransOptions(EncoderOptions):
         choices=("head", "hidden"),
     )
     attn_drop: float = option(0.0, "dropout on attention weights")
+    positions: bool = option(False, "add the Transformer's position vectors: how far from the beginning a token stands")
 
     @classmethod
     def for_tagging(cls) -> MSTransOptions:
@@ -190,7 +192,9 @@ class MSTransLayer(nn.Module):
 
 
 class MSTransEncoder(Encoder):
-    """A stack of multi-scale layers; no positions, since small windows tell them (section 3.3).
+    """A stack of multi-scale layers; in the paper without positions, since small windows tell them (section 3.3).
+
+    Windows tell what is near, not how far from the beginning a token stands; ``positions`` adds that.
 
     A head may look along any relation that leads to tokens. A relation may bring nodes of its own (the relay of
     ``star``, the spans of ``binary``, sentences, the document). They have states as tokens have, which go through the
@@ -223,6 +227,8 @@ class MSTransEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         relations = self.relations()
+        if self.options.positions:
+            tokens = tokens + position_vectors(graph, self.width, tokens.device)
         if all(part.source == part.target == TOKEN for relation in relations for part in relation.parts()):
             edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
             return self._through_layers(edges, tokens, weights)

@@ -16,9 +16,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.graph_convolution import GraphConvolution
 from graphattn.layers import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions, sinusoids
+from graphattn.models.encoders.positions import position_vectors
+from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import at_least, option, share
-from graphattn.schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, TOKEN, WORD
+from graphattn.schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -86,7 +87,7 @@ class MultiStageEncoder(Encoder):
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL, ALL_WORDS, MEMBERSHIP, DEPENDENCY], tokens.device)
         members = edges[MEMBERSHIP]
-        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        tokens = tokens + position_vectors(graph, self.width, tokens.device)
         tokens = _through(self.token_blocks, ALL, edges[ALL], tokens, weights)
         words = aggregate(members, tokens, mean_coefficients(members))
         words = _through(self.word_blocks, ALL_WORDS, edges[ALL_WORDS], words, weights)

@@ -11,9 +11,10 @@ from graphattn.builders.relations import Complete, Relation, WordGroup
 from graphattn.exceptions import ConfigError
 from graphattn.layers import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions, sinusoids
+from graphattn.models.encoders.positions import position_vectors
+from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import at_least, option, share
-from graphattn.schema import ALL, GROUP, TOKEN
+from graphattn.schema import ALL, GROUP
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -80,7 +81,7 @@ class TNTEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [GROUP, ALL], tokens.device)
-        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        tokens = tokens + position_vectors(graph, self.width, tokens.device)
         parts = tokens
         for inner, outer in zip(self.inner or self.outer, self.outer, strict=True):
             inside: LayerWeights | None = None if weights is None else {}

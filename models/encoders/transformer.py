@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,9 +14,10 @@ from graphattn.dropout import Dropout
 from graphattn.exceptions import ConfigError
 from graphattn.layers import MultiScaleAttention, edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.options import at_least, option, share
 from graphattn.products import Linear
-from graphattn.schema import ALL, TOKEN
+from graphattn.schema import ALL
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -97,32 +96,10 @@ class TransformerEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)
-        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        tokens = tokens + position_vectors(graph, self.width, tokens.device)
         for layer in self.layers:
             seen: LayerWeights | None = None if weights is None else {}
             tokens = layer(edges, tokens, seen)
             if weights is not None and seen is not None:
                 weights.append(seen)
         return self.norm(tokens)
-
-
-def sinusoids(positions: Tensor, width: int) -> Tensor:
-    """Position vectors: sines in the even columns, cosines in the odd ones (Vaswani et al. 2017, section 3.5).
-
-    Parameters
-    ----------
-    positions : (N,)
-    width : number of columns
-
-    Returns
-    -------
-    (N, width)
-
-    Examples
-    --------
-    >>> sinusoids(torch.tensor([0]), 4)
-    tensor([[0., 1., 0., 1.]])
-    """
-    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
-    angles = positions.unsqueeze(1) * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]

@@ -27,7 +27,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
 from graphattn.graphs import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.options import at_least, option, share
 from graphattn.products import Linear
 from graphattn.recomputation import Derived
@@ -309,7 +309,7 @@ class UMSTEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         text = TextEdges.of(graph, self.options, tokens.device)
-        tokens = tokens + sinusoids(graph.nodes[TOKEN].data["position"].to(tokens.device), self.width)
+        tokens = tokens + position_vectors(graph, self.width, tokens.device)
         if self.classes is not None:
             tokens = tokens + self.classes(word_classes(graph).to(tokens.device))
         for layer, numbers in zip(self.layers, self._mixers, strict=True):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.dropout import Dropout
-from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.encoders.positions import sinusoids
 from graphattn.models.translation.decoder_attention import DecoderAttention, FeedForward
 from graphattn.models.translation.options import DecoderOptions
 

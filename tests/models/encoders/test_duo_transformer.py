@@ -7,7 +7,7 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import DuoTransformerOptions, make_encoder
-from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.encoders.positions import sinusoids
 
 HIDDEN, HEADS = 6, 2
 

@@ -12,6 +12,7 @@ from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, make_encoder
 from graphattn.models.encoders.ms_trans import parse_relation_heads
+from graphattn.models.encoders.positions import sinusoids
 
 
 def width_of(scale, length):
@@ -86,6 +87,7 @@ CASES = {
     "score scale of Eq. 6": {"score_scale": "hidden"},
     "wide heads": {"head_feats": 7, "layers": 2},
     "dependency and group": {"relations": ("dependency:2", "group:1"), "layers": 2},
+    "positions": {"positions": True, "layers": 2},
     "order and all": {"relations": ("forward:1", "backward:2", "all:1"), "layers": 2},
 }
 
@@ -101,6 +103,8 @@ def test_encoder_equals_the_dense_reference(changes, sentences, double_encoder, 
     scale = 1 / math.sqrt(20 if options.score_scale == "hidden" else head_feats)
     rows = rows_of_heads(5, options.layers, len(options.scales), options.alpha)
     for sentence, tokens, output in zip(sentences, inputs, outputs, strict=True):
+        if options.positions:
+            tokens = tokens + sinusoids(torch.arange(len(tokens)), 20)
         for layer, row in zip(encoder.layers, rows, strict=True):
             heads = {f"{kind}:{name}": count for name, count in zip(options.scales, row, strict=True)}
             heads.update({name: int(count) for name, count in extra.items()})

@@ -1,7 +1,5 @@
 """The Transformer against PyTorch's own, with copied weights."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
@@ -9,19 +7,7 @@ from torch import nn
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import TransformerOptions, make_encoder
-from graphattn.models.encoders.transformer import sinusoids
-
-
-def positions_by_formula(length, width):
-    """Vaswani et al. 2017, section 3.5, number by number."""
-    rows = [
-        [
-            (math.sin if column % 2 == 0 else math.cos)(position / 10000 ** (2 * (column // 2) / width))
-            for column in range(width)
-        ]
-        for position in range(length)
-    ]
-    return torch.tensor(rows, dtype=torch.float64)
+from graphattn.models.encoders.positions import sinusoids
 
 
 def pytorch_encoder(encoder, options):
@@ -82,12 +68,6 @@ def test_gradients_equal_pytorchs(double_encoder, encode):
         torch.testing.assert_close(ours.attention.project.bias.grad, theirs.self_attn.in_proj_bias.grad)
         torch.testing.assert_close(ours.widen.weight.grad, theirs.linear1.weight.grad)
         torch.testing.assert_close(ours.ffn_norm.weight.grad, theirs.norm2.weight.grad)
-
-
-@pytest.mark.parametrize("width", [2, 6, 7, 300])
-def test_sinusoids_follow_the_formula(width):
-    expected = positions_by_formula(400, width)
-    torch.testing.assert_close(sinusoids(torch.arange(400), width).double(), expected, rtol=0, atol=5e-5)
 
 
 def test_positions_begin_anew_in_each_sentence(double_encoder, encode):

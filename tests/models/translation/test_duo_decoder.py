@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphattn.models.encoders import DuoTransformerOptions, TransformerOptions, make_encoder
-from graphattn.models.encoders.transformer import sinusoids
+from graphattn.models.encoders.positions import sinusoids
 from graphattn.models.translation.decoder import Memory
 from graphattn.models.translation.decoders import make_decoder
 from graphattn.models.translation.duo_decoder import DuoSoftmax, duo_decoder
