@@ -112,8 +112,6 @@ def _as_it_is(groups: Groups, data_set: str) -> None:
 def _transformer(groups: Groups, data_set: str) -> None:
     groups["encoder"]["ffn"] = 600
     groups["training"]["learning_rate"] = 3e-4
-    if data_set in MTL:
-        groups["encoder"]["layers"] = 2  # folds of apparel and kitchen: 85.0 and 85.6; three layers 84.3 and 84.6
 
 
 def _ms_trans(groups: Groups, data_set: str) -> None:
