@@ -233,3 +233,15 @@ def killed_at(monkeypatch) -> Callable[[int, int], Any]:
                 yield
 
     return kill
+
+
+@pytest.fixture(scope="session")
+def same_weights() -> Callable[[Any, Any], bool]:
+    """Whether two fitted estimators, or weights by name, are alike to the last bit."""
+    import torch
+
+    def same(one: Any, other: Any) -> bool:
+        some, others = (part.model_.state_dict() if hasattr(part, "model_") else part for part in (one, other))
+        return some.keys() == others.keys() and all(torch.equal(some[name], others[name]) for name in some)
+
+    return same

@@ -34,16 +34,8 @@ def steps(monkeypatch):
     return seen
 
 
-def weights_of(estimator):
-    return {name: tensor.clone() for name, tensor in estimator.model_.state_dict().items()}
-
-
-def same(some, others):
-    return some.keys() == others.keys() and all(torch.equal(some[name], others[name]) for name in some)
-
-
 @pytest.mark.slow
-def test_killed_run_ends_as_an_undisturbed_one(corpus, tiny, described, fresh_process, tmp_path, steps):
+def test_killed_run_ends_as_an_undisturbed_one(corpus, tiny, described, fresh_process, tmp_path, steps, same_weights):
     words, tags = corpus("crf")
     settings = {"epochs": 5, "dev_fraction": 0.2, "batch_size": 8, "patience": 4}
     undisturbed = tiny("crf", training=settings).fit(words, tags)
@@ -69,14 +61,14 @@ estimator_from(given["estimator"]).fit(given["words"], given["tags"])
     disturbed.fit(words, tags)
     assert set(steps) == {2, 3, 4}
     assert disturbed.history_ == undisturbed.history_
-    assert same(weights_of(disturbed), weights_of(undisturbed))
+    assert same_weights(disturbed, undisturbed)
     for one, other in zip(disturbed.predict_proba(words), undisturbed.predict_proba(words), strict=True):
         assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("encoder", ["ms-trans", "transformer", "bilstm"])
 @pytest.mark.parametrize("epoch", [0, 1, 2])
-def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, killed_at):
+def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, killed_at, same_weights):
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
     undisturbed = tiny("classifier", encoder, training=settings).fit(texts, labels)
@@ -85,11 +77,13 @@ def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, killed
         disturbed.fit(texts, labels)
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
-    assert same(weights_of(disturbed), weights_of(undisturbed))
+    assert same_weights(disturbed, undisturbed)
 
 
 @pytest.mark.slow
-def test_a_kill_inside_an_epoch_costs_minutes_only(corpus, tiny, described, fresh_process, tmp_path, monkeypatch):
+def test_a_kill_inside_an_epoch_costs_minutes_only(
+    corpus, tiny, described, fresh_process, tmp_path, monkeypatch, same_weights
+):
     """Taken up at the batch after the last checkpoint, the run ends as an undisturbed one, figures included."""
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2, "accumulate": 2, "schedule": "cosine"}
@@ -123,7 +117,7 @@ estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
     disturbed.fit(texts, labels)
     assert seen[:2] == [(1, 4), (1, 5)]  # steps are made of two batches
     assert disturbed.history_ == undisturbed.history_
-    assert same(weights_of(disturbed), weights_of(undisturbed))
+    assert same_weights(disturbed, undisturbed)
 
 
 def test_checkpoints_inside_an_epoch_wait_for_their_time(corpus, tiny, tmp_path, monkeypatch):
@@ -155,7 +149,7 @@ def test_checkpoints_inside_an_epoch_wait_for_their_time(corpus, tiny, tmp_path,
     assert epochs_saved(4.0) == [(0, 3), (0, 5), (1, 3), (1, 5)]
 
 
-def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypatch):
+def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypatch, same_weights):
     """A checkpoint is whole or not there; what was written beside it is of no account."""
     texts, labels = corpus("classifier")
     undisturbed = tiny("classifier", training={"epochs": 3}).fit(texts, labels)
@@ -176,11 +170,11 @@ def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypa
     (tmp_path / "last.ckpt.part").write_bytes(b"half a checkpoint")
     disturbed.fit(texts, labels)
     assert disturbed.history_ == undisturbed.history_
-    assert same(weights_of(disturbed), weights_of(undisturbed))
+    assert same_weights(disturbed, undisturbed)
 
 
 @pytest.mark.parametrize("training", [{"epochs": 3}, {"epochs": 9, "patience": 1}], ids=["all epochs", "early stop"])
-def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_path, steps):
+def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_path, steps, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
     assert len(first.history_) < 9
@@ -188,10 +182,10 @@ def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_pat
     second = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
     assert steps == []
     assert second.history_ == first.history_
-    assert same(weights_of(second), weights_of(first))
+    assert same_weights(second, first)
 
 
-def test_starting_anew(corpus, tiny, tmp_path, steps):
+def test_starting_anew(corpus, tiny, tmp_path, steps, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels)
     steps.clear()
@@ -199,7 +193,7 @@ def test_starting_anew(corpus, tiny, tmp_path, steps):
     second = tiny("classifier", training=settings).fit(texts, labels)
     assert set(steps) == {0}
     assert len(second.history_) == 1
-    assert not same(weights_of(second), weights_of(first))
+    assert not same_weights(second, first)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,142 @@
+"""Training that goes wrong, or is interrupted: what is said, and what is kept."""
+
+import signal
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.exceptions import NotFittedError, TrainingError
+from graphattn.models import TrainingOptions, load, training
+from graphattn.models.text_model import TextModel
+from graphattn.models.training import train
+from graphattn.models.training_module import TrainingModule
+
+
+@pytest.fixture
+def broken_after(monkeypatch):
+    """Lets the loss be no number from the batch after so many on."""
+
+    def install(count):
+        original, seen = TextModel.loss, []
+
+        def loss(self, batch):
+            seen.append(batch)
+            value, scores = original(self, batch)
+            return (value * float("nan") if len(seen) > count else value), scores
+
+        monkeypatch.setattr(TextModel, "loss", loss)
+
+    return install
+
+
+def test_loss_that_is_no_number(corpus, tiny, broken_after, tmp_path, same_weights):
+    texts, labels = corpus("classifier", 24)
+    settings = {"dev_fraction": 0.0, "batch_size": 8, "schedule": "constant", "warmup": 0.0}
+    good = tiny("classifier", training={"epochs": 2, **settings}).fit(texts, labels)
+    broken_after(7)  # 3 batches an epoch: the second batch of the third
+    estimator = tiny("classifier", training={"epochs": 9, **settings})
+    with pytest.raises(TrainingError) as caught:
+        estimator.fit(texts, labels)
+    assert str(caught.value) == (
+        "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
+        "Lower the learning rate, clip gradients, or use precision 32"
+    )
+    assert same_weights(estimator, good)
+    assert not estimator.model_.training
+    assert [row["epoch"] for row in estimator.history_] == [0, 1]
+    chances = estimator.predict_proba(texts)
+    assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), chances)
+
+
+def test_no_number_in_the_first_epoch_leaves_no_model(corpus, tiny):
+    estimator = tiny("classifier", training={"learning_rate": 1e30, "clip": None, "warmup": 0.0})
+    with pytest.raises(TrainingError) as caught:
+        estimator.fit(*corpus("classifier", 24))
+    assert str(caught.value).startswith("the loss is ")
+    assert str(caught.value).endswith(
+        " in epoch 1, batch 2; no epoch of this training has ended. Lower the learning rate, clip gradients, or use "
+        "precision 32"
+    )
+    with pytest.raises(NotFittedError):
+        estimator.predict(["film"])
+
+
+def test_a_last_step_that_breaks_the_weights(corpus, tiny, monkeypatch):
+    texts, labels = corpus("classifier", 24)
+    step = torch.optim.Adam.step
+
+    def breaking(self, *args, **kwargs):
+        step(self, *args, **kwargs)
+        with torch.no_grad():
+            self.param_groups[0]["params"][0].mul_(float("inf"))
+
+    monkeypatch.setattr(torch.optim.Adam, "step", breaking)
+    estimator = tiny("classifier", training={"epochs": 1, "batch_size": 24, "dev_fraction": 0.0})
+    with pytest.raises(TrainingError) as caught:
+        estimator.fit(texts, labels)
+    assert str(caught.value) == (
+        "weights are not finite after epoch 1; no epoch of this training has ended. "
+        "Lower the learning rate, clip gradients, or use precision 32"
+    )
+
+
+def test_ctrl_c_keeps_the_best_so_far(corpus, tiny, monkeypatch):
+    texts, labels = corpus("classifier", 24)
+    handler = signal.getsignal(signal.SIGINT)
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        if self.current_epoch == 2:
+            raise KeyboardInterrupt
+        return original(self, batch, batch_idx)
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    estimator = tiny("classifier", training={"epochs": 5})
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(texts, labels)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert len(estimator.history_) == 2
+    assert len(estimator.predict(texts)) == 24
+
+
+def test_ctrl_c_works_again_after_lightning_ignored_it(parts, monkeypatch):
+    """As it does when it waits for other processes."""
+    handler = signal.getsignal(signal.SIGINT)
+
+    def fit(self, *arguments, **keywords):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.exit(1)
+
+    model, corpus = parts()
+    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        train(model, corpus, TrainingOptions(epochs=1))
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_is_not_hidden_by_an_error_of_clearing_up(parts, monkeypatch):
+    def fit(self, *arguments, **keywords):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("there is no loader yet")
+
+    model, corpus = parts()
+    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        train(model, corpus, TrainingOptions(epochs=1))
+
+
+def test_errors_of_training_stay_what_they_are(parts, monkeypatch):
+    def fit(self, *arguments, **keywords):
+        try:
+            raise ValueError("first")
+        finally:
+            raise RuntimeError("second")
+
+    model, corpus = parts()
+    monkeypatch.setattr(training.pl.Trainer, "fit", fit)
+    with pytest.raises(RuntimeError, match="second"):
+        train(model, corpus, TrainingOptions(epochs=1))

@@ -1,0 +1,132 @@
+"""Training in several processes, and in a new one: the same steps, the same bits, errors that stay what they are."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+from torch.multiprocessing import ProcessRaisedException
+
+from graphattn.exceptions import ConfigError, DataError, TrainingError
+from graphattn.models import TrainingOptions, training
+
+NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
+
+
+def test_errors_of_other_processes_are_raised_as_what_they_are():
+    text = "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n  ...\n{}\n"
+
+    def raised(last_line):
+        return training._as_raised(ProcessRaisedException(text.format(last_line), 1, 4711))
+
+    failed = raised("graphattn.exceptions.TrainingError: the loss is nan: lower it")
+    assert type(failed) is TrainingError
+    assert str(failed) == "the loss is nan: lower it"
+    assert type(raised("graphattn.exceptions.ConfigError: no")) is ConfigError
+    assert type(raised("graphattn.exceptions.DataError: x")) is DataError
+    assert type(raised("MemoryError")) is ProcessRaisedException
+    assert type(raised("os.PathLike: x")) is ProcessRaisedException
+
+
+@pytest.mark.parametrize(
+    ("options", "interactive", "strategy"),
+    [
+        ({}, False, "auto"),
+        ({"devices": 2}, False, "ddp_spawn"),
+        ({"devices": 2}, True, "ddp_notebook"),
+        ({"devices": 2, "nodes": 2}, False, "auto"),
+        ({"devices": 2, "strategy": "ddp"}, False, "ddp"),
+    ],
+)
+def test_strategy(options, interactive, strategy, monkeypatch):
+    if interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    else:
+        monkeypatch.delattr(sys, "ps1", raising=False)
+    assert training._strategy(TrainingOptions(**options)) == strategy
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"accelerator": "tpux"}, "You selected an invalid accelerator name: `accelerator='tpux'`."),
+        ({"strategy": "many"}, "You selected an invalid strategy name: `strategy='many'`."),
+    ],
+)
+def test_devices_that_do_not_exist(options, reason, corpus, tiny):
+    with pytest.raises(ConfigError) as caught:
+        tiny("classifier", training=options).fit(*corpus("classifier", 12))
+    expected = f"accelerator, devices, nodes or strategy do not fit this machine: {reason}"
+    assert str(caught.value).startswith(expected)
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one(corpus, tiny, capfd):
+    """Two CPU processes with gloo make the steps of one: batch_size counts the sentences of both."""
+    texts, labels = corpus("classifier", 37)  # batches of 8, one of a single sentence: a process goes without
+    settings = {"epochs": 3, "batch_size": 8, "dev_fraction": 0.1, "average": 0.9}
+    one, two = (
+        tiny("classifier", training={**settings, **more}).set_params(**NO_DROPOUT).fit(texts, labels)
+        for more in ({}, {"devices": 2, "accelerator": "cpu"})
+    )
+    assert [set(row) for row in two.history_] == [set(row) for row in one.history_]
+    for ours, theirs in zip(one.history_, two.history_, strict=True):
+        assert theirs == pytest.approx(ours, rel=0, abs=1e-5)
+    np.testing.assert_allclose(two.predict_proba(texts), one.predict_proba(texts), rtol=0, atol=1e-4)
+    assert two.predict(texts).tolist() == one.predict(texts).tolist()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_failure_of_two_processes(corpus, tiny, described, fresh_process):
+    """The error is our own, and the best epoch's weights come back from the processes that had them."""
+    words, tags = corpus("crf", 13)
+    settings = {"epochs": 9, "batch_size": 4, "dev_fraction": 0.0, "devices": 2, "accelerator": "cpu"}
+    estimator = tiny("crf", "bilstm", training={**settings, "strategy": "ddp_fork"})
+    script = """
+from graphattn.exceptions import TrainingError
+from graphattn.models.text_model import TextModel
+
+original, seen = TextModel.loss, []
+
+def loss(self, batch):
+    seen.append(batch)
+    value, scores = original(self, batch)
+    return value * (float("nan") if len(seen) > 9 else 1), scores
+
+TextModel.loss = loss
+estimator = estimator_from(given["estimator"])
+try:
+    estimator.fit(given["words"], given["tags"])
+except TrainingError as error:
+    print(json.dumps([str(error), estimator.history_, [len(own) for own in estimator.predict(given["words"])]]))
+"""
+    done = fresh_process(script, estimator=described(estimator), words=words, tags=tags)
+    assert done.returncode == 0, done.stderr
+    message, history, lengths = json.loads(done.stdout)
+    assert message == (
+        "the loss is nan in epoch 3, batch 2; the weights of the best epoch so far are kept. "
+        "Lower the learning rate, clip gradients, or use precision 32"
+    )
+    assert [row["epoch"] for row in history] == [0, 1]
+    assert lengths == [len(own) for own in words]
+
+
+@pytest.mark.slow
+def test_a_fresh_process_gives_the_same_bits(corpus, tiny, described, fresh_process, tmp_path, same_weights):
+    """The same weights, and not a word on stdout or stderr."""
+    kinds = ("classifier", "crf")
+    estimators = {kind: tiny(kind) for kind in kinds}
+    script = """
+from safetensors.torch import save_file
+
+for kind, (values, inputs, labels) in given["runs"].items():
+    save_file(estimator_from(values).fit(inputs, labels).model_.state_dict(), kind + ".safetensors")
+"""
+    runs = {kind: (described(estimators[kind]), *corpus(kind)) for kind in kinds}
+    done = fresh_process(script, runs=runs)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    for kind in kinds:
+        there = load_file(tmp_path / f"{kind}.safetensors")
+        assert same_weights(there, estimators[kind].fit(*corpus(kind)))
