@@ -39,7 +39,7 @@ def encode(
     """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
 
     A .npy file holds one row for each text; a .parquet file has the columns text and vector, and label where lines have
-    labels, as label<TAB>text does, or --label-column names their column. A pair of texts has two rows, one after the
+    labels, as label<TAB>text and a store do, or --label-column names their column. A pair of texts has two rows, one after the
     other.
     """
     if out.suffix not in _FORMATS:
@@ -97,7 +97,7 @@ def encoded(estimator: TextEstimator, items: Iterable[Any], *, chunk: int = 512)
         for item in part:
             own = _texts(item)
             texts += own
-            labels += [getattr(item, "label", None)] * len(own)
+            labels += [_label(item)] * len(own)
         parts.append(estimator.sentence_vectors(part))  # type: ignore[attr-defined]
     vectors = np.concatenate(parts or [estimator.sentence_vectors([])])  # type: ignore[attr-defined]
     return Encoded(texts, labels, vectors)
@@ -111,6 +111,11 @@ def _texts(item: Any) -> list[str]:
     if isinstance(item, tuple):
         return [text for own in item for text in _texts(own)]
     return [" ".join(getattr(item, "words", item))]
+
+
+def _label(item: Any) -> Any:
+    first = item[0] if isinstance(item, tuple) else item  # a pair of a store: both sentences have its label
+    return getattr(first, "label", None)
 
 
 def _write_parquet(file: Any, told: Encoded) -> None:

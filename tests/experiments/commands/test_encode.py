@@ -90,6 +90,19 @@ def test_a_store_has_no_columns(graphattn, model, tmp_path):
         1, f"error: {tmp_path / 's'} is a store, whose texts are read already; leave --label-column out\n",
     )  # fmt: skip
     assert graphattn(*command[:3], *command[5:]).code == 0
+    assert pq.read_table(tmp_path / "v.parquet").to_pydict()["label"] == ["x", "y"]
+
+
+def test_both_texts_of_a_stored_pair_have_its_label(graphattn, tmp_path):
+    pairs = [("a film", "a play"), ("a plot", "a cast")] * 2
+    model = PairClassifier("bilstm", training=TRAINING).fit(pairs, ["x", "y"] * 2).save(tmp_path / "model")
+    (tmp_path / "a.tsv").write_text("x\ta film\ta play\ny\ta plot\ta cast\n")
+    assert graphattn("build", tmp_path / "a.tsv", "--pairs", "--out", tmp_path / "s").code == 0
+    answer = graphattn("encode", model, tmp_path / "s", "--out", tmp_path / "v.parquet")
+    assert (answer.code, answer.err) == (0, "")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert table["text"] == ["a film", "a play", "a plot", "a cast"]
+    assert table["label"] == ["x", "x", "y", "y"]
 
 
 def test_labels_find_no_place_in_numpy(graphattn, model, file, tmp_path):
