@@ -39,8 +39,8 @@ def encode(
     """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
 
     A .npy file holds one row for each text; a .parquet file has the columns text and vector, and label where lines have
-    labels, as label<TAB>text and a store do, or --label-column names their column. A pair of texts has two rows, one after the
-    other.
+    labels, as label<TAB>text and a store do, or --label-column names their column. A pair of texts has two rows, one
+    after the other.
     """
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
