@@ -59,7 +59,7 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 
 def is_model(path: Path) -> bool:
-    """Whether this is a folder that ``graphattn train`` wrote."""
+    """Whether this may be a folder that ``graphattn train`` wrote; loading it tells."""
     return (path / "config.json").is_file()
 
 
@@ -71,7 +71,9 @@ def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
     ConfigError
         naming the way out
     """
-    if is_model(out):
+    from graphattn.models.saving import is_model_directory
+
+    if is_model_directory(out):
         if not overwrite:
             raise ConfigError(f"{out} holds a model already; give --overwrite to replace it, or another --out")
     elif out.exists() and not (out.is_dir() and not any(out.iterdir())):

@@ -54,7 +54,7 @@ def write_model(path: Path, files: ModelFiles) -> Path:
         when ``path`` is a file or another folder, or the disk is full
     """
     path = Path(os.path.realpath(path))  # a link stays one; "." has no name beside which something could be put
-    if path.exists() and not (path.is_dir() and ((path / CONFIG).exists() or not any(path.iterdir()))):
+    if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
         raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     _remove_stale(path)
@@ -74,6 +74,20 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return path
+
+
+def is_model_directory(path: Path) -> bool:
+    """Whether a folder is what :func:`write_model` wrote, of whatever version, also when its config is damaged.
+
+    Other programs have a ``config.json`` too, and what is replaced is lost.
+    """
+    try:
+        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    except ValueError:
+        return all((path / name).is_file() for name in (WEIGHTS, TOKENIZER, LABELS))
+    return isinstance(config, dict) and {"format", "sha256"} <= config.keys()
 
 
 def _remove_stale(path: Path) -> None:

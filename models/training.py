@@ -96,12 +96,13 @@ class KeepBest(Callback):
         """Put the best weights back."""
         self.restore(pl_module.model)
 
-    def restore(self, model: nn.Module) -> None:
-        """Give a model the weights of the best epoch, if there was one."""
+    def restore(self, model: nn.Module) -> bool:
+        """Give a model the weights of the best epoch; whether there was one."""
         if not self.weights and (self.folder / BEST).exists():
             self.weights = load_file(self.folder / BEST)
         if self.weights:
             model.load_state_dict(self.weights)
+        return bool(self.weights)
 
     def figures(self) -> list[dict[str, float]]:
         """The figures of all epochs, also of those that other processes worked on."""
@@ -232,8 +233,8 @@ def train(
                 "which goes on from the last checkpoint there"
             ) from error
         finally:
-            keep.restore(model)
-            history.extend(keep.figures())
+            if keep.restore(model):  # else the figures in the folder are those of a checkpoint that was not reached
+                history.extend(keep.figures())
             model.zero_grad()
             forget_gradients()
     return history

@@ -185,6 +185,24 @@ def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_pat
     assert same_weights(second, first)
 
 
+def test_a_checkpoint_that_is_not_reached_leaves_no_model(corpus, tiny, tmp_path, monkeypatch):
+    """Nor that run's figures: the weights would be those that nothing was learnt by."""
+    texts, labels = corpus("classifier")
+    settings = {"run_dir": str(tmp_path), "logs": False}
+    tiny("classifier", training=settings).fit(texts, labels)
+
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    again = tiny("classifier", training=settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(WholeCheckpoints, "load_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            again.fit(texts, labels)
+    assert not hasattr(again, "model_")
+    assert not hasattr(again, "history_")
+
+
 def test_starting_anew(corpus, tiny, tmp_path, steps, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels)

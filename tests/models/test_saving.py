@@ -109,6 +109,26 @@ def test_other_folders_and_files_are_left_alone(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"mine", "file"}
 
 
+@pytest.mark.parametrize("config", ['{"name": "my web app"}', "{not json", "[]", '{"format": 1}'])
+def test_other_programs_have_a_config_too(config, tmp_path):
+    """Such as a model of another library, with files of the same names."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "config.json").write_text(config)
+    (mine / "model.safetensors").write_text("weights")
+    (mine / "tokenizer.json").write_text("{}")
+    assert failure(write_model, mine, files()) == (
+        f"{mine} exists and is no model directory; choose another place to save to"
+    )
+    assert len(list(mine.iterdir())) == 3
+
+
+def test_a_model_whose_config_is_damaged_may_be_replaced(model):
+    (model / "config.json").write_text("{half")
+    write_model(model, files())
+    assert read_model(model).config["format"] == 1
+
+
 # What can happen while it is written.
 
 
