@@ -19,6 +19,7 @@ from graphattn.builders.vocabulary_training import (
     UNKNOWN,
     check_options,
     count_words,
+    lowers_case,
     train_bpe,
     train_word_level,
 )
@@ -63,7 +64,8 @@ class Vocabulary:
         by_id = sorted(self._tokenizer.get_vocab(with_added_tokens=True).items(), key=lambda item: item[1])
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
-        model = json.loads(self._tokenizer.to_str())["model"]
+        parts = json.loads(self._tokenizer.to_str())
+        model, self._lowers_case = parts["model"], lowers_case(parts["normalizer"])
         self._whole_words = model["type"] == "WordLevel"
         self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # ids no text must yield
         self._pieces_are_parts = model["type"] == "BPE" and not (
@@ -252,6 +254,13 @@ class Vocabulary:
         """The ids of one source's tokens."""
         return self.ids(self.sentence(source).tokens)
 
+    def spelling(self, word: str) -> str:
+        """A word as it is looked up: with composed characters and straight quotes, in lower case if asked."""
+        if self._lowers_case is not None and word.isascii() and word.isalnum():
+            return word.lower() if self._lowers_case else word
+        rule = self._tokenizer.normalizer
+        return word if rule is None else rule.normalize_str(clean(word))
+
     def ids_of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Into how many tokens each word is cut, and the ids of all these tokens, one word after the other; int32."""
         if self._whole_words:
@@ -276,8 +285,7 @@ class Vocabulary:
         if found is None:
             if len(self._looked_up) >= _REMEMBERED:
                 self._forget()
-            rule = self._tokenizer.normalizer
-            found = self._token_ids.get(rule.normalize_str(clean(word)) if rule is not None else word, _UNKNOWN_ID)
+            found = self._token_ids.get(self.spelling(word), _UNKNOWN_ID)
             self._looked_up[word] = found
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, product
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -31,6 +31,17 @@ def normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
     if lowercase:
         steps.append(normalizers.Lowercase())
     return normalizers.Sequence(steps)
+
+
+def lowers_case(rule: object) -> bool | None:
+    """Whether a normalizer, as in ``tokenizer.json``, is one of ours that lowers case; None if it is another's.
+
+    Ours leave Latin letters and digits alone but for that, which is quick to do without it.
+    """
+    for level, lowercase in product(("word", "bpe"), (True, False)):
+        if json.loads(normalizer(level, lowercase).__getstate__()) == rule:
+            return lowercase
+    return None
 
 
 def count_words(corpus: Iterable[Source] | Counter[str], splitter: WordSplitter) -> Counter[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -128,6 +129,24 @@ class WordVectors:
                 block /= max(float(part.matrix.std(dtype=np.float64)), 1e-8)
         return cls(words, matrix)
 
+    def known_as(self, rule: Callable[[str], str]) -> WordVectors:
+        """The same vectors, whose words are also found by what a rule makes of them; of several the first is.
+
+        Parameters
+        ----------
+        rule : such as the spelling of a vocabulary, which may be in lower case where the file has capitals
+
+        Examples
+        --------
+        >>> vectors = WordVectors(["Paris"], np.array([[1.0]]))
+        >>> "paris" in vectors, "paris" in vectors.known_as(str.lower)
+        (False, True)
+        """
+        respelled = {rule(word): row for row, word in reversed(list(enumerate(self.words)))}
+        other = copy.copy(self)
+        other._rows = {**respelled, **self._rows}
+        return other
+
     @property
     def dim(self) -> int:
         """Numbers in a vector, D."""
@@ -155,6 +174,9 @@ class WordVectors:
     def table(self, vocabulary: Vocabulary, *, seed: int) -> np.ndarray:
         """The embedding table of a vocabulary, one row for each id.
 
+        A word that is not found is looked for among the words as the vocabulary spells them: ``paris`` of a vocabulary
+        in lower case has the vector of ``Paris`` where the file has no other.
+
         Words without a vector, ``[UNK]`` and ``[CLS]`` among them, are drawn from a normal distribution with
         the mean and the standard deviation that the vectors have in each dimension. What is drawn for a word
         depends on the seed and the word alone. ``[PAD]`` is zero.
@@ -177,8 +199,9 @@ class WordVectors:
         mean, spread = self.matrix.mean(axis=0, dtype=np.float64), self.matrix.std(axis=0, dtype=np.float64)
         words = vocabulary.words
         table = np.empty((len(words), self.dim), dtype=np.float32)
+        spelled = self.known_as(vocabulary.spelling)
         for index, word in enumerate(words):
-            row = self._row(word)
+            row = spelled._row(word)
             table[index] = self.matrix[row] if row is not None else mean + spread * _drawn(seed, word, self.dim)
         table[_PADDING] = 0
         return table

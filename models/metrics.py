@@ -43,9 +43,11 @@ def multilabel_metrics(gold: npt.NDArray, predicted: npt.NDArray) -> dict[str, f
     ----------
     gold, predicted : (S, C) zeros and ones
     """
+    # with one class scikit-learn would take "not of the class" for a second one
+    micro, macro = ("binary", "binary") if np.shape(gold)[1] == 1 else ("micro", "macro")
     return {
-        "micro_f1": 100 * float(f1_score(gold, predicted, average="micro", zero_division=0)),
-        "macro_f1": 100 * float(f1_score(gold, predicted, average="macro", zero_division=0)),
+        "micro_f1": 100 * float(f1_score(gold, predicted, average=micro, zero_division=0)),
+        "macro_f1": 100 * float(f1_score(gold, predicted, average=macro, zero_division=0)),
         "exact_match": 100 * float(accuracy_score(gold, predicted)),
     }
 

@@ -50,8 +50,13 @@ def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
 
 
 def _mean(tokens: Tensor, lengths: Tensor) -> Tensor:
-    sums = tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, _sentences(tokens, lengths), tokens)
-    return sums / lengths.unsqueeze(1)
+    return _sum(tokens, lengths) / lengths.unsqueeze(1)
+
+
+def _sum(tokens: Tensor, lengths: Tensor) -> Tensor:
+    """(N, F) -> (B, F), in float32 where tokens have half of that: of a long text the small numbers would be lost."""
+    tokens = tokens.float() if tokens.dtype.itemsize < 4 else tokens
+    return tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, _sentences(tokens, lengths), tokens)
 
 
 def _maximum(tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -87,6 +92,5 @@ class Source2TokenPooling(nn.Module):
         """(N, F) tokens of sentences with (B,) lengths -> (B, F)."""
         lengths = lengths.to(tokens.device)
         scores = self.outer(self.dropout(F.elu(self.inner(self.dropout(tokens)))))
-        weights = unpad(pad(scores.float(), lengths, float("-inf")).softmax(1), lengths).to(tokens.dtype)
-        sums = tokens.new_zeros(lengths.shape[0], tokens.shape[1])
-        return sums.index_add(0, _sentences(tokens, lengths), weights * tokens)
+        weights = unpad(pad(scores.float(), lengths, float("-inf")).softmax(1), lengths)
+        return _sum(weights.to(torch.promote_types(tokens.dtype, torch.float32)) * tokens, lengths)

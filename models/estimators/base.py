@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -13,6 +14,8 @@ import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
+from graphattn.builders.vocabulary_training import count_words
+from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.batches import Corpus, digest_of
 from graphattn.models.characters import CharacterVocabulary
@@ -181,12 +184,17 @@ class TextEstimator(SavedEstimator):
     def _fit_inputs(self, columns: Columns) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
-        read = [WordVectors.read(path) for path in options.vector_files()]
-        vectors = WordVectors.concatenated(read, normalize=options.normalize_vectors) if read else None
-        self.widths_ = [own.dim for own in read]
-        extra = vectors.words if vectors is not None and options.vectors_words == "all" else ()
+        sets = [WordVectors.read(path) for path in options.vector_files()]
+        self.widths_ = [own.dim for own in sets]
+        source = vocabulary_source(columns)
+        extra: Iterable[str] = ()
+        if options.vectors_words == "all":
+            extra = chain.from_iterable(own.words for own in sets)
+        elif sets and options.level == "word" and options.vocabulary_size is None:
+            source = count_words(source, WordSplitter.by_rule(options.split))  # rare ones stay if they have a vector
+            extra = [word for word in source if any(word in own for own in sets)]
         self.vocabulary_ = Vocabulary.train(
-            vocabulary_source(columns),
+            source,
             level=options.level,  # type: ignore[arg-type]
             split=options.split,  # type: ignore[arg-type]
             lowercase=options.lowercase,
@@ -194,7 +202,11 @@ class TextEstimator(SavedEstimator):
             size=options.vocabulary_size,
             extra_words=extra,
         )
-        self._vectors = None if vectors is None else vectors.table(self.vocabulary_, seed=self.training_.seed)
+        self._vectors = None
+        if sets:
+            spelled = [own.known_as(self.vocabulary_.spelling) for own in sets]
+            vectors = WordVectors.concatenated(spelled, normalize=options.normalize_vectors)
+            self._vectors = vectors.table(self.vocabulary_, seed=self.training_.seed)
         self._num_trained = 0
         if options.tune_vectors:  # the corpus' own words come before those that only have a vector
             texts = (ids for part in portions(columns) for ids in self.vocabulary_.encode_batch(part)[1])

@@ -61,21 +61,19 @@ class TaggingHead(Head):
             return F.cross_entropy(
                 scores, targets, weight=self.class_weights, reduction="sum", label_smoothing=self.label_smoothing
             )
-        emissions, mask, rows = self._rows(scores, graph)
+        emissions, mask, rows = self._rows(_precise(scores), graph)
         if not len(rows):
             # no word at all; processes that train together expect a gradient for every weight all the same
             return 0 * (scores.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
-        return -self.crf(emissions, pad(targets, self.items(graph))[rows], mask=mask, reduction="sum")
+        likelihood = self.crf(emissions, pad(targets, self.items(graph))[rows], mask=mask, reduction="sum")
+        return -likelihood.to(scores.dtype)
 
     def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
-        """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores.
-
-        log Z grows with the sentence, and float32 leaves it too few digits behind the point: taken in float64.
-        """
+        """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores."""
         if self.crf is None:
             return scores.softmax(1)
         with torch.inference_mode(False), torch.enable_grad():
-            leaf = scores.detach().to(torch.float64, copy=True).requires_grad_()
+            leaf = _precise(scores.detach().clone()).requires_grad_()
             emissions, mask, rows = self._rows(leaf, graph)
             if not len(rows):
                 return scores.clone()
@@ -89,7 +87,7 @@ class TaggingHead(Head):
         """The best tag of each word, or the words' tags in the best sequence."""
         if self.crf is None:
             return scores.argmax(1)
-        emissions, mask, rows = self._rows(scores, graph)
+        emissions, mask, rows = self._rows(_precise(scores), graph)
         best = self.crf.decode(emissions, mask=mask) if len(rows) else []
         return torch.tensor([tag for sequence in best for tag in sequence], dtype=torch.long)
 
@@ -113,3 +111,8 @@ def first_tokens(graph: DGLGraph) -> Tensor:
     begins = torch.ones_like(word, dtype=torch.bool)
     begins[1:] = word[1:] != word[:-1]
     return (begins & (position > 0)).nonzero().squeeze(1)
+
+
+def _precise(scores: Tensor) -> Tensor:
+    """In float64, where there is such: log Z grows with the text, and float32 leaves it too few digits in long ones."""
+    return scores if scores.device.type == "mps" else scores.double()

@@ -5,11 +5,13 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import word_vector_files
 from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.vocabulary_training import normalizer
+from graphattn.builders.word_boundaries import clean
 from graphattn.builders.word_vectors import WordVectors
 from graphattn.exceptions import ConfigError, DataError
 
@@ -266,6 +268,27 @@ def test_exact_case_goes_first():
     vectors = WordVectors(["us", "US"], np.array([[1.0], [2.0]]))
     vocabulary = Vocabulary.train(["US us Us"], lowercase=False)
     assert vectors.table(vocabulary, seed=0)[3:].tolist() == [[2], [1], [1]]
+
+
+def test_words_are_found_as_the_vocabulary_spells_them():
+    """In lower case, with straight quotes; the exact word first, then the first of several spellings."""
+    vectors = WordVectors(["Paris", "PARIS", "us", "US", "\u2019t"], np.arange(1.0, 6.0)[:, None])
+    vocabulary = Vocabulary.train([["paris", "us", "'t"]])
+    assert vocabulary.words[3:] == ["paris", "us", "'t"]
+    assert vectors.table(vocabulary, seed=0)[3:].tolist() == [[1], [3], [5]]
+    sets = [vectors.known_as(vocabulary.spelling), WordVectors(["paris"], np.array([[7.0]]))]
+    both = WordVectors.concatenated(sets, normalize=False)
+    assert both.table(vocabulary, seed=0)[3].tolist() == [1, 7]
+    assert "paris" not in vectors  # itself stays as it is
+
+
+@settings(max_examples=50, deadline=None)
+@given(words=st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5), lowercase=st.booleans())
+def test_spelling_is_what_the_normalizer_makes_of_a_word(words, lowercase):
+    vocabulary = Vocabulary.train([["a"]], lowercase=lowercase)
+    rule = normalizer("word", lowercase)
+    for word in (*words, "Word", "A1", "x"):
+        assert vocabulary.spelling(word) == rule.normalize_str(clean(word))
 
 
 def test_unknown_words_have_the_spread_of_the_vectors(vectors):

@@ -32,6 +32,15 @@ def test_several_labels():
     assert multilabel_metrics(gold, predicted) == pytest.approx(expected)
 
 
+def test_one_class_that_a_text_may_have_or_not():
+    """The texts without it are no class of their own."""
+    gold, found = np.array([[1], [0], [0], [1]]), np.array([[1], [0], [1], [0]])
+    assert multilabel_metrics(gold, found) == {"micro_f1": 50.0, "macro_f1": 50.0, "exact_match": 50.0}
+    assert multilabel_metrics(gold, 0 * found)["micro_f1"] == 0
+    with_nothing = [np.hstack([part, 0 * part]) for part in (gold, found)]
+    assert multilabel_metrics(*with_nothing)["micro_f1"] == 50
+
+
 @pytest.mark.parametrize(
     ("scheme", "gold", "predicted", "right", "found", "there", "accuracy"),
     [

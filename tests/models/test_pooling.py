@@ -37,6 +37,14 @@ def test_gradcheck(pooling):
     assert torch.autograd.gradcheck(lambda x: pool(x, torch.tensor([1, 3, 2]), pooling), (tokens,))
 
 
+def test_sums_of_half_precision_are_float32():
+    torch.manual_seed(0)
+    tokens = torch.rand(3000, 2).bfloat16()
+    pooled = pool(tokens, torch.tensor([3000]), "mean")
+    assert pooled.dtype == torch.float32
+    torch.testing.assert_close(pooled, tokens.float().mean(0, keepdim=True), rtol=1e-6, atol=0)
+
+
 def test_negative_maximum():
     """The maximum is taken over the sentence's tokens alone, not over a zero it starts from."""
     assert pool(torch.tensor([[-3.0], [-1.0], [-2.0]]), torch.tensor([2, 1]), "max").tolist() == [[-1.0], [-2.0]]

@@ -142,6 +142,17 @@ def test_no_vector_of_other_words_when_not_asked_for(corpus, tiny, vectors_file)
     assert "other3" not in tiny("classifier", inputs=inputs).fit(*corpus("classifier")).vocabulary_
 
 
+@pytest.mark.parametrize("which", ["all", "corpus"])
+def test_rare_words_stay_if_they_have_a_vector(which, tiny, tmp_path):
+    (tmp_path / "v.txt").write_text("rare 1 2\nelsewhere 3 4\n")
+    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": which, "min_count": 2}
+    texts = ["a film", "a film", "a rare film", "an odd film"]
+    vocabulary = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, ["x", "y", "x", "y"]).vocabulary_
+    assert "rare" in vocabulary
+    assert "odd" not in vocabulary
+    assert ("elsewhere" in vocabulary) is (which == "all")
+
+
 def test_heads_on_dependencies(tiny):
     from graphattn.builders import Sentence
     from graphattn.models import MSTransOptions

@@ -89,6 +89,18 @@ def test_marginals_of_long_sentences_keep_their_digits(crf_head, graph_of):
     torch.testing.assert_close(single.double(), exact, rtol=0, atol=2e-6)
 
 
+def test_gradients_of_long_sentences_keep_their_digits(crf_head, graph_of):
+    torch.manual_seed(5)
+    scores = torch.randn(2000, TAGS, dtype=torch.float64).mul(3).add(8).requires_grad_()
+    targets = torch.randint(TAGS, (2000,))
+    (exact,) = torch.autograd.grad(crf_head.loss(scores, targets, graph_of(2000)), scores)
+    crf_head.float()
+    loss = crf_head.loss(scores.float(), targets, graph_of(2000))
+    assert loss.dtype == torch.float32
+    (single,) = torch.autograd.grad(loss, scores)
+    torch.testing.assert_close(single, exact, rtol=0, atol=2e-6)
+
+
 def test_marginals_in_inference_mode(crf_head, scores, graph_of):
     with torch.inference_mode():
         inside = crf_head.probabilities(scores * 1, graph_of(*LENGTHS))
