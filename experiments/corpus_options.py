@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,12 +143,7 @@ def read_items(
             path=path,
             hint="Say what stands between several: --label-separator ',' for instance.",
         )
-    return [_with_a_list(item) for item in items] if multilabel else items
-
-
-def _with_a_list(item: Example | Sentence) -> Example | Sentence:
-    """JSON Lines may have one label here and a list of them there; where there are lists, one is a list of one."""
-    return replace(item, label=(item.label,)) if isinstance(item.label, str) else item
+    return items
 
 
 def count_texts(items: list[Example | Sentence] | Store) -> int:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from graphattn.builders.compression import numbered_lines, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
-from graphattn.builders.readers.detection import detect_labels, guess_columns
+from graphattn.builders.readers.detection import detect_labels, detect_markup, guess_columns
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import (
     CLASSIFY,
     PAIR,
+    TAG,
     CorpusOptions,
     flag_of,
     is_store,
@@ -26,7 +28,7 @@ _BY_SUFFIX = {
 }
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
-    "fasttext": {"require_label": False},
+    "fasttext": {"require_label": False, "multilabel": True},
     "conll": {"tag_column": None},
     "conllu": {"tags": None},
 }
@@ -42,7 +44,8 @@ def read_texts(path: str, task: str, options: CorpusOptions, *, label_column: st
     path : a file, a store, or ``-`` for standard input
     task : of the model; a pair's texts stand on one line with a tab between them
     options : format and columns; ``auto`` goes by the file's extension; a ``.tsv`` without header and a file of
-        unknown extension are looked into, and hold plain text unless there are labels beside the texts
+        unknown extension are looked into, and hold plain text unless there are labels beside the texts, or the first
+        lines are those of a table with its text column, of JSON Lines, or, for a tagger, of columns of words
     label_column : the column of a table whose labels come along; what ``options`` say of it has no say
 
     Returns
@@ -77,10 +80,15 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
     found = _BY_SUFFIX.get(split_suffix(path)[0], "text")
     if "columns" in wanted and found in ("csv", "tsv", "text"):
         return "labelled"
+    text_column = wanted.get("text", "text")
+    if found == "jsonl" and detect_markup(path, text_column=text_column) == "sentences":
+        return "sentences"
     if found not in ("tsv", "text"):
         return found
-    if task in (CLASSIFY, PAIR):  # labels must not become words of the texts
-        return detect_labels(path, pair=task == PAIR, text_column=wanted.get("text", "text")) or found
+    if found == "text":  # neither labels nor markup may become words of the texts
+        found = detect_markup(path, text_column=text_column, for_tagging=task == TAG) or found
+    if found in ("tsv", "text") and task in (CLASSIFY, PAIR):
+        return detect_labels(path, pair=task == PAIR, text_column=text_column) or found
     return found
 
 
@@ -109,4 +117,10 @@ def _columns(path: str, task: str, format: str, wanted: dict[str, Any]) -> Itera
             raise ConfigError(f"format {format!r} has no use for {flag_of(min(unknown))}; leave it out")
         if format == "labelled" and "columns" not in wanted:
             wanted["columns"] = guess_columns(path, pair=task == PAIR)
-        yield from FORMATS[format].read(path, **{**_WITHOUT_LABELS.get(format, {}), **wanted})
+        items = FORMATS[format].read(path, **{**_WITHOUT_LABELS.get(format, {}), **wanted})
+        yield from map(_with_few_labels, items) if format == "fasttext" else items
+
+
+def _with_few_labels(item: Any) -> Any:
+    """An example of fastText's format, where the number of labels tells whether there may be several."""
+    return replace(item, label=item.label if len(item.label) > 1 else next(iter(item.label), None))

@@ -198,6 +198,39 @@ def detect_labels(path: FilePath, *, pair: bool, text_column: str = "text") -> s
     return "labelled" if sample.suffix == ".tsv" or len(set(labels)) < len(labels) else None
 
 
+def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: bool = False) -> str | None:
+    """Name the format of a file that may as well hold bare texts, if its first lines leave no doubt; None for others.
+
+    Parameters
+    ----------
+    path : a file; a stream is None, for it can be read only once
+    text_column : name of the column of the text: the first line of a table, or the first JSON object, must have it
+    for_tagging : whether words are wanted, so that columns may hold them; then the last column must recur
+
+    Returns
+    -------
+    ``sentences``, ``jsonl``, ``tsv``, ``csv``, ``conllu`` or ``conll``, or None.
+    """
+    if is_stream(path):
+        return None
+    try:
+        sample = _read_sample(path, text_column)
+    except DataError:
+        return None
+    if _is_sentences(sample):
+        return "sentences"
+    if _is_json_lines(sample):
+        return "jsonl" if f'"{text_column}"' in sample.filled[0] else None
+    if _has_csv_header(sample):
+        return "csv"
+    if _has_tsv_header(sample) and text_column in sample.lines[0].split("\t"):
+        return "tsv"
+    if for_tagging and _is_conllu(sample):
+        return "conllu"
+    tags = [line.split()[-1] for line in sample.filled]
+    return "conll" if for_tagging and _is_conll(sample) and len({*tags}) < len(tags) else None
+
+
 def _unseen(path: FilePath, option: str, values: str) -> ConfigError:
     return ConfigError(
         f"{display_name(path)} can be read only once, so its {option} cannot be told by looking."

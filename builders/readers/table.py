@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -231,7 +232,7 @@ def _json_label(record: dict[str, Any], columns: _Columns, path: str, line: int)
 def _json_name(value: object, column: str, path: str, line: int) -> str:
     if isinstance(value, str):
         return _whole_text(value, column, path, line)
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float)) and math.isfinite(value):
         return json.dumps(value)
     raise DataError(
         f"{_json_kind(value)} where a label was expected",
@@ -244,4 +245,5 @@ def _json_name(value: object, column: str, path: str, line: int) -> str:
 
 def _json_kind(value: object) -> str:
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
-    return kinds.get(type(value), "a number")
+    odd = isinstance(value, float) and not math.isfinite(value)
+    return json.dumps(value) if odd else kinds.get(type(value), "a number")

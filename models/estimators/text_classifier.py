@@ -95,7 +95,14 @@ class TextClassifier(TextEstimator):
             carried_labels(X, matrix, "label")
             return _Rows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
         labels = carried_labels(X, y, "label")
-        return [_collected(label) for label in labels] if self._several else [_single(label) for label in labels]
+        if not self._several:
+            return [_single(label) for label in labels]
+        if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may have "x" beside ["x", "y"]
+            labels = [(label,) if isinstance(label, str) else label for label in labels]
+        collected = [_collected(label) for label in labels]
+        if {*collected} == {(0, 1), (1, 0)}:
+            raise DataError("labels look like the rows of a matrix of 0 and 1", hint="Give numpy.array(y).")
+        return collected
 
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return [label for several in labels for label in several] if self._several else labels
@@ -116,6 +123,7 @@ class TextClassifier(TextEstimator):
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray:
         if not self._several:
             return self.labels_.ids(labels, where=where)
+        self._check_width(labels, where)
         targets = np.zeros((len(labels), len(self.labels_)), dtype=np.float32)
         rows = np.repeat(np.arange(len(labels)), [len(several) for several in labels])
         targets[rows, self.labels_.ids(self._flat_labels(labels), where=where)] = 1
@@ -137,12 +145,22 @@ class TextClassifier(TextEstimator):
         if self._several:
             from sklearn.preprocessing import MultiLabelBinarizer
 
+            self._check_width(labels, "evaluation set")
             extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # known to be wrong
             binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
             return multilabel_metrics(binary.transform(labels), binary.transform(self._names(decisions)))
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions])
+
+    def _check_width(self, labels: Sequence[Any], where: str) -> None:
+        """A matrix made anew from other labels has other columns, which would pass for these."""
+        if isinstance(labels, _Rows) and labels.columns != len(self.labels_):
+            columns = f"{labels.columns} columns, the model {len(self.labels_)} classes"
+            raise DataError(
+                f"the matrix of the {where}'s labels has {columns}",
+                hint="Give a column for each class, in the order of classes_.",
+            )
 
     def _decided(self, decisions: list[Any]) -> Any:
         if not self._several:

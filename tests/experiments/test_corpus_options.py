@@ -95,13 +95,6 @@ def test_labels_that_nothing_separates(tmp_path):
     assert [item.label for item in separated] == [("x", "y"), ("x",)]
 
 
-def test_a_label_on_its_own_beside_lists_is_a_list_of_one(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n{"text": "c", "label": []}\n')
-    items = read_items(path, "classify", CorpusOptions(), multilabel=True)
-    assert [item.label for item in items] == [("x",), ("x", "y"), ()]
-
-
 def test_a_store_without_tags_trains_no_tagger(tmp_path):
     (tmp_path / "a.tsv").write_text("x\ta film\ny\ta play\n")
     builder = TextGraphBuilder([Window(3)])

@@ -32,6 +32,27 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
     assert read(packed) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "task", "expected"),
+    [
+        ("a.json", '{"text": "one", "label": "x"}\n', "classify", [Example("one")]),
+        ("a.json", '{"name": "one"}\n', "classify", ['{"name": "one"}']),
+        ("a.txt", "text,label\none,x\n", "classify", [Example("one")]),
+        ("a.txt", "label\ttext\nx\tone\n", "classify", [Example("one")]),
+        ("a.txt", "well, one\nand two, label\n", "classify", ["well, one", "and two, label"]),
+        ("a.txt", "one X\ntwo X\n\na Y\n", "tag", [Sentence(["one", "two"]), Sentence(["a"])]),
+        ("a.txt", "one X\ntwo X\n\na Y\n", "classify", ["one X", "two X", "", "a Y"]),
+        ("a.txt", "dogs bark\n\ncats sleep\n", "tag", ["dogs bark", "", "cats sleep"]),
+        ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"], tags=["X"])]),
+        ("a.txt", "__label__x one\n__label__x __label__y two\n", "classify", [Example("one", label="x"),
+                                                                              Example("two", label=("x", "y"))]),
+    ],
+)  # fmt: skip
+def test_markup_does_not_become_words(tmp_path, name, content, task, expected):
+    (tmp_path / name).write_text(content)
+    assert read(tmp_path / name, task) == expected
+
+
 def test_words_are_cut_at_blanks(tmp_path):
     (tmp_path / "a").write_text("don't stop .\n\n")
     assert read(tmp_path / "a", format="words") == [["don't", "stop", "."], []]

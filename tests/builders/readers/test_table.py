@@ -225,6 +225,11 @@ def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
             " set label to None to read texts alone.",
         ),
         (
+            '{"text": "a", "label": NaN}',
+            "field 'label': NaN where a label was expected. A label is a string, a number, or a list of them;"
+            " set label to None to read texts alone.",
+        ),
+        (
             '{"text": "a", "label": [{}]}',
             "field 'label': an object where a label was expected. A label is a string, a number, or a list of them;"
             " set label to None to read texts alone.",

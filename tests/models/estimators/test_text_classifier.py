@@ -89,6 +89,7 @@ def test_labels_given_twice_count_once(tiny):
     [
         (["x", ("y",)], "label 'x' is no collection. Give a tuple of class names for each text."),
         ([3, ("y",)], "label 3 is no collection. Give a tuple of class names for each text."),
+        ([[0, 1], [1, 0]], "labels look like the rows of a matrix of 0 and 1. Give numpy.array(y)."),
         ([(), ()], "there are no labels; a model needs at least two different ones to learn from"),
         ([(b"x",), ()], "the label b'x' is of type bytes, which a model cannot keep. Use strings or numbers."),
     ],
@@ -97,6 +98,29 @@ def test_labels_that_are_no_collections(labels, message, tiny):
     with pytest.raises(DataError) as caught:
         tiny("multilabel").fit(["a", "b"], labels)
     assert str(caught.value) == message
+
+
+def test_what_carries_one_label_beside_what_carries_several(tiny):
+    """As JSON Lines may, and stores of them."""
+    mixed = [Example("a", label="x"), Example("b", label=("x", "y")), Example("c", label=())]
+    lists = [Example("a", label=("x",)), *mixed[1:]]
+    one, other = (tiny("multilabel", training={"epochs": 1}).fit(examples) for examples in (mixed, lists))
+    assert np.array_equal(one.predict_proba(["a b"]), other.predict_proba(["a b"]))
+    assert one.evaluate(mixed) == other.evaluate(lists)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_matrix_of_other_columns(columns, tiny):
+    texts, matrix = ["a", "b", "a b"], np.array([[1, 0], [0, 1], [1, 1]])
+    estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, matrix)
+    with pytest.raises(DataError) as caught:
+        estimator.evaluate(texts, np.ones((3, columns), int))
+    assert str(caught.value) == (
+        f"the matrix of the evaluation set's labels has {columns} columns, the model 2 classes. "
+        "Give a column for each class, in the order of classes_."
+    )
+    with pytest.raises(DataError, match="the matrix of the dev set's labels"):
+        estimator.fit(texts, matrix, dev=(texts, np.ones((3, columns), int)))
 
 
 def test_unknown_labels_among_several(corpus, tiny):
