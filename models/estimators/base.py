@@ -407,7 +407,7 @@ class TextEstimator(SavedEstimator):
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
         estimator.history_ = config["history"]
         trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
-        estimator._num_trained = len(trained)
+        estimator._num_trained = len(trained) if estimator.inputs_.tune_vectors else 0
         estimator._vectors = torch.cat([trained, table]).numpy() if estimator.inputs_.vectors else None
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()

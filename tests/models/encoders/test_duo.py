@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions
+from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.encoders import make_encoder
 from graphattn.models.training import count_parameters
 
@@ -84,6 +84,7 @@ def test_trained_parameters_stay_below_the_papers(tmp_path):
         sum(p.numel() for part in (classifier.model_.encoder, classifier.model_.head) for p in part.parameters()) == own
     )
     assert count_parameters(classifier.model_) == own < 400_000  # nothing of the input is trained
+    assert count_parameters(load(classifier.save(tmp_path / "model")).model_) == own
     assert classifier.encoder_.parts == ("50", "300")
     assert (classifier.head_.pooling, classifier.head_.head_hidden) == ("mean", 0)
 
