@@ -41,7 +41,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
     with ExitStack() as lock:
         try:
             folder_path.mkdir(parents=True, exist_ok=True)
-            if rank_zero_only.rank == 0:  # processes of one run share its folder, and the first one writes
+            if rank_zero_only.rank == 0:  # type: ignore[attr-defined]  # of the processes of one run the first writes
                 lock.enter_context(sole_writer(folder_path))
         except OSError as error:
             raise ConfigError(
