@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -62,7 +62,7 @@ class CorpusOptions:
             for item in fields(self)
             if item.name != "format" and item.name in self.changed()
         }
-        if changed.get("label") == "none":
+        if str(changed.get("label", "")).lower() == "none":
             changed["label"] = None
         for name in {"separator", "delimiter"} & changed.keys():
             changed[name] = changed[name].replace("\\t", "\t")
@@ -123,20 +123,23 @@ def read_items(
         when options do not fit each other
     """
     if is_store(path):
+        refuse_for_store(options.changed(), path)
         store = _opened(path)
-        _refuse_lists(store.texts().carried("label") if task == CLASSIFY else [], path, multilabel=multilabel)
         if task == TAG and not store.manifest.tags:
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
+        if task != TAG:
+            _check_labels(store.texts().carried("label"), path, task, multilabel=multilabel)
         return store
     from graphattn.builders.readers import read_corpus
 
     with naming_corpus_flags():
-        format, arguments = options.format, options.reader_options()
-        if multilabel and not arguments and _format_of(path, options) == "fasttext":
-            format, arguments = "fasttext", {"multilabel": True}
+        format, arguments = reading(path, options, multilabel=multilabel)
         items = list(read_corpus(path, format=format, task=task, **arguments))
+    if task == TAG:
+        _refuse_missing((getattr(item, "tags", None) for item in items), path, "tags", "tags")
+        return items
     labels = [item.label for item in items]
-    _refuse_lists(labels, path, multilabel=multilabel)
+    _check_labels(labels, path, task, multilabel=multilabel)
     if multilabel and labels and all(isinstance(label, str) for label in labels):
         raise DataError(
             f"the label {labels[0]!r} is no list of labels",
@@ -146,17 +149,40 @@ def read_items(
     return items
 
 
+def reading(path: Path, options: CorpusOptions, *, multilabel: bool = False) -> tuple[str, dict[str, Any]]:
+    """Format and options for the readers.
+
+    Parameters
+    ----------
+    path : the corpus
+    options : as given
+    multilabel : whether a line of a fastText file may have several labels
+    """
+    arguments = options.reader_options()
+    if multilabel and not arguments and _format_of(path, options) == "fasttext":
+        return "fasttext", {"multilabel": True}
+    return options.format, arguments
+
+
 def count_texts(items: list[Example | Sentence] | Store) -> int:
     """How many texts or pairs an estimator sees."""
     return len(items) if isinstance(items, list) else len(items.texts())
 
 
-def _refuse_lists(labels: Iterable[Any], path: Path, *, multilabel: bool) -> None:
+def _check_labels(labels: Sequence[Any], path: Path, task: str, *, multilabel: bool) -> None:
+    """Refuse missing ones, and lists of them where there must be one."""
+    _refuse_missing(labels, path, "label", "a label")
     several = next((i for i, label in enumerate(labels) if isinstance(label, tuple)), None)
     if several is not None and not multilabel:
-        raise DataError(
-            f"text {several + 1} has a list of labels", path=path, hint="Give --multilabel if a text may have several."
-        )
+        hint = "Give --multilabel if a text may have several." if task == CLASSIFY else "A pair has one."
+        raise DataError(f"text {several + 1} has a list of labels", path=path, hint=hint)
+
+
+def _refuse_missing(values: Iterable[Any], path: Path, what: str, wanted: str) -> None:
+    missing = next((i for i, value in enumerate(values) if value is None), None)
+    if missing is not None:
+        hint = f"Give each text {wanted}, or leave it out of the file."
+        raise DataError(f"text {missing + 1} has no {what}", path=path, hint=hint)
 
 
 def refuse_for_store(given: Iterable[str], path: Path) -> None:

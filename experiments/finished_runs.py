@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import count_texts
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values
@@ -39,17 +39,34 @@ def fit_and_save(
     Returns
     -------
     What ``metrics.json`` holds.
+
+    Raises
+    ------
+    DataError
+        when a part is not as it must be; where it is the test set that cannot be measured, the model is saved before
     """
     run_dir = run_folder_of(plan.values, out)
     estimator: Any = plan.estimator(run_dir=run_dir)
     estimator.fit(*parts["training"], dev=parts.get("dev"))
     figures = run_facts(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
+    unmeasured = None
     if "test" in parts:
-        figures["test"] = estimator.evaluate(*parts["test"])
+        try:
+            figures["test"] = estimator.evaluate(*parts["test"])
+        except DataError as error:  # the training is not lost for it
+            unmeasured = error
     measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
     estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)})
     finish_run(run_dir)
+    if unmeasured is not None:
+        raise _of_test_set(unmeasured, out)
     return figures
+
+
+def _of_test_set(error: DataError, out: Path) -> DataError:
+    hint = f"The model is saved in {out}; measure it with graphattn evaluate."
+    told = f"{error.hint} {hint}" if error.hint else hint
+    return DataError(error.message, path=error.path, line=error.line, field=error.field, hint=told)
 
 
 def print_run(figures: Mapping[str, Any], out: Path) -> None:

@@ -154,7 +154,7 @@ def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
         problem, hint = "a carriage return stands alone", "Delete it, or put the field in double quotes."
     else:
         problem = "the double quotes of the row that begins here do not pair up"
-        hint = "Close each quoted field, double each quote inside it, or read without quoting (quoted=False)."
+        hint = "Close each quoted field, double each quote inside it, or set quoted to False."
     return DataError(problem, path=path, line=line, hint=hint)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from graphattn.builders.compression import FilePath, display_name, numbered_lines
+from graphattn.builders.readers.json_fields import json_label, json_object
 from graphattn.builders.readers.rows import refuse_blank_rows
-from graphattn.builders.readers.table import json_object
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError
 
@@ -27,8 +27,8 @@ def read_sentences(path: FilePath) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
     Each line is an object with ``tokens`` and, as far as they are known, ``word_ids``, ``heads`` (1-based words, 0 for
-    a root), ``deprels``, ``tags``, ``sentence_ids``, ``links`` (pairs of 0-based words) and ``label`` (a string, or a
-    list of them). Other keys are passed over.
+    a root), ``deprels``, ``tags``, ``sentence_ids``, ``links`` (pairs of 0-based words) and ``label`` (a string
+    or a number, or a list of them; blank where there is none). Other keys are passed over.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sent
     for line, content in refuse_blank_rows(((line, content.strip()) for line, content in lines), path):
         record = json_object(content, path, line)
         try:
-            yield Sentence(**_fields(record))
+            yield Sentence(**_fields(record, path, line))
         except DataError as error:
             raise DataError(error.message, path=path, line=line, field=error.field, hint=error.hint) from error
 
 
-def _fields(record: dict[str, Any]) -> dict[str, Any]:
+def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
     if "tokens" not in record:
         raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
     fields: dict[str, Any] = {}
@@ -84,12 +84,8 @@ def _fields(record: dict[str, Any]) -> dict[str, Any]:
             raise DataError("this is not a list of pairs of whole numbers", field="links", hint="Write [[0, 1]].")
         fields["links"] = tuple(map(tuple, links))
     label = record.get("label")
-    if label is not None:
-        names = label if isinstance(label, list) else [label]
-        if not all(type(name) is str for name in names):
-            raise DataError("this is neither a string nor a list of strings", field="label", hint="Quote the label.")
-        _refuse_half_characters(names, "label")
-        fields["label"] = tuple(names) if isinstance(label, list) else label
+    if label is not None and not (isinstance(label, str) and not label.strip()):
+        fields["label"] = json_label(label, None, "label", path, line)
     return fields
 
 

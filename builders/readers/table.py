@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from graphattn.builders.compression import FilePath, open_text, split_suffix
-from graphattn.builders.readers.labels import check_label_separator, distinct_labels, parse_label
+from graphattn.builders.readers.json_fields import json_label, json_object, json_text
+from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
 from graphattn.builders.readers.skipping import Skip, made_of
-from graphattn.builders.sentence import Example, Label
+from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_OTHER_DELIMITERS = (";", "\t", "|", ",")
+"""What a header that reads as one column may be meant to be split by."""
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -143,6 +144,15 @@ def _missing_column(role: str, name: str, present: Sequence[str], path: str, lin
     listed = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
     unlabelled = ", or to None to read texts alone" if role == "label" else ""
     headless = "; if the first line is no header, set columns to what each field holds" if header else ""
+    alone = present[0] if header and len(present) == 1 else ""
+    between = next((sign for sign in _OTHER_DELIMITERS if sign in alone), None)
+    if between is not None:
+        return DataError(
+            f"there is no column {name!r}, only one that is called {listed}",
+            path=path,
+            line=line,
+            hint=f"Set delimiter to {between!r} if that stands between two fields.",
+        )
     return DataError(
         f"there is no column {name!r}; the columns are {listed}",
         path=path,
@@ -162,88 +172,14 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
                 if column not in record:
                     raise _missing_column(role, column, list(record), name, line, header=False)
             return Example(
-                _json_text(record, columns.text, name, line),
-                None if columns.second is None else _json_text(record, columns.second, name, line),
-                None if columns.label is None else _json_label(record, columns, name, line),
+                json_text(record[columns.text], columns.text, name, line),
+                None if columns.second is None else json_text(record[columns.second], columns.second, name, line),
+                None
+                if columns.label is None
+                else json_label(record[columns.label], columns.label_separator, columns.label, name, line),
             )
 
         def stripped(text: str) -> tuple[int, str]:
             return lines.line, text.strip()
 
         yield from made_of(refuse_blank_rows(map(stripped, lines), name, skip), example, skip)
-
-
-def json_object(content: str, path: str, line: int) -> dict[str, Any]:
-    """The object on a line of JSON Lines.
-
-    Raises
-    ------
-    DataError
-        when the line holds something else
-    """
-    hint = "JSON Lines hold one object in braces on each line."
-    try:
-        record = json.loads(content)
-    except json.JSONDecodeError as error:
-        raise DataError(f"broken JSON: {error.msg} at column {error.colno}", path=path, line=line, hint=hint) from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"unreadable JSON: {error}", path=path, line=line, hint=hint) from error
-    if not isinstance(record, dict):
-        raise DataError(f"{_json_kind(record)} where an object was expected", path=path, line=line, hint=hint)
-    return record
-
-
-def _json_text(record: dict[str, Any], column: str, path: str, line: int) -> str:
-    value = record[column]
-    if not isinstance(value, str):
-        raise DataError(
-            f"{_json_kind(value)} where a string was expected",
-            path=path,
-            line=line,
-            field=column,
-            hint="Quote the text.",
-        )
-    return _whole_text(value, column, path, line)
-
-
-def _whole_text(value: str, column: str, path: str, line: int) -> str:
-    """Refuse half surrogate pairs, which JSON can spell but which no later step could encode."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"half a surrogate pair at character {error.start + 1}",
-            path=path,
-            line=line,
-            field=column,
-            hint="Write both halves, or the character itself.",
-        ) from error
-    return value
-
-
-def _json_label(record: dict[str, Any], columns: _Columns, path: str, line: int) -> Label:
-    column = columns.label or ""
-    value = record[column]
-    if isinstance(value, list):
-        return distinct_labels(_json_name(item, column, path, line) for item in value)
-    return parse_label(_json_name(value, column, path, line), columns.label_separator, path=path, line=line)
-
-
-def _json_name(value: object, column: str, path: str, line: int) -> str:
-    if isinstance(value, str):
-        return _whole_text(value, column, path, line)
-    if isinstance(value, (bool, int, float)) and math.isfinite(value):
-        return json.dumps(value)
-    raise DataError(
-        f"{_json_kind(value)} where a label was expected",
-        path=path,
-        line=line,
-        field=column,
-        hint="A label is a string, a number, or a list of them; set label to None to read texts alone.",
-    )
-
-
-def _json_kind(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
-    odd = isinstance(value, float) and not math.isfinite(value)
-    return json.dumps(value) if odd else kinds.get(type(value), "a number")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import PAIR, CorpusOptions, naming_corpus_flags
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, naming_corpus_flags, reading
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.parser_options import ParserOptions
 from graphattn.experiments.progress_bars import shown
@@ -46,6 +46,9 @@ def build(
     ] = "window:1,window:3,window:N/16,window:N/8,window:N/4",
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Keep both texts of each pair; --second-column says so too.")
+    ] = False,
+    multilabel: Annotated[
+        bool, typer.Option("--multilabel", help="A text may have several labels (fastText lines).")
     ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
     lowercase: Annotated[bool, typer.Option(help="Ignore case in the vocabulary.")] = True,
@@ -91,8 +94,8 @@ def build(
         block_bytes=round(size * (1 << 20)),
     )
     task = PAIR if pairs or "second_column" in given else None
-    corpora = [CorpusFile(path, options.format, options.reader_options(), task) for path in corpus]
     with naming_corpus_flags():
+        corpora = [CorpusFile(path, *reading(path, options, multilabel=multilabel), task) for path in corpus]
         counts = _built(corpora, out, settings, _engine(engine, jobs, address, parsing.device), append=append)
     _tell(counts, out)
     if materialize:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError
-from graphattn.experiments.corpus_options import TRANSLATE, CorpusOptions, is_store, read_items, refuse_for_store
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions, read_items
 from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.output_files import check_place, new_file
 
 if TYPE_CHECKING:
+    from graphattn.builders import Example, Sentence
+    from graphattn.builders.store import Store
     from graphattn.models import Translator
 
 EXAMPLES = (
@@ -66,16 +70,43 @@ def evaluate(
             f"--compare, --search, --longest and a second corpus are for translators; {model} is for {estimator.task!r}"
         )
     else:
-        if is_store(corpus[0]):
-            refuse_for_store(given, corpus[0])
         multilabel = getattr(estimator, "multilabel", False)
-        items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
-        figures = estimator.evaluate(items, unknown=unknown)
+        with _telling_the_corpus(corpus[0]):
+            items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
+            figures = estimator.evaluate(items, _spelt_as_trained(items, estimator), unknown=unknown)
     text = json.dumps(figures, indent=1)
     print(text)  # first, so that a file that cannot be written costs nothing
     if out is not None:
         with new_file(out) as file:
             print(text, file=file)
+
+
+def _spelt_as_trained(items: list[Example | Sentence] | Store, estimator: Any) -> list[Any] | None:
+    """Labels for a model that was trained in Python on numbers, which files spell; None for all others."""
+    if estimator.task == TAG or any(isinstance(name, str) for name in estimator.classes_):
+        return None
+    spelt: dict[Any, Any] = {}
+    for name in estimator.classes_.tolist():
+        spelt |= {str(name): name, json.dumps(name): name}
+    labels: Iterable[Any] = (
+        [item.label for item in items] if isinstance(items, list) else items.texts().carried("label")
+    )
+    if getattr(estimator, "multilabel", False):
+        return [tuple(spelt.get(name, name) for name in names) for names in labels]
+    return [spelt.get(label, label) for label in labels]
+
+
+@contextmanager
+def _telling_the_corpus(path: Path) -> Iterator[None]:
+    """Let errors name the corpus, and give no advice that is for training."""
+    try:
+        yield
+    except DataError as error:
+        hint = error.hint
+        if hint is not None and "--multilabel" in hint:
+            hint = "The model gives each text one label; one that is trained with --multilabel can be measured on this."
+        place = path if error.path is None else error.path
+        raise DataError(error.message, path=place, line=error.line, field=error.field, hint=hint) from error
 
 
 def _measured_translator(

@@ -31,6 +31,12 @@ def test_all_fields_are_read(corpus):
     assert list(read_corpus(path)) == expected, "told by its first line"
 
 
+def test_labels_are_as_those_of_other_json_lines(corpus):
+    values = ("1", "true", '" x "', '""', '" "', "null", '[" a", "a", ""]')
+    path = corpus("a.jsonl", *(f'{{"tokens": ["a"], "label": {value}}}' for value in values))
+    assert [sentence.label for sentence in read_sentences(path)] == ["1", "true", "x", None, None, None, ("a",)]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -39,8 +45,8 @@ def test_all_fields_are_read(corpus):
         ('{"tokens": ["a"], "heads": [true]}', f"field 'heads': this is not a list of whole numbers. {HINT}"),
         ('{"tokens": ["a"], "links": [0, 0]}', "field 'links': this is not a list of pairs of whole numbers. "
          "Write [[0, 1]]."),
-        ('{"tokens": ["a"], "label": 1}', "field 'label': this is neither a string nor a list of strings. Quote the "
-         "label."),
+        ('{"tokens": ["a"], "label": {}}', "field 'label': an object where a label was expected. A label is a string, "
+         "a number, or a list of them; set label to None to read texts alone."),
         ('{"tokens": ["\\ud800"]}', "field 'tokens': half a surrogate pair. Write both halves."),
         ('{"tokens": ["a"], "heads": [1, 0]}', "field 'heads': 2 heads for 1 words. Give one for each word."),
         ('{"tokens": ["a", "b"], "heads": [2, 1]}', "field 'heads': heads form a cycle through word 1 ('a'). "

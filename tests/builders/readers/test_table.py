@@ -147,6 +147,13 @@ def test_json_labels_become_their_text(corpus):
             {"second": "other"},
             "there is no column 'other'; the columns are 'text', 'label'. Set second to one of them.",
         ),
+        (
+            "a.csv",
+            "text;label",
+            {},
+            "there is no column 'text', only one that is called 'text;label'. Set delimiter to ';' if that stands"
+            " between two fields.",
+        ),
         ("a.csv", "text,label,text", {}, "2 columns are named 'text'. Rename one."),
     ],
 )
@@ -164,7 +171,7 @@ BROKEN = [
     ("a.csv", "text,label", "fine,1", "", "the line is blank. Delete it, or complete it."),
     ("a.tsv", "text\tlabel", "fine\t1", "", "the line is blank. Delete it, or complete it."),
     ("a.csv", "text,label", "fine,1", 'a,"1"2', "the double quotes of the row that begins here do not pair up. Close"
-     " each quoted field, double each quote inside it, or read without quoting (quoted=False)."),
+     " each quoted field, double each quote inside it, or set quoted to False."),
     ("a.csv", "text,label", "fine,1", "a\rb,1", "a carriage return stands alone. Delete it, or put the field in double"
      " quotes."),
     ("a.csv", "text,label", "fine,1", "a, ", "the label is empty. Fill it in, or read the file without its label"
@@ -194,7 +201,7 @@ def test_an_unclosed_quote_is_reported_where_its_row_begins(corpus):
     path = corpus("a.csv", "text,label", '"two', 'lines",1', '"open,1', *["next,0"] * 10)
     expected = (
         "FILE, line 4: the double quotes of the row that begins here do not pair up. Close each quoted field, double"
-        " each quote inside it, or read without quoting (quoted=False)."
+        " each quote inside it, or set quoted to False."
     )
     assert problem(path) == expected
 

@@ -70,6 +70,15 @@ def test_both_texts_of_a_pair_are_kept(graphattn, tmp_path):
     )
 
 
+def test_lines_with_several_labels(graphattn, tmp_path):
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("__label__x __label__y a film\n__label__x a play\n")
+    out = tmp_path / "store"
+    assert "line 1: 2 labels where one is expected. Give --multilabel." in graphattn("build", corpus, "--out", out).err
+    assert graphattn("build", corpus, "--out", out, "--multilabel").code == 0
+    assert [sentence.label for sentence in Store(out)] == [("x", "y"), ("x",)]
+
+
 def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
     Vocabulary.train(["a film"]).save(tmp_path / "tokenizer.json")
     flags = ["--tokenizer", tmp_path / "tokenizer.json"]

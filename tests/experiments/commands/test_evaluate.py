@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from graphattn import load
+from graphattn import TextClassifier, load
+from graphattn.models import MSTransOptions, TrainingOptions
 
 
 def test_metrics_are_json_on_standard_output(graphattn, classifier, corpora_folder):
@@ -49,7 +50,8 @@ def strange_tags(tmp_path):
 def test_unknown_tags_are_an_error(graphattn, tagger, strange_tags):
     answer = graphattn("evaluate", tagger, strange_tags)
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err.startswith("error: the evaluation set has tag 'S-CAT', which the training set lacks. Known are: ")
+    told = "the evaluation set has tag 'S-CAT', which the training set lacks. Known are: "
+    assert answer.err.startswith(f"error: {strange_tags}: {told}")
 
 
 def test_unknown_tags_can_count_as_wrong(graphattn, tagger, strange_tags):
@@ -75,6 +77,39 @@ def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny)
     command = ["evaluate", model, corpus, "--label-separator", "|"]
     assert "has label 'new', which the training set lacks" in graphattn(*command).err
     assert json.loads(graphattn(*command, "--unknown", "wrong").out)["exact_match"] == 0
+
+
+def test_several_labels_are_no_matter_of_a_flag_here(graphattn, classifier, tmp_path):
+    corpus = tmp_path / "several.txt"
+    corpus.write_text("__label__good a film\n__label__good __label__bad a play\n")
+    assert graphattn("evaluate", classifier, corpus).err == (
+        f"error: {corpus}, line 2: 2 labels where one is expected. The model gives each text one label; one that is "
+        "trained with --multilabel can be measured on this.\n"
+    )
+
+
+def test_a_text_without_a_label_is_told_with_its_file(graphattn, classifier, tagger, tmp_path):
+    corpus = tmp_path / "trees.jsonl"
+    corpus.write_text('{"tokens": ["a"], "label": "good"}\n{"tokens": ["b"]}\n')
+    for model, number, what, kind in ((classifier, 2, "label", "a label"), (tagger, 1, "tags", "tags")):
+        assert graphattn("evaluate", model, corpus).err == (
+            f"error: {corpus}: text {number} has no {what}. Give each text {kind}, or leave it out of the file.\n"
+        )
+
+
+@pytest.mark.parametrize(("labels", "multilabel"), [([0, 1], False), ([True, False], False), ([(0, 1), (1,)], True)])
+def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multilabel):
+    training = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
+    texts = ["a calm day", "no day"] * 8
+    small = MSTransOptions(hidden=20, heads=5, layers=1)
+    model = TextClassifier(small, training=training, multilabel=multilabel).fit(texts, labels * 8)
+    model.save(tmp_path / "model")
+    corpus = tmp_path / "numbers.jsonl"
+    lines = [json.dumps({"text": text, "label": label}) for text, label in zip(texts, labels * 8, strict=True)]
+    corpus.write_text("\n".join(lines))
+    answer = graphattn("evaluate", tmp_path / "model", corpus)
+    assert answer.err == ""
+    assert json.loads(answer.out) == model.evaluate(texts, labels * 8)
 
 
 def test_other_choices_are_usage_errors(graphattn, classifier, corpora_folder):

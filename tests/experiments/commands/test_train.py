@@ -264,6 +264,16 @@ def test_flags_that_cannot_be_read_are_usage_errors(graphattn, tmp_path, flags, 
     assert message in " ".join(answer.err.replace("│", "").split())
 
 
+def test_a_test_set_that_cannot_be_measured_costs_no_model(graphattn, corpora_folder, tmp_path, tiny):
+    strange, out = tmp_path / "strange.tsv", tmp_path / "model"
+    strange.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
+    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--test", strange, "--out", out, *tiny)
+    assert answer.code == 1
+    assert answer.err.endswith(f"The model is saved in {out}; measure it with graphattn evaluate.\n")
+    assert "test" not in json.loads((out / "metrics.json").read_text())
+    assert graphattn("evaluate", out, strange, "--unknown", "wrong").code == 0
+
+
 def test_a_run_can_go_without_a_folder(graphattn, corpora_folder, tmp_path, tiny):
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     assert graphattn(*command, "--run-dir", "none").code == 0
