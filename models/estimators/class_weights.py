@@ -60,7 +60,7 @@ def class_weights(
             if not isinstance(weight, Real) or not weight > 0:
                 raise ConfigError(f"class_weight of {label!r} is {weight!r}; it must be a positive number")
             weights[labels.ids([label], where="class_weight")] = weight
-    elif given == "balanced":
+    elif isinstance(given, str) and given == "balanced":
         from sklearn.utils.class_weight import compute_class_weight
 
         ids = labels.ids(occurring)

@@ -74,6 +74,29 @@ def test_saving_again_replaces(model):
     assert list(model.parent.iterdir()) == [model]
 
 
+def test_a_model_that_is_replaced_while_it_is_read(model, monkeypatch):
+    newer = ModelFiles({"task": "tag"}, ["z"], "{}", {"weight": torch.full((3, 2), 2.0)})
+    checksum, left = saving._checksum, [newer]
+
+    def replaced_meanwhile(path):
+        if left:
+            monkeypatch.setattr(saving, "_checksum", checksum)
+            write_model(model, left.pop())
+        return checksum(path)
+
+    monkeypatch.setattr(saving, "_checksum", replaced_meanwhile)
+    files = read_model(model)
+    assert (files.labels, files.config["task"]) == (["z"], "tag")
+    assert files.weights["weight"].unique().tolist() == [2.0]
+
+
+def test_a_model_that_is_replaced_all_the_time(model, monkeypatch):
+    numbers = iter(range(100))
+    monkeypatch.setattr(saving, "_identity", lambda path: next(numbers))
+    with pytest.raises(ModelDirectoryError, match="again and again"):
+        read_model(model)
+
+
 def test_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -343,6 +343,7 @@ def test_nothing_before_fit(estimator, tmp_path):
             "metric 'f1' is not measured; choose one of: accuracy, macro_precision, macro_recall, macro_f1",
         ),
         ({"class_weight": "equal"}, "class_weight is 'equal'; choose balanced, or give class -> weight"),
+        ({"class_weight": np.ones(2)}, "class_weight is array([1., 1.]); choose balanced, or give class -> weight"),
         ({"inputs": {"level": "bpe"}}, "inputs is {'level': 'bpe'}; give InputOptions(...)"),
         ({"training": None}, "training is None; give TrainingOptions(...)"),
         ({"class_weight": {"good": "2"}}, "class_weight of 'good' is '2'; it must be a positive number"),
