@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -104,7 +104,7 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
     from graphattn.builders.readers import read_corpus
 
     if is_store(path):
-        yield from _opened(path)
+        yield from opened(path)
         return
     with naming_corpus_flags():
         yield from read_corpus(path, format=options.format, **options.reader_options())
@@ -124,7 +124,7 @@ def read_items(
     """
     if is_store(path):
         refuse_for_store(options.changed(), path)
-        store = _opened(path)
+        store = opened(path)
         if task == TAG and not store.manifest.tags:
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
         if task != TAG:
@@ -204,13 +204,31 @@ def refuse_for_store(given: Iterable[str], path: Path) -> None:
 
 def is_store(path: Path) -> bool:
     """Whether this is a folder that ``graphattn build`` wrote."""
-    return (path / "store.json").is_file()
+    return holds((path / "store.json").is_file)
 
 
-def _opened(path: Path) -> Store:
+def holds(asked: Callable[[], bool]) -> bool:
+    """What a question about a path is answered with; no for a text, which may be too long for a path."""
+    try:
+        return asked()
+    except (OSError, ValueError):
+        return False
+
+
+def opened(path: Path) -> Store:
+    """A store with something in it.
+
+    Raises
+    ------
+    DataError
+        when it holds no sentence
+    """
     from graphattn.builders.store import Store
 
-    return Store(path)
+    store = Store(path)
+    if not len(store):
+        raise DataError("holds no sentence", path=path, hint="Build it from a corpus with at least one.")
+    return store
 
 
 def _format_of(path: Path, options: CorpusOptions) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import count_texts
+from graphattn.experiments.corpus_options import count_texts, holds
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values
 
@@ -77,7 +77,7 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 def is_model(path: Path) -> bool:
     """Whether this may be a folder that ``graphattn train`` wrote; loading it tells."""
-    return (path / "config.json").is_file()
+    return holds((path / "config.json").is_file)
 
 
 def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.option_flags import as_flag
 from graphattn.experiments.parse_cache import default_cache
 
 if TYPE_CHECKING:
@@ -38,8 +40,15 @@ class ParserOptions:
         return "cpu" if self.parser == NONE else self.parser_device
 
     def made(self) -> Parser | None:
-        """The parser, which loads its models when it is needed; None when there is none."""
+        """The parser, which loads its models when it is needed; None when there is none.
+
+        Raises
+        ------
+        ConfigError
+            when there is none, but options of one are given
+        """
         if self.parser == NONE:
+            self._refuse_useless()
             return None
         from graphattn.builders.parsers import CachedParser, StanzaParser
 
@@ -47,3 +56,8 @@ class ParserOptions:
         if self.parse_cache == NONE:
             return parser
         return CachedParser(parser, default_cache() if self.parse_cache == "auto" else Path(self.parse_cache))
+
+    def _refuse_useless(self) -> None:
+        for name in ("parser_model", "parser_language", "parser_cuts"):  # a device may be set for every command
+            if getattr(self, name) != getattr(type(self), name):
+                raise ConfigError(f"{as_flag(name)} is of no use without a parser; give --parser, or leave it out")

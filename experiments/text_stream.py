@@ -19,6 +19,7 @@ from graphattn.experiments.corpus_options import (
     flag_of,
     is_store,
     naming_corpus_flags,
+    opened,
     refuse_for_store,
 )
 
@@ -85,7 +86,7 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
         return "sentences"
     if found not in ("tsv", "text"):
         return found
-    if found == "text":  # neither labels nor markup may become words of the texts
+    if found == "text" or (found == "tsv" and task == TAG):  # neither labels nor markup may become words of the texts
         found = detect_markup(path, text_column=text_column, for_tagging=task == TAG) or found
     if found in ("tsv", "text") and task in (CLASSIFY, PAIR):
         return detect_labels(path, pair=task == PAIR, text_column=text_column) or found
@@ -93,9 +94,7 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
 
 
 def _stored(path: Path, task: str) -> Iterator[Any]:
-    from graphattn.builders.store import Store
-
-    store = Store(path)
+    store = opened(path)
     yield from zip(*store.pairs(), strict=True) if task == PAIR else store.texts()
 
 

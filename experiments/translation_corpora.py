@@ -10,7 +10,7 @@ from graphattn.builders.compression import open_text, split_suffix
 from graphattn.builders.readers import read_labelled_lines, read_parallel, read_table
 from graphattn.builders.store import Store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import naming_corpus_flags
+from graphattn.experiments.corpus_options import CorpusOptions, naming_corpus_flags
 
 Pairs = tuple[list[str | Sentence], list[str]]
 """Sources, and as many targets."""
@@ -62,7 +62,8 @@ def _rows(path: Path, source: str, target: str) -> list[Example]:
     if split_suffix(path)[0] == ".tsv":
         with open_text(path) as lines:
             header = next(lines, "").rstrip("\n").split("\t")
-        if not {source, target} <= {name.strip() for name in header}:
+        usual = (source, target) == (CorpusOptions.text_column, CorpusOptions.second_column)  # else a table is meant
+        if usual and not {source, target} <= {name.strip() for name in header}:
             return list(read_labelled_lines(path, columns=("text", "second")))
     return list(read_table(path, text=source, second=target, label=None))
 

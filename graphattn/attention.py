@@ -101,6 +101,8 @@ def attend(
     assert weights is not None
     weights = edges.by_id(weights)
     if through_weights:
+        if not weights.requires_grad:  # they depend on nothing that is trained, the result depends on them
+            weights.requires_grad_()
         kept = F.dropout(weights, dropout)
         out = sum_by_weights(edges, kept if edges.edge_ids is None else kept[edges.edge_ids], value)
     return out, weights

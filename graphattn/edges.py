@@ -55,7 +55,8 @@ class Edges:
         _check_types("indptr", indptr, "indices", indices)
         if not (checked or indptr.is_meta):
             _check_places(indptr, indices, num_sources, edge_ids)
-        self.indptr, self.num_sources, self.edge_ids = indptr, num_sources, edge_ids
+        self.indptr, self.num_sources = indptr, num_sources
+        self.edge_ids = None if edge_ids is None else _lasting(edge_ids.long())
         self.num_edges = int(indices.shape[0])
         """E, the number of edges."""
         self.ranges: tuple[Tensor, Tensor] | None = None
@@ -236,6 +237,12 @@ class Edges:
             raise GraphError(f"{name} is {tensor.dtype}; query, key, value and bias must be of one floating-point type")
         if tensor.device != self.indptr.device:
             raise GraphError(f"{name} is on {tensor.device} and the edges on {self.indptr.device}; use edges.to(...)")
+
+
+@torch.inference_mode(False)
+def _lasting(ids: Tensor) -> Tensor:
+    """The same numbers, which a later training can keep for its backward pass."""
+    return ids.clone() if ids.is_inference() else ids
 
 
 def _counts_up(ids: Tensor) -> bool:

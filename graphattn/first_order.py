@@ -23,13 +23,24 @@ class _FirstOrder(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return _Refuse.apply(gradients[0], *ctx.saved_tensors)
+        return refused_again(gradients[0], *ctx.saved_tensors)
+
+
+def refused_again(gradient: Tensor, *made_of: Tensor) -> Tensor:
+    """A gradient, tied to what it was made of, so that to differentiate it by any of these raises.
+
+    Parameters
+    ----------
+    gradient : as a backward pass returns it
+    made_of : tensors of which it is a function
+    """
+    return _Refuse.apply(gradient, *made_of) if torch.is_grad_enabled() else gradient
 
 
 class _Refuse(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, gradient: Tensor, tensor: Tensor) -> Tensor:
-        return gradient.view_as(gradient)  # ``tensor`` ties the gradient to what it was taken for
+    def forward(ctx: Any, gradient: Tensor, *made_of: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:

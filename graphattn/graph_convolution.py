@@ -21,7 +21,7 @@ class GraphConvolution(nn.Module):
 
     .. math:: S \, ReLU(S x W), \quad S = D^{-1/2} A D^{-1/2}
 
-    A has the self-loops already. The paper multiplies the word convolution by S once more "to further strengthen the
+    A has the self-loops already, to which the paper's formula adds others. The paper multiplies the word convolution by S once more "to further strengthen the
     fine-grained feature"; the phrase convolution is treated alike here.
 
     Where nodes fall into runs that are complete graphs (the tokens of each word), S is the mean over a run, so that all
@@ -54,7 +54,7 @@ class GraphConvolution(nn.Module):
         given, members = Derived.of(inputs), run_members(edges)
         if members is not None:
             spread, shares = members.reverse[0], mean_coefficients(members)
-            means = given.then(lambda nodes: aggregate(members, nodes, shares))
+            means = given.then(lambda nodes: aggregate(members, nodes, shares).to(nodes.dtype))
             return aggregate(spread, F.relu(means.through(self.linear), inplace=True))
         coefficients = symmetric_coefficients(edges)
         mixed = F.relu(aggregate(edges, given.through(self.linear), coefficients), inplace=True)

@@ -157,7 +157,8 @@ def _plain(inputs: Tensor, weight: Tensor) -> bool:
 
 
 def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+    whole = None if bias is None else bias.contiguous()  # its strides would be passed over
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, whole, "none", [], "")
     return out
 
 

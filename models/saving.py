@@ -196,6 +196,10 @@ def read_config(path: Path) -> dict[str, Any]:
 def _in_place(path: Path) -> Path:
     """Where the directory is, also when a save was killed between its two renames."""
     real = Path(os.path.realpath(path))
+    try:
+        real.exists()
+    except (OSError, ValueError) as error:  # it is a text, say
+        raise ModelDirectoryError(f"{str(path)[:80]!r} is no model directory: {error}") from None
     return _set_aside(real) if not real.exists() and _set_aside(real).exists() else path
 
 

@@ -285,7 +285,9 @@ def _has_tsv_header(sample: _Sample) -> bool:
 
 
 def _has_csv_header(sample: _Sample) -> bool:
-    names = [name.strip().strip('"') for name in sample.lines[0].split(",")] if sample.lines else []
+    names = [name.strip('"') for name in sample.lines[0].split(",")] if sample.lines else []
+    if sample.suffix == ".csv":  # elsewhere a sentence may name the column after a comma and a blank
+        names = [name.strip().strip('"') for name in names]
     return len(names) > 1 and sample.text_column in names
 
 

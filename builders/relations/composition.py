@@ -49,6 +49,19 @@ class ComposedRelation(Relation):
         return f"{type(self).__name__}({', '.join(map(repr, self._operands))})"
 
 
+def may_read_ids(relation: Relation) -> bool:
+    """Whether a relation, one of a user's say, may look at the ids of tokens; ours do so by vectors alone.
+
+    Examples
+    --------
+    >>> may_read_ids(WordGroup())
+    False
+    """
+    if isinstance(relation, ComposedRelation):
+        return any(map(may_read_ids, relation.operands()))
+    return relation.needs_vectors or not type(relation).__module__.startswith("graphattn.builders.relations.")
+
+
 class _SetOfEdges(ComposedRelation):
     """Union or intersection of relations between the same node types; edge features are left out."""
 

@@ -21,6 +21,7 @@ from graphattn.builders.compression import display_name
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.readers.detection import is_stream
+from graphattn.builders.relations.composition import may_read_ids
 from graphattn.builders.store.blocks import BLOCK_BYTES
 from graphattn.builders.store.corpora import CorpusFile, NumberedBlocks
 from graphattn.builders.store.engines import Engine, LocalEngine
@@ -30,6 +31,7 @@ from graphattn.builders.store.manifest import (
     SKIPPED,
     TOKENIZER,
     Manifest,
+    ShardEntry,
     damaged_shards,
     write_text,
 )
@@ -38,6 +40,7 @@ from graphattn.builders.store.shard import SHARDS
 from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
 from graphattn.builders.store.survey import Survey, WordCount, completed
 from graphattn.builders.vocabulary import Vocabulary
+from graphattn.builders.vocabulary_training import check_options
 from graphattn.exceptions import DataError
 
 
@@ -100,12 +103,17 @@ def build_store(
 
     Raises
     ------
+    ConfigError
+        when the vocabulary's options are impossible
     DataError
         when a corpus is not as it must be, the folder holds something else or a store of other settings or corpora,
         or another process writes there
     OSError
         when the folder cannot be written to
     """
+    if settings.builder.vocabulary is None:
+        learn = {"level": "word", "min_count": 1, "size": None, **settings.learn}
+        check_options(learn["level"], learn["min_count"], learn["size"], bool(learn.get("extra_words")))
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -158,13 +166,11 @@ class _Building:
         damaged = damaged_shards(self.folder, before)
         if append and damaged:
             raise DataError(f"the shard {next(iter(damaged.values()))}", path=self.folder, hint=_FIRST_REPAIR)
-        for file in damaged:
-            (self.folder / file).unlink(missing_ok=True)
         (self.folder / SHARDS).mkdir(exist_ok=True)
         for leftover in (self.folder / SHARDS).glob(".part-*"):
             leftover.unlink()
         names = [*(before.corpora if append else []), *(corpus.name for corpus in self.corpora)]
-        count = self._make_shards(len(kept), fixed=len(before.shards) if before.complete else 0)
+        count = self._make_shards(len(kept), before.shards if before.complete else [], damaged)
         for path in (self.folder / SHARDS).glob("part-*.parquet"):
             if int(path.stem.removeprefix("part-")) >= count:
                 path.unlink()
@@ -208,8 +214,8 @@ class _Building:
             manifest.write(self.folder)
         return manifest
 
-    def _make_shards(self, first: int, *, fixed: int) -> int:
-        """Make what lacks, and nothing anew that a complete store holds; how many shards there are then."""
+    def _make_shards(self, first: int, fixed: Sequence[ShardEntry], damaged: Iterable[str]) -> int:
+        """Make what lacks or is damaged, and nothing else anew that a store holds; how many shards there are then."""
         for corpus in self.corpora:
             if self.engine.elsewhere and is_stream(corpus.path):
                 raise DataError(
@@ -219,7 +225,9 @@ class _Building:
                 )
         settings = self._shard_settings()
         blocks = NumberedBlocks(self.corpora, self.folder, settings, self.settings.block_bytes, first, fixed)
-        made = self.watch(self.engine.run(ShardMaker(self.folder, settings), blocks), "making shards")
+        made = self.watch(
+            self.engine.run(ShardMaker(self.folder, settings, frozenset(damaged)), blocks), "making shards"
+        )
         return 1 + max(made, default=first - 1)
 
     def _shard_settings(self) -> ShardSettings:
@@ -238,7 +246,7 @@ class _Building:
     def _sum_up(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
         """The complete manifest; the list of skipped sentences is written on the way."""
         builder = copy(self.settings.builder)
-        ids_matter = vocabulary.level == "bpe" or any(relation.needs_vectors for relation in builder.relations)
+        ids_matter = vocabulary.level == "bpe" or any(map(may_read_ids, builder.relations))
         builder.vocabulary = vocabulary if ids_matter else None
         survey = Survey(self.folder, builder)
         found = dict(self.watch(self.engine.run(survey, range(count)), "counting edges"))

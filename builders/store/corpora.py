@@ -10,7 +10,7 @@ from typing import Any
 from graphattn.builders.compression import FilePath, display_name, is_standard_input
 from graphattn.builders.readers import corpus_format, read_corpus
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, Skipped, item_blocks, text_blocks
-from graphattn.builders.store.shard import Shard, shard_name
+from graphattn.builders.store.manifest import ShardEntry
 from graphattn.builders.store.shard_making import ShardSettings
 from graphattn.exceptions import DataError
 
@@ -47,7 +47,7 @@ class NumberedBlocks:
     folder, settings : of the store
     size : bytes of a block
     first : number of the first block
-    fixed : shards before this number belong to a complete store, and their blocks must not have changed
+    fixed : the shards of a complete store, whose blocks must not have changed
     """
 
     corpora: Sequence[CorpusFile]
@@ -55,22 +55,23 @@ class NumberedBlocks:
     settings: ShardSettings
     size: int
     first: int
-    fixed: int
+    fixed: Sequence[ShardEntry]
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:
+        number = self.first - 1
         for number, block in enumerate(self._blocks(), start=self.first):
-            if number < self.fixed:
-                self._check_unchanged(number, block)
+            if number < len(self.fixed) and self.fixed[number].digest not in ("", self.settings.digest_of(block)):
+                raise self._changed(block.corpus)
             yield number, block
+        if number + 1 < len(self.fixed):
+            raise self._changed(display_name(self.corpora[-1].path))
 
-    def _check_unchanged(self, number: int, block: Block) -> None:
-        path = self.folder / shard_name(number)
-        if path.exists() and Shard(path).notes["digest"] != self.settings.digest_of(block):
-            raise DataError(
-                "is not the corpus any more that the complete store was built from",
-                path=block.corpus,
-                hint=f"Choose another --out, or remove {self.folder}.",
-            )
+    def _changed(self, corpus: str) -> DataError:
+        return DataError(
+            "is not the corpus any more that the complete store was built from",
+            path=corpus,
+            hint=f"Choose another --out, or remove {self.folder}.",
+        )
 
     def _blocks(self) -> Iterator[Block]:
         for corpus in self.corpora:

@@ -27,12 +27,14 @@ class ShardEntry:
     file : its path within the store
     chunks : sentences in each chunk
     bytes, sha256 : of the file
+    digest : of the block of the corpus, and the settings, that it was made from
     """
 
     file: str
     chunks: list[int]
     bytes: int
     sha256: str
+    digest: str = ""
 
 
 @dataclass(frozen=True)

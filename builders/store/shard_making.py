@@ -76,10 +76,12 @@ class ShardMaker:
     ----------
     folder : the store
     settings : how
+    damaged : shards that are made although there is something of their name, which stays until then
     """
 
     folder: Path
     settings: ShardSettings
+    damaged: frozenset[str] = frozenset()
 
     def __call__(self, task: tuple[int, Block]) -> int:
         """Make it, unless it is there; its number.
@@ -91,7 +93,7 @@ class ShardMaker:
         """
         number, block = task
         path, digest = self.folder / shard_name(number), self.settings.digest_of(block)
-        if path.exists() and _fits(path, digest, skip=self.settings.skip):
+        if shard_name(number) not in self.damaged and path.exists() and _fits(path, digest, skip=self.settings.skip):
             return number
         needs_heads = self.settings.needs_heads and self.settings.parser is None
         reader = BlockReader(self.settings.cut, skip=self.settings.skip, needs_heads=needs_heads)

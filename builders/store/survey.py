@@ -82,6 +82,7 @@ class Survey:
             "chunks": shard.chunk_sizes,
             "bytes": path.stat().st_size,
             "sha256": checksum(path),
+            "digest": shard.notes["digest"],
         }
         return number, {
             "entry": entry,

@@ -81,8 +81,12 @@ def build(
     from graphattn.builders.store import CorpusFile, StoreSettings
 
     parsing, options = _shared(given, ParserOptions), _shared(given, CorpusOptions)
-    vocabulary = None if tokenizer is None else Vocabulary.load(tokenizer)
     learn = {"level": level, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
+    if tokenizer is not None and learn != {"level": "word", "lowercase": True, "min_count": 1, "size": None}:
+        raise ConfigError(
+            "--tokenizer brings its vocabulary; leave --level, --no-lowercase, --min-count and --vocabulary-size out"
+        )
+    vocabulary = None if tokenizer is None else Vocabulary.load(tokenizer)
     parser = parsing.made()
     size = shard_size if shard_size is not None else 32.0 if parser is None else _PARSED_SHARD
     settings = StoreSettings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import PAIR, CorpusOptions, is_store
+from graphattn.experiments.corpus_options import PAIR, CorpusOptions, holds, is_store
 from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
 
     path = Path(given)
     named = bool(given)  # as a path nothing would be this folder
-    if given == "-" or (named and _holds(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
+    if given == "-" or (named and holds(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
         return read_texts(given, task, options)
-    if named and _holds(path.is_dir):
+    if named and holds(path.is_dir):
         hint = "Name a file in it, or give the text by standard input."
         raise DataError("this is a folder", path=given, hint=hint)
     if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):
@@ -180,14 +180,6 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
             f"{given!r} is no pair of texts", hint="Put a tab between the two, $'first\\tsecond' in a shell."
         )
     return iter([tuple(texts)])
-
-
-def _holds(asked: Callable[[], bool]) -> bool:
-    """Whether a path is of a kind; a text is of none."""
-    try:
-        return asked()
-    except (OSError, ValueError):  # a text can be too long for a path, or hold what none may
-        return False
 
 
 def _attentions(estimator: TextEstimator, texts: Iterable[Any], chosen: dict[str, Any]) -> Iterator[Attention]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.corpus_options import CorpusOptions, refuse_for_store, stream_items
+from graphattn.experiments.corpus_options import CorpusOptions, holds, refuse_for_store, stream_items
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
 from graphattn.experiments.output_files import new_file
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import networkx as nx
     from dgl import DGLGraph
 
-    from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
+    from graphattn.builders import Sentence, Vocabulary
+    from graphattn.builders.relations import Relation
     from graphattn.builders.store import Store
     from graphattn.builders.word_boundaries import Source
 
@@ -55,9 +56,11 @@ def show(
 
     Without a format, its tokens and the number of its edges are printed.
     """
+    from graphattn.builders import TextGraphBuilder, WordVectors
+    from graphattn.builders.relations.composition import may_read_ids
     from graphattn.builders.store import Store
 
-    store = Store(corpus) if Path(corpus).is_dir() else None
+    store = Store(corpus) if holds(Path(corpus).is_dir) else None
     if store is not None:
         refuse_for_store(given, Path(corpus))
     source = _text_of_store(store, index) if store is not None else _text_of_file(corpus, index, CorpusOptions(**given))
@@ -69,8 +72,11 @@ def show(
     else:
         if cls is None:
             cls = True if store is None else bool(store.manifest.settings["cls"])
-        vocabulary = _vocabulary(source, store, tokenizer, wanted=vectors is not None)
-        builder = _builder(relations or _WINDOWS, vocabulary, vectors, cls=cls)
+        kinds = _relations(relations or _WINDOWS, vectors)
+        wanted = vectors is not None or any(may_read_ids(part) for kind in kinds for part in kind.parts())
+        vocabulary = _vocabulary(source, store, tokenizer, wanted=wanted)
+        table = None if vectors is None or vocabulary is None else WordVectors.read(vectors).table(vocabulary, seed=0)
+        builder = TextGraphBuilder(kinds, cls=cls, vocabulary=vocabulary, vectors=table)
     sentence = _in_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
     graph = builder.build(sentence)
     chosen = [kind for kind, on in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if on]
@@ -104,18 +110,14 @@ def _in_words(source: Source) -> Sentence:
     return Sentence(tuple(Vocabulary.train([]).split(source) if isinstance(source, str) else source))
 
 
-def _builder(relations: str, vocabulary: Vocabulary | None, vectors: Path | None, *, cls: bool) -> TextGraphBuilder:
-    from graphattn.builders import TextGraphBuilder, WordVectors
+def _relations(names: str, vectors: Path | None) -> list[Relation]:
     from graphattn.experiments.relation_names import relations_from
 
-    wanted = relations_from([name.strip() for name in relations.split(",")])
+    wanted = relations_from([name.strip() for name in names.split(",")])
     comparing = next((part.name for one in wanted for part in one.parts() if part.needs_vectors), None)
     if comparing and vectors is None:
         raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
-    table = None
-    if vectors is not None and vocabulary is not None:
-        table = WordVectors.read(vectors).table(vocabulary, seed=0)
-    return TextGraphBuilder(wanted, cls=cls, vocabulary=vocabulary, vectors=table)
+    return wanted
 
 
 def _text_of_store(store: Store, index: int) -> Sentence:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphattn.backends.tensorized_scores import scaled, slope
 from graphattn.edges import Edges
+from graphattn.first_order import refused_again
 
 CHUNK = 1 << 21
 """Upper bound for the numbers in one gathered (E, H, F) array."""
@@ -143,21 +144,21 @@ class _ThroughMeans(torch.autograd.Function):
         rule: dict[str, Any],
     ) -> Tensor:
         ctx.edges, ctx.rule = edges, rule
-        ctx.save_for_backward(means, bias, *inputs)
+        ctx.save_for_backward(out, means, bias, *inputs)
         return out.view_as(out)
 
     @staticmethod
-    @torch.no_grad()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        means, bias, *inputs = ctx.saved_tensors
+        out, means, bias, *inputs = ctx.saved_tensors
         query, _, value, _ = inputs
-        grad_means = torch.empty_like(means)
-        for run in _runs(ctx.edges, _width(query, value)):
-            _, weights = run.softmax(tuple(inputs), bias, **ctx.rule)
-            own = weights.mean(-1)  # those of the forward pass may have been lost to rounding where these are not
-            shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
-            grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
-        return gradients[0], grad_means, None, None, None, None
+        with torch.no_grad():
+            grad_means = torch.empty_like(means)
+            for run in _runs(ctx.edges, _width(query, value)):
+                _, weights = run.softmax(tuple(inputs), bias, **ctx.rule)
+                own = weights.mean(-1)  # those of the forward pass may have been lost to rounding where these are not
+                shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
+                grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
+        return gradients[0], refused_again(grad_means, out, means, gradients[0]), None, None, None, None
 
 
 class _ByEdges(torch.autograd.Function):

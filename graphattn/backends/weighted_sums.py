@@ -12,6 +12,7 @@ from torch import Tensor
 
 from graphattn.backends.torch_segments import runs_of_edges
 from graphattn.edges import Edges
+from graphattn.first_order import refused_again
 
 
 def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
@@ -48,13 +49,13 @@ class _SumByWeights(torch.autograd.Function):
         return out.to(value.dtype)
 
     @staticmethod
-    @torch.no_grad()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (upstream,) = gradients
         weights, value = ctx.saved_tensors
-        grad_weights, grad_value = torch.empty_like(weights), torch.zeros_like(value)
-        for nodes, local, sources, slots in runs_of_edges(ctx.edges, value.shape[1] * value.shape[2]):
-            own = upstream[nodes][local]  # (E, H, D)
-            grad_weights[slots] = (own * value[sources]).sum(-1)
-            grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * own)
-        return grad_weights, grad_value, None
+        with torch.no_grad():
+            grad_weights, grad_value = torch.empty_like(weights), torch.zeros_like(value)
+            for nodes, local, sources, slots in runs_of_edges(ctx.edges, value.shape[1] * value.shape[2]):
+                own = upstream[nodes][local]  # (E, H, D)
+                grad_weights[slots] = (own * value[sources]).sum(-1)
+                grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * own)
+        return refused_again(grad_weights, weights, value, upstream), grad_value, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from graphattn.exceptions import ConfigError
@@ -13,7 +14,7 @@ from graphattn.models.attributions.flow import MOST_EDGES, attention_flow
 from graphattn.models.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.attributions.leave_one_out import leave_one_edge_out
-from graphattn.models.attributions.rollout import attention_rollout, layer_matrices
+from graphattn.models.attributions.rollout import attention_rollout, has_paths, layer_matrices, node_table
 from graphattn.models.inspection.looking import look_at
 from graphattn.models.inspection.passes import writes
 from graphattn.models.inspection.written import look_at_writing
@@ -119,7 +120,8 @@ def token_agreement(
     -------
     The tokens with one column for each way, and their :func:`agreement`; of a translator those of the source.
     ``weight`` is all the attention that a token gets, ``gradient_times_weight`` the sum over its edges to others and
-    itself. Flow is left out for a text that is too long for it.
+    itself. Flow is left out for a text that is too
+    long for it, and so are flow and rollout where the heads of the last layer look from word to word.
 
     Raises
     ------
@@ -130,8 +132,10 @@ def token_agreement(
     table = gradient_times_weight(estimator, x, label=label, word=word, target=target)
     if "source_part" not in table:
         table = table.assign(source_part="text")
-    found = attention_rollout(attention).rename(columns={"attribution": "rollout"})
-    if sum(matrix.nnz for matrix in layer_matrices(attention, 0.5)) <= MOST_EDGES:
+    nodes = node_table(attention, np.zeros(sum(map(len, attention.tokens.values())))).drop(columns="attribution")
+    paths = has_paths(attention)
+    found = nodes.assign(rollout=attention_rollout(attention).attribution) if paths else nodes
+    if paths and sum(matrix.nnz for matrix in layer_matrices(attention, 0.5)) <= MOST_EDGES:
         found["flow"] = attention_flow(attention).attribution
     for name, column in (("weight", "weight"), ("gradient_times_weight", "attribution")):
         sums = by_source(table, column).droplevel("source_token").rename_axis(["part", "position"]).rename(name)

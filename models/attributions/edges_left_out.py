@@ -48,6 +48,9 @@ def chosen_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd
             raise ConfigError(f"k is {k}; it must be at least 1")
         degrees = sums.groupby(["relation", "target_part", "target"]).weight.transform("size")
         return sums[degrees > 1].nlargest(k, "weight").reset_index(drop=True)
+    lacking = [name for name in ("relation", "source", "target") if name not in edges]
+    if lacking:
+        raise ConfigError(f"edges have no column {lacking[0]!r}; they have relation, source and target")
     if "source_part" not in edges:
         (part,) = attention.sentences if len(attention.sentences) == 1 else [None]
         edges = edges.assign(source_part=part, target_part=part)

@@ -72,6 +72,8 @@ def integrated_gradients(
             "integrated gradients need captum, which is not installed: pip install 'graphattn[inspect]'"
         ) from None
 
+    if steps < 1:
+        raise ConfigError(f"steps is {steps}; it must be at least 1")
     find: Callable[[], _Way]
     if explains_text(estimator, label=label, target=target):
         find = partial(_to_source, estimator, x, target, word)

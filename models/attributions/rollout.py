@@ -35,12 +35,22 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
     Raises
     ------
     ConfigError
-        when there is no such token, or the share is none
+        when there is no such token, the share is none, or the heads of the last layer look from word to word
     """
     row = top_row(attention, target)
     for layer in reversed(layer_matrices(attention, residual)):
         row = row @ layer
     return node_table(attention, row)
+
+
+def has_paths(attention: Attention) -> bool:
+    """Whether the last layer has heads that look from tokens, so that there are paths to follow."""
+    return bool(_parts_of_tokens(attention, max(one.layer for one in attention.maps)))
+
+
+def _parts_of_tokens(attention: Attention, layer: int) -> set[str]:
+    """Names of the parts whose nodes are tokens and look at others in a layer."""
+    return {one.target_part for one in attention.maps if one.layer == layer} & set(attention.sentences)
 
 
 def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
@@ -60,7 +70,12 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
 def top_row(attention: Attention, target: int | None) -> np.ndarray:
     """(nodes,) how much each node of the last layer counts; those that are no tokens do not."""
     last = max(one.layer for one in attention.maps)
-    looking = {one.target_part for one in attention.maps if one.layer == last} & set(attention.sentences)
+    looking = _parts_of_tokens(attention, last)
+    if not looking:
+        raise ConfigError(
+            "the heads of the last layer look from word to word, from which no path leads back to tokens; rollout and "
+            "flow are for layers on tokens"
+        )
     texts = [len(nodes) if part in looking else 0 for part, nodes in attention.tokens.items()]
     longest = max(texts)
     if target is not None and not 0 <= target < longest:

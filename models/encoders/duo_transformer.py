@@ -73,7 +73,7 @@ class DuoTransformerOptions(EncoderOptions):
             return replace(self, parts=tuple(str(width) for width in widths))
         if sum(map(int, self.parts)) != sum(widths):
             raise ConfigError(
-                f"parts {','.join(self.parts)} are not {sum(widths)} together, the width of token vectors"
+                f"parts {','.join(map(str, self.parts))} are not {sum(widths)} together, the width of token vectors"
             )
         return self
 

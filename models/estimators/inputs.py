@@ -31,6 +31,18 @@ def listed(X: Iterable[Any]) -> Any:
     """
     if isinstance(X, LazyCorpus):
         return X
+    refuse_single(X)
+    return list(X)
+
+
+def refuse_single(X: Any) -> None:
+    """Refuse what is no collection of inputs, but would pass for one of characters or names.
+
+    Raises
+    ------
+    DataError
+        for a single text, or a table
+    """
     if isinstance(X, (str, bytes, Sentence, Example)) or not isinstance(X, Iterable):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
     if hasattr(X, "columns"):
@@ -38,7 +50,6 @@ def listed(X: Iterable[Any]) -> Any:
             f"a {type(X).__name__} is given where a list is expected",
             hint="Give one column of it, or for pairs the rows of two columns with to_numpy().",
         )
-    return list(X)
 
 
 def single_column(X: Iterable[Any], estimator: str) -> Columns:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +18,18 @@ from graphattn.models.options import Options
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.trainable import Trainable
+
+_turns = threading.RLock()
+
+
+def _begin_anew() -> None:
+    """A process that was forked while another thread was training would wait for it for ever."""
+    global _turns
+    _turns = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 SavedT = TypeVar("SavedT", bound="SavedEstimator")
 
@@ -88,7 +102,14 @@ class SavedEstimator(Parameters):
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
-        """What is done in here leaves a new model if an epoch was finished, and else what there was before."""
+        """What is done in here leaves a new model if an epoch was finished, and else what there was before.
+
+        Fits in several threads take turns: they share the generator of random numbers that a seed stands for.
+        """
+        with _turns:
+            yield from self._fitting_alone()
+
+    def _fitting_alone(self) -> Iterator[None]:
         before = dict(vars(self))
         for name in ("model_", "history_"):
             vars(self).pop(name, None)

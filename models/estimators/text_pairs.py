@@ -71,13 +71,30 @@ def with_dev_set(pairs: Pairs, dev: Any, training: TrainingOptions) -> tuple[Pai
     """
     if dev is not None:
         given = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
-        return pairs, Pairs(*pairs_of(*given))
+        held_out = Pairs(*pairs_of(*given))
+        refuse_bad_references(held_out.targets)
+        return pairs, held_out
     size = len(pairs.sources)
     count = round(training.dev_fraction * size)
     if count < 1 or size - count < 2:
         return pairs, None
     rest, held = held_out_split(size, count, None, training.seed)
     return pairs.chosen(rest), pairs.chosen(held)
+
+
+def refuse_bad_references(targets: Sequence[Any]) -> None:
+    """Refuse what no text can be measured against.
+
+    Raises
+    ------
+    DataError
+        naming the first target that is neither a text nor several of them
+    """
+    for number, target in enumerate(targets, 1):
+        several = isinstance(target, (list, tuple)) and target and all(isinstance(one, str) for one in target)
+        if not (isinstance(target, str) or several):
+            kind = "an empty list" if isinstance(target, (list, tuple)) and not target else f"a {type(target).__name__}"
+            raise DataError(f"target {number} is {kind}", hint="Give a text, or a list of texts that are as good.")
 
 
 def refuse_empty(sources: Sequence[Source], targets: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from graphattn.models.estimators.saved import SavedEstimator
 from graphattn.models.estimators.text_pairs import (
     Pairs,
     pairs_of,
+    refuse_bad_references,
     refuse_empty,
     refuse_long,
     sources_of,
@@ -296,10 +297,16 @@ class Translator(SavedEstimator):
 
         Raises
         ------
+        ConfigError
+            when ``count`` is below 1, or ``search`` is impossible
         DataError
             when a source has more sub-words than ``inputs.longest``
         """
         self._check_fitted()
+        if not isinstance(count, int) or count < 1:
+            raise ConfigError(f"count is {count!r}; it must be at least 1")
+        if not isinstance(self.search, SearchOptions):
+            raise ConfigError(f"search is a {type(self.search).__name__}; give SearchOptions(...)")
         sources = sources_of(X)
         corpus = self._corpus(sources, places=range(first - 1, first - 1 + len(sources)))
         self.search.check()
@@ -318,9 +325,15 @@ class Translator(SavedEstimator):
         Parameters
         ----------
         X, y : as for :meth:`fit`; a target may be several texts that are as good
+
+        Raises
+        ------
+        DataError
+            when there is nothing to evaluate on, or a target is no text
         """
         self._check_fitted()
         sources, references = pairs_of(X, y)
+        refuse_bad_references(references)
         return text_metrics(references, self.predict(sources))
 
     def score(self, X: Iterable[Any], y: References | None = None) -> float:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphattn.array_graph import ArrayGraph
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.estimators.inputs import refuse_single
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, Pass, kinds_of
 from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds
@@ -69,6 +70,9 @@ def summarise(
         when there are no inputs, or not as many targets
     """
     check_has_passes(estimator, targets is not None)
+    for given in (X, targets):
+        if given is not None:
+            refuse_single(given)
     summary, relations = AttentionSummary(), estimator.model_.encoder.relations()
     waiting, waiting_targets = iter(progress(X)), None if targets is None else iter(targets)
     while chunk := list(islice(waiting, CHUNK)):
@@ -78,6 +82,8 @@ def summarise(
             if looked.counts is not None:
                 summary.add_cross(looked.cross, looked.counts, looked.graph, first_layer=len(looked.found.layers))
         summary.texts += len(chunk)
+    if waiting_targets is not None and next(waiting_targets, None) is not None:
+        raise DataError(f"there are more targets than sources, of which there are {summary.texts}")
     if not summary.texts:
         raise DataError("there are no texts to summarise")
     if not summary.heads:

@@ -99,8 +99,12 @@ def _written(
     if not options.sample:
         return beam_search(scores, limits, rules)
     most = int(limits.max()) + 1
-    draws = [np.random.default_rng((options.sample_seed, number)).random((texts, most)) for number in numbers]
-    return sample(scores, limits, rules, torch.tensor(np.stack(draws), dtype=torch.float32, device=model.device))
+    # a generator for each text, whose draws do not depend on how long the longest text of the batch may be
+    draws = [
+        [np.random.default_rng((options.sample_seed, number, text)).random(most) for text in range(texts)]
+        for number in numbers
+    ]
+    return sample(scores, limits, rules, torch.tensor(np.array(draws), dtype=torch.float32, device=model.device))
 
 
 def _with_beam(options: SearchOptions, beam: int) -> SearchOptions:

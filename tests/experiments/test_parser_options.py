@@ -42,3 +42,16 @@ def test_ray_chooses_the_gpu():
     assert str(caught.value) == (
         "--parser-device is 'cuda:1'; with --engine ray give cuda, and Ray chooses a GPU for each worker, or cpu"
     )
+
+
+@pytest.mark.parametrize("given", [{"parser_model": "m"}, {"parser_language": "de"}, {"parser_cuts": True}])
+def test_options_of_no_parser_are_refused(given):
+    with pytest.raises(ConfigError, match="is of no use without a parser; give --parser, or leave it out"):
+        ParserOptions(**given).made()
+
+
+def test_a_cache_folder_that_cannot_be_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="give --parse-cache a file, or none"):
+        ParserOptions("stanza").made()

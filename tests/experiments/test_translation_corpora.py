@@ -97,3 +97,10 @@ def test_neither_one_nor_two_paths(count):
     with pytest.raises(ConfigError) as caught:
         read_pairs([Path("a")] * count, what="--dev")
     assert str(caught.value) == f"--dev has {count} paths; give sources and targets, or one table of both"
+
+
+def test_columns_that_a_table_lacks_make_no_pair_of_its_header(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("en\tde\nA dog\tEin Hund\n")
+    with pytest.raises(DataError, match=r"no column 'dee'; the columns are 'en', 'de'\."):
+        read_pairs([path], what="TRAIN", text_column="en", second_column="dee")

@@ -195,6 +195,24 @@ def test_a_second_derivative_along_bias_and_weights_is_refused(edges, tensors, b
                     gradient.sum().backward(retain_graph=True)
 
 
+@pytest.mark.parametrize("asking", range(3), ids=["query", "key", "value"])
+def test_a_penalty_on_what_a_weight_brings_is_refused(edges, tensors, backend, asking):
+    out, weights = attend(edges, *tensors[:3], backend=backend, return_weights=True)
+    (gradient,) = torch.autograd.grad(out.sum(), weights, create_graph=True)
+    with pytest.raises(DoubleBackwardError, match=REFUSAL):
+        torch.autograd.grad(out.sum() + gradient.square().sum(), tensors[asking])
+
+
+@pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "bias"])
+def test_what_a_weight_brings_whatever_is_trained(edges, tensors, backend, asking):
+    query, key, value, bias = (tensor.detach() for tensor in tensors)
+    (query, key, value, bias)[asking].requires_grad_()
+    out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
+    (found,) = torch.autograd.grad(out.sum(), weights)
+    out, weights = attend(edges, *tensors[:3], bias=tensors[3], backend=backend, return_weights=True)
+    assert_close(found, torch.autograd.grad(out.sum(), weights)[0], rtol=0, atol=1e-12)
+
+
 def test_a_hessian_is_refused(edges, tensors, backend):
     query, key, value, _ = (tensor.detach() for tensor in tensors)
     with pytest.raises(DoubleBackwardError, match=REFUSAL):

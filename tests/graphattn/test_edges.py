@@ -228,6 +228,10 @@ def test_edges_led_the_other_way(kind):
 def test_values_in_the_order_of_edge_ids():
     edges = Edges(torch.tensor([0, 3]), torch.tensor([0, 1, 2]), 3, torch.tensor([2, 0, 1]))
     assert edges.by_id(torch.tensor([20, 0, 10])).tolist() == [0, 10, 20]
+    narrow = Edges(
+        *(torch.tensor(numbers, dtype=torch.int32) for numbers in ([0, 3], [0, 1, 2])), 3, edges.edge_ids.int()
+    )
+    assert narrow.by_id(torch.tensor([20, 0, 10])).tolist() == [0, 10, 20]
     slots = torch.tensor([1, 2])
     assert Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2).by_id(slots) is slots
 
@@ -255,6 +259,12 @@ def test_edge_ids_name_each_edge_once(ids):
     with pytest.raises(GraphError) as caught:
         Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor(ids))
     assert str(caught.value) == "edge_ids must be a permutation of the numbers from 0 to 1"
+
+
+def test_ids_from_inference_mode_can_be_trained_with():
+    with torch.inference_mode():
+        edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor([1, 0]))
+    assert not edges.edge_ids.is_inference()
 
 
 @pytest.mark.parametrize("make", [lambda edges: edges, lambda edges: Edges.of_ranges(*edges.ranges, 4)])

@@ -106,6 +106,14 @@ def test_gradients(layer, name):
     assert torch.autograd.gradcheck(run, (inputs, *layer.parameters()))
 
 
+@pytest.mark.parametrize("name", ["group", "dependency"])
+def test_a_layer_in_bfloat16(name):
+    edges, adjacency = edges_and_adjacency(name, Random(3))
+    layer, inputs = GraphConvolution(8), torch.randn(len(adjacency), 8)
+    wanted = layer(edges, inputs)
+    torch.testing.assert_close(layer.bfloat16()(edges, inputs.bfloat16()).float(), wanted, rtol=0.1, atol=0.1)
+
+
 def test_runs_of_complete_graphs_are_found():
     edges, _ = edges_and_adjacency("dependency", Random(3))
     assert run_members(edges) is None

@@ -65,6 +65,12 @@ def test_inputs_that_lie_apart_and_have_more_dimensions(inputs):
     agree(gradients(linear, inputs, weight), gradients(F.linear, inputs.double(), weight.double()))
 
 
+@pytest.mark.parametrize("bias", [drawn(40)[::2], drawn(1).expand(20), drawn(20).flip(0)])
+def test_a_bias_that_lies_apart(bias):
+    inputs, weight = drawn(2 * LEAST_ROWS, 30), drawn(20, 30)
+    agree(gradients(linear, inputs, weight, bias), gradients(F.linear, inputs.double(), weight.double(), bias.double()))
+
+
 def test_rows_do_not_depend_on_those_before():
     inputs, weight = drawn(4 * LEAST_ROWS, 30), drawn(20, 30)
     torch.testing.assert_close(linear(inputs, weight)[-5:], linear(inputs[-5:], weight), rtol=1e-5, atol=1e-5)

@@ -133,6 +133,16 @@ def test_second_derivatives_are_refused(backend, graph):
     assert str(caught.value) == ("attention has first-order gradients only; do not differentiate its gradients again")
 
 
+@pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "scores"])
+@pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
+def test_a_penalty_on_what_a_weight_brings_is_refused(backend, graph, asking):
+    inputs = draw(graph.num_nodes())
+    out, weights = tensorized_attend(graph, *inputs, etype="forward", backend=backend, return_weights=True)
+    (gradient,) = torch.autograd.grad(out.sum(), weights, create_graph=True)
+    with pytest.raises(DoubleBackwardError):
+        torch.autograd.grad(out.sum() + gradient.square().sum(), inputs[asking])
+
+
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
 def test_nodes_without_keys_get_zeros_and_give_no_gradient(backend, graph):
     inputs = draw(graph.num_nodes())

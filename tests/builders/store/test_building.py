@@ -13,6 +13,7 @@ import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.store import CorpusFile, LocalEngine, Store, StoreSettings, build_store
+from graphattn.builders.store.manifest import Manifest
 from graphattn.exceptions import DataError
 
 
@@ -128,6 +129,26 @@ def test_a_complete_store_keeps_its_shards(tmp_path, write, trees, settings):
         f"Choose another --out, or remove {tmp_path / 's'}."
     )
     assert content(tmp_path / "s") == before
+
+
+@pytest.mark.parametrize("corpus", ["gone", "changed", "shorter"])
+def test_a_repair_takes_nothing_away_before_it_can_be_made(tmp_path, write, trees, settings, corpus):
+    """What can still be read of a damaged store must not go, nor be replaced by something else."""
+    path, folder = write("a.conllu", trees(60)), tmp_path / "s"
+    build_store([CorpusFile(path)], folder, settings)
+    shards = sorted((folder / "sentences").iterdir())
+    content = bytearray(shards[0].read_bytes())
+    content[40] ^= 4
+    shards[0].write_bytes(content)
+    before = {shard: shard.read_bytes() for shard in shards}
+    if corpus == "gone":
+        path.unlink()
+    else:  # the first block's sentences alone, as they were; or others
+        kept = sum(Manifest.read(folder).shards[0].chunks)
+        write("a.conllu", trees(60)[:kept] if corpus == "shorter" else trees(60, seed=3))
+    with pytest.raises(DataError):
+        build_store([CorpusFile(path)], folder, settings)
+    assert {shard: shard.read_bytes() for shard in (folder / "sentences").iterdir()} == before
 
 
 def test_damaged_shards_are_made_again(tmp_path, write, trees, settings):

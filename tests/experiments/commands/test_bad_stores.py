@@ -164,3 +164,29 @@ def test_a_wrong_encoding_far_down(graphattn, tmp_path):
         "corpus": "a.tsv", "place": "line 60000", "reason": "byte 0xe9 at column 6 is not UTF-8",
     }  # fmt: skip
     assert len(Store(tmp_path / "t")) == 59_999
+
+
+def test_a_store_without_sentences(graphattn, commands, tmp_path):
+    (tmp_path / "a.conllu").write_text("\n\n")
+    store = tmp_path / "s"
+    assert graphattn("build", tmp_path / "a.conllu", "--out", store).code == 0
+    answers = commands(store)
+    for name in ("train", "evaluate", "predict", "encode"):
+        assert (answers[name].code, answers[name].err) == (
+            1, f"error: {store}: holds no sentence. Build it from a corpus with at least one.\n",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "show", "info", "encode", "inspect"])
+def test_a_text_where_a_file_belongs(graphattn, classifier, tmp_path, command):
+    text = "a lovely film " * 30
+    places = {
+        "show": [text],
+        "info": [text],
+        "encode": [classifier, text, "--out", tmp_path / "v.npy"],
+        "inspect": [text, "a film"],
+    }
+    answer = graphattn(command, *places.get(command, [classifier, text]))
+    assert answer.code == 1
+    assert answer.err.startswith("error: ")
+    assert "v.npy" not in answer.err

@@ -79,11 +79,41 @@ def test_lines_with_several_labels(graphattn, tmp_path):
     assert [sentence.label for sentence in Store(out)] == [("x", "y"), ("x",)]
 
 
+def test_a_relation_of_ones_own_that_reads_ids(graphattn, corpora_folder, tmp_path, monkeypatch):
+    """The one that docs/extend.md shows, in short."""
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    (tmp_path / "same_words.py").write_text(
+        "from graphattn.builders.relations import Window, register_relation\n\n\n"
+        "class Known(Window):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(3)\n"
+        "        self.name = 'known'\n\n"
+        "    def num_edges(self, layout):\n"
+        "        assert len(layout.features['id'])\n"
+        "        return super().num_edges(layout)\n\n\n"
+        "register_relation('known', Known)\n"
+    )
+    corpus, out = corpora_folder / "reviews.tsv", tmp_path / "store"
+    answer = graphattn("--import", "same_words", "build", corpus, "--relations", "known|window:5,known", "--out", out)
+    assert (answer.code, answer.err) == (0, "")
+    answer = graphattn("--import", "same_words", "show", corpus, "--relations", "known")
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_an_impossible_vocabulary_is_told_before_anything_is_made(graphattn, corpora_folder, tmp_path):
+    answer = graphattn("build", corpora_folder / "reviews.tsv", "--vocabulary-size", "2", "--out", tmp_path / "s")
+    assert answer.code == 1
+    assert answer.err.startswith("error: size is 2.")
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
     Vocabulary.train(["a film"]).save(tmp_path / "tokenizer.json")
     flags = ["--tokenizer", tmp_path / "tokenizer.json"]
     graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s", *flags)
     assert (tmp_path / "s" / "tokenizer.json").read_text() == (tmp_path / "tokenizer.json").read_text()
+    answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "t", *flags, "--level", "bpe")
+    assert answer.err.startswith("error: --tokenizer brings its vocabulary; leave --level,")
 
 
 def test_corpora_are_appended_by_several_processes(graphattn, corpora_folder, tmp_path):

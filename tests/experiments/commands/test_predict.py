@@ -82,12 +82,19 @@ def test_columns_are_found_and_labels_not_needed(graphattn, classifier, tmp_path
     assert [row["label"] for row in found] == load(classifier).predict([row["text"] for row in found]).tolist()
 
 
+def test_a_sentence_that_names_a_column_is_no_header(graphattn, classifier, tmp_path):
+    (tmp_path / "plain.txt").write_text("call, text, or email\nhello, you, there\n")
+    answer = graphattn("predict", classifier, tmp_path / "plain.txt")
+    assert [row["text"] for row in rows(answer)] == ["call, text, or email", "hello, you, there"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "flags"),
     [
         ("words.txt", "Ada saw Rome.\n\nthe film\n", []),
         ("words.txt", "Ada saw Rome .\n\nthe film\n", ["--format", "words"]),
         ("words.conll", "Ada X\nsaw X\nRome X\n. X\n\nthe X\nfilm X\n", []),
+        ("words.tsv", "Ada\tX\nsaw\tX\nRome\tX\n.\tX\n\nthe\tX\nfilm\tX\n", []),
         ("words.pos", "Ada/X saw/X Rome/X ./X\nthe/X film/X\n", ["--format", "word/tag"]),
     ],
 )

@@ -16,6 +16,7 @@ from graphattn.models import (
     InputOptions,
     MSTransOptions,
     MTSAOptions,
+    MultiStageOptions,
     PairClassifier,
     SequenceTagger,
     SubwordOptions,
@@ -50,6 +51,12 @@ def fit(kind, encoder, inputs, labels):
 def classifiers():
     """Encoder -> a classifier of three classes, in float64."""
     return {name: fit(TextClassifier, options, TEXTS, LABELS) for name, options in ENCODERS.items()}
+
+
+@pytest.fixture(scope="session")
+def word_classifier():
+    """A classifier whose last layer's heads look from word to word."""
+    return fit(TextClassifier, MultiStageOptions(hidden=8, heads=2, ffn=8), TEXTS, LABELS)
 
 
 @pytest.fixture(params=ENCODERS)

@@ -50,6 +50,14 @@ def test_tokens_five_ways(classifier, pair_classifier):
     assert found.part.tolist() == ["first"] * 4 + ["second"] * 2
 
 
+def test_tokens_without_rollout_where_heads_look_from_word_to_word(word_classifier):
+    pytest.importorskip("captum", reason="captum is not installed")
+    found, agreed = token_agreement(word_classifier, TEXT)
+    assert list(found)[3:] == ["weight", "gradient_times_weight", "integrated_gradients"]
+    assert len(agreed) == 3
+    assert found.token.tolist()[:2] == ["[CLS]", "fine"]
+
+
 def test_edges_of_a_translator_three_ways(translator, source):
     found, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")
     left_out = leave_one_edge_out(translator, source, k=6, target="Ein hund!")

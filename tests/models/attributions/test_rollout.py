@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.attributions import attention_rollout
+from graphattn.models.attributions import attention_flow, attention_rollout
 
 TEXT = "fine and never dull"
 
@@ -65,3 +65,10 @@ def test_what_cannot_be(arguments, message, classifiers):
     with pytest.raises(ConfigError) as caught:
         attention_rollout(classifiers["ms-trans"].attention(TEXT), **arguments)
     assert str(caught.value) == message
+
+
+def test_heads_from_word_to_word_have_no_path_to_tokens(word_classifier):
+    attention = word_classifier.attention(TEXT)
+    for found in (attention_rollout, attention_flow):
+        with pytest.raises(ConfigError, match="the heads of the last layer look from word to word"):
+            found(attention)

@@ -1,5 +1,6 @@
 """What all estimators share: scikit-learn's conventions, dev sets, class weights, errors in the user's words."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -169,6 +170,18 @@ def test_fitting_again_begins_anew(corpus, tiny):
     twice = tiny("classifier").fit(["x y"] * 4, [1, 2, 1, 2]).fit(texts, labels)
     assert np.array_equal(once.predict_proba(texts), twice.predict_proba(texts))
     assert twice.classes_.tolist() == ["bad", "good"]
+
+
+def test_fits_in_two_threads_do_not_disturb_each_other(corpus, tiny):
+    texts, labels = corpus("classifier")
+
+    def probabilities(_):
+        return tiny("classifier").fit(texts, labels).predict_proba(texts)
+
+    alone = probabilities(0)
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(probabilities, range(2)):
+            np.testing.assert_array_equal(found, alone)
 
 
 def test_global_generators_are_left_alone(corpus, tiny):

@@ -126,6 +126,38 @@ def test_the_dev_set_chooses_the_epoch_by_bleu(small, toy_pairs):
     assert small_again.evaluate(sources[20:], references)["bleu"] == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (None, "target 2 is a NoneType. Give a text, or a list of texts that are as good."),
+        (float("nan"), "target 2 is a float. Give a text, or a list of texts that are as good."),
+        ([], "target 2 is an empty list. Give a text, or a list of texts that are as good."),
+        (["a", 1], "target 2 is a list. Give a text, or a list of texts that are as good."),
+    ],
+)
+def test_references_that_are_no_texts(reference, message, small, toy_pairs):
+    """Told before the first epoch, and in ``evaluate``."""
+    sources, targets = toy_pairs(8)
+    model = small(training={"epochs": 1})
+    with pytest.raises(DataError) as caught:
+        model.fit(sources, targets, dev=(sources[:2], ["a", reference]))
+    assert str(caught.value) == message
+    with pytest.raises(DataError) as caught:
+        model.fit(sources, targets).evaluate(sources[:2], ["a", reference])
+    assert str(caught.value) == message
+
+
+def test_outputs_that_cannot_be(small, toy_pairs):
+    sources, targets = toy_pairs(8)
+    model = small(training={"epochs": 1}).fit(sources, targets)
+    for count in (0, -1, "2"):
+        with pytest.raises(ConfigError, match="it must be at least 1"):
+            model.outputs(sources[:1], count=count)
+    model.search = {"beam": 2}
+    with pytest.raises(ConfigError, match=r"search is a dict; give SearchOptions\(\.\.\.\)"):
+        model.predict(sources[:1])
+
+
 def test_examples_carry_both_texts(small, toy_pairs):
     sources, targets = toy_pairs(20)
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import (
     BiLSTMOptions,
@@ -240,6 +241,24 @@ def test_files(classifier, sentences, tmp_path):
     with pytest.raises(ConfigError) as caught:
         found.save(tmp_path / "tables.xml")
     assert str(caught.value) == "cannot save to 'tables.xml'; the name must end in .json"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("a fine film", "a str is given where many inputs are expected. Put it into a list."),
+        (Sentence(["a"]), "a Sentence is given where many inputs are expected. Put it into a list."),
+        (
+            pd.DataFrame({"text": ["a"]}),
+            "a DataFrame is given where a list is expected. Give one column of it, or for pairs the rows of two "
+            "columns with to_numpy().",
+        ),
+    ],
+)
+def test_what_would_pass_for_characters_or_names(inputs, message, classifier):
+    with pytest.raises(DataError) as caught:
+        summarise(classifier, inputs)
+    assert str(caught.value) == message
 
 
 def test_what_cannot_be_summarised(classifier):

@@ -94,6 +94,15 @@ def test_a_batch_gives_what_single_sources_give(sample, encoder, changes, make_m
     assert_same(together, generate(model, corpus, options, count=2))
 
 
+def test_samples_do_not_depend_on_how_long_others_may_be(make_model, monkeypatch):
+    model, corpus = make_model()
+    options = SearchOptions(sample=True, temperature=2.0)  # of so many draws as the longest source allows
+    assert len(set(corpus.layouts[0].lengths)) > 1
+    together = generate(model, corpus, options, count=3)
+    monkeypatch.setattr(generation, "MAX_TOKENS", 1)
+    assert_same(together, generate(model, corpus, options, count=3))
+
+
 def test_the_encoder_runs_once_for_each_source(make_model, monkeypatch):
     model, corpus = make_model()
     seen = []
