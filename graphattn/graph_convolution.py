@@ -21,8 +21,8 @@ class GraphConvolution(nn.Module):
 
     .. math:: S \, ReLU(S x W), \quad S = D^{-1/2} A D^{-1/2}
 
-    A has the self-loops already, to which the paper's formula adds others. The paper multiplies the word convolution by S once more "to further strengthen the
-    fine-grained feature"; the phrase convolution is treated alike here.
+    A has the self-loops already, to which the paper's formula adds others. The paper multiplies the word convolution by
+    S once more "to further strengthen the fine-grained feature"; the phrase convolution is treated alike here.
 
     Where nodes fall into runs that are complete graphs (the tokens of each word), S is the mean over a run, so that all
     its nodes get the same: it is computed once for each run.
