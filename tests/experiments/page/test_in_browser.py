@@ -260,7 +260,7 @@ def test_a_shorter_text_after_a_lit_token_of_a_longer_one(show, made):
         assert pane.locator(".token").all_inner_texts() == ["a", "short", "text"]
         assert "of 25 edges" in pane.locator(".edges").inner_text()
         assert pane.locator(".token.active").count() == 0
-    assert eventually(lambda: "text=1" in tab.url, True)
+    assert eventually(lambda: "text=1" in tab.evaluate("location.href"), True)  # tab.url waits for an event
 
 
 def test_two_models_side_by_side(show, made):
