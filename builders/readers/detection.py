@@ -180,11 +180,8 @@ def detect_labels(path: FilePath, *, pair: bool, text_column: str = "text") -> s
     pair : whether it holds pairs of texts
     text_column : name that the column of the text has if there is a header
     """
-    if is_stream(path):
-        return None
-    try:
-        sample = _read_sample(path, text_column)
-    except DataError:
+    sample = _sample_if_any(path, text_column)
+    if sample is None:
         return None
     if _is_fasttext(sample):
         return "fasttext"
@@ -211,11 +208,8 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
     -------
     ``sentences``, ``jsonl``, ``tsv``, ``csv``, ``conllu`` or ``conll``, or None.
     """
-    if is_stream(path):
-        return None
-    try:
-        sample = _read_sample(path, text_column)
-    except DataError:
+    sample = _sample_if_any(path, text_column)
+    if sample is None:
         return None
     if _is_sentences(sample):
         return "sentences"
@@ -229,6 +223,16 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
         return "conllu"
     tags = [line.split()[-1] for line in sample.filled]
     return "conll" if for_tagging and _is_conll(sample) and len({*tags}) < len(tags) else None
+
+
+def _sample_if_any(path: FilePath, text_column: str) -> _Sample | None:
+    """The first lines of a file; None for a stream, and for what cannot be read."""
+    if is_stream(path):
+        return None
+    try:
+        return _read_sample(path, text_column)
+    except DataError:
+        return None
 
 
 def _unseen(path: FilePath, option: str, values: str) -> ConfigError:

@@ -65,7 +65,7 @@ def _whole_text(value: str, field: str, path: str, line: int) -> str:
     return value
 
 
-def json_label(value: object, separator: str | None, field: str, path: str, line: int) -> Label:
+def json_label(value: object, separator: str | None, field: str, path: str, line: int, *, lacking: str) -> Label:
     """The label, or labels, that a field holds; numbers and truth values as JSON spells them.
 
     Parameters
@@ -73,6 +73,7 @@ def json_label(value: object, separator: str | None, field: str, path: str, line
     value : a string, a number, a truth value, or a list of them
     separator : what stands between several labels in a string; None when it holds one
     field, path, line : where it stands, for errors
+    lacking : what to do where there is no label, for errors
 
     Raises
     ------
@@ -80,11 +81,11 @@ def json_label(value: object, separator: str | None, field: str, path: str, line
         when it is something else, or empty
     """
     if isinstance(value, list):
-        return distinct_labels(_name(item, field, path, line) for item in value)
-    return parse_label(_name(value, field, path, line), separator, path=path, line=line)
+        return distinct_labels(_name(item, field, path, line, lacking) for item in value)
+    return parse_label(_name(value, field, path, line, lacking), separator, path=path, line=line)
 
 
-def _name(value: object, field: str, path: str, line: int) -> str:
+def _name(value: object, field: str, path: str, line: int, lacking: str) -> str:
     if isinstance(value, str):
         return _whole_text(value, field, path, line)
     if isinstance(value, (bool, int, float)) and math.isfinite(value):
@@ -94,7 +95,7 @@ def _name(value: object, field: str, path: str, line: int) -> str:
         path=path,
         line=line,
         field=field,
-        hint="A label is a string, a number, or a list of them; set label to None to read texts alone.",
+        hint=f"A label is a string, a number, or a list of them; {lacking}.",
     )
 
 

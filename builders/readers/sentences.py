@@ -85,7 +85,7 @@ def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
         fields["links"] = tuple(map(tuple, links))
     label = record.get("label")
     if label is not None and not (isinstance(label, str) and not label.strip()):
-        fields["label"] = json_label(label, None, "label", path, line)
+        fields["label"] = json_label(label, None, "label", path, line, lacking="leave it out where there is none")
     return fields
 
 

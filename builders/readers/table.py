@@ -10,7 +10,7 @@ from graphattn.builders.readers.json_fields import json_label, json_object, json
 from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
 from graphattn.builders.readers.skipping import Skip, made_of
-from graphattn.builders.sentence import Example
+from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -174,10 +174,12 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
             return Example(
                 json_text(record[columns.text], columns.text, name, line),
                 None if columns.second is None else json_text(record[columns.second], columns.second, name, line),
-                None
-                if columns.label is None
-                else json_label(record[columns.label], columns.label_separator, columns.label, name, line),
+                None if columns.label is None else label_of(record[columns.label], line),
             )
+
+        def label_of(value: object, line: int) -> Label:
+            field, separator = columns.label or "", columns.label_separator
+            return json_label(value, separator, field, name, line, lacking="set label to None to read texts alone")
 
         def stripped(text: str) -> tuple[int, str]:
             return lines.line, text.strip()

@@ -120,8 +120,8 @@ def token_agreement(
     -------
     The tokens with one column for each way, and their :func:`agreement`; of a translator those of the source.
     ``weight`` is all the attention that a token gets, ``gradient_times_weight`` the sum over its edges to others and
-    itself. Flow is left out for a text that is too
-    long for it, and so are flow and rollout where the heads of the last layer look from word to word.
+    itself. Flow is left out for a text that is too long for it, and flow and rollout where the heads of the last layer
+    look from word to word.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def test_labels_are_as_those_of_other_json_lines(corpus):
         ('{"tokens": ["a"], "links": [0, 0]}', "field 'links': this is not a list of pairs of whole numbers. "
          "Write [[0, 1]]."),
         ('{"tokens": ["a"], "label": {}}', "field 'label': an object where a label was expected. A label is a string, "
-         "a number, or a list of them; set label to None to read texts alone."),
+         "a number, or a list of them; leave it out where there is none."),
         ('{"tokens": ["\\ud800"]}', "field 'tokens': half a surrogate pair. Write both halves."),
         ('{"tokens": ["a"], "heads": [1, 0]}', "field 'heads': 2 heads for 1 words. Give one for each word."),
         ('{"tokens": ["a", "b"], "heads": [2, 1]}', "field 'heads': heads form a cycle through word 1 ('a'). "
