@@ -234,8 +234,7 @@ def opened(path: Path) -> Store:
 def _format_of(path: Path, options: CorpusOptions) -> str:
     from graphattn.builders.readers import FORMATS, detect_format
 
-    among = [name for name, entry in FORMATS.items() if CLASSIFY in entry.tasks]
-    return detect_format(path, among=among) if options.format == "auto" else options.format
+    return detect_format(path, among=FORMATS) if options.format == "auto" else options.format
 
 
 @contextmanager

@@ -77,6 +77,8 @@ def test_lines_with_several_labels(graphattn, tmp_path):
     assert "line 1: 2 labels where one is expected. Give --multilabel." in graphattn("build", corpus, "--out", out).err
     assert graphattn("build", corpus, "--out", out, "--multilabel").code == 0
     assert [sentence.label for sentence in Store(out)] == [("x", "y"), ("x",)]
+    (tmp_path / "b.conll").write_text("Ada\tB-PER\nsaw\tO\n")
+    assert graphattn("build", tmp_path / "b.conll", "--out", tmp_path / "t", "--multilabel").code == 0
 
 
 def test_a_relation_of_ones_own_that_reads_ids(graphattn, corpora_folder, tmp_path, monkeypatch):
