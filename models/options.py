@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -223,6 +223,29 @@ class TrainingOptions(Options):
             raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive, 5e-4 is usual")
         if self.clip is not None and not self.clip > 0:
             raise ConfigError(f"clip is {self.clip}; it must be positive, or none for no clipping")
+
+    def dev_metric(self, measured: Sequence[str], main: str, *, dev_set: bool) -> str:
+        """The dev metric that chooses the best epoch.
+
+        Parameters
+        ----------
+        measured : names of all metrics
+        main : the one to take unless ``metric`` names another
+        dev_set : whether there is one
+
+        Raises
+        ------
+        ConfigError
+            for a ``metric`` that is not measured; for ``metric`` or ``patience`` where nothing is measured
+        """
+        if self.metric is not None and self.metric not in measured:
+            raise ConfigError(f"metric {self.metric!r} is not measured; choose one of: {', '.join(measured)}")
+        idle = next((name for name in ("patience", "metric") if getattr(self, name) is not None), None)
+        if idle is not None and not dev_set:
+            raise ConfigError(
+                f"{idle} needs a dev set, and there is none; give one or a larger dev_fraction, or leave {idle} out"
+            )
+        return self.metric or main
 
 
 @dataclass

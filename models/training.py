@@ -74,7 +74,7 @@ class KeepBest(Callback):
 
     def _measure_and_keep(self, trainer: pl.Trainer, pl_module: Any) -> None:
         row = pl_module.finish_epoch()
-        value = None if self.metric is None else _measured(row, self.metric)
+        value = None if self.metric is None else row[f"dev_{self.metric}"]
         self.rows = [*self.rows, row]
         if value is None or self.best is None or value >= self.best:
             self.best = value
@@ -146,13 +146,6 @@ class CheckpointsInEpochs(Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """There is a checkpoint now in any case."""
         self.last = time.monotonic()
-
-
-def _measured(row: Mapping[str, float], metric: str) -> float:
-    if f"dev_{metric}" not in row:
-        names = ", ".join(name.removeprefix("dev_") for name in row if name.startswith("dev_"))
-        raise ConfigError(f"metric {metric!r} is not measured; choose one of: {names}")
-    return row[f"dev_{metric}"]
 
 
 class Progress(RichProgressBar):

@@ -108,6 +108,10 @@ class TextEstimator(SavedEstimator):
         """Metrics in percent of decided ids against labels."""
 
     @abstractmethod
+    def _metric_names(self) -> Sequence[str]:
+        """What :meth:`evaluate` gives."""
+
+    @abstractmethod
     def _decided(self, decisions: list[Any]) -> Any:
         """Ids as labels, in the form that ``predict`` gives."""
 
@@ -272,6 +276,7 @@ class TextEstimator(SavedEstimator):
     def _train(self, columns: Columns, labels: Sequence[Any], held_out: tuple[Columns, Sequence[Any]] | None) -> None:
         from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
 
+        metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
         corpus = self._corpus(columns, self._targets(labels, columns, "training set"))
         dev = evaluate = None
         if held_out is not None:
@@ -285,7 +290,7 @@ class TextEstimator(SavedEstimator):
             self.training_,
             dev=dev,
             evaluate=evaluate,
-            metric=self.training_.metric or self.main_metric,
+            metric=metric,
             about=self._about(),
             history=self.history_,
         )

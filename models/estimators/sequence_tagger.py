@@ -200,6 +200,11 @@ class SequenceTagger(TextEstimator):
             labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
         return tagging_metrics(labels, self._decided(decisions), self.scheme_)
 
+    def _metric_names(self) -> list[str]:
+        from graphattn.models.metrics import tagging_metrics
+
+        return list(tagging_metrics([["O"]], [["O"]], self.scheme_))
+
     def _decided(self, decisions: list[Any]) -> list[list[str]]:
         return [self._outer(self.classes_[ids].tolist()) for ids in decisions]
 

@@ -153,6 +153,12 @@ class TextClassifier(TextEstimator):
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions])
 
+    def _metric_names(self) -> list[str]:
+        from graphattn.models.metrics import classification_metrics, multilabel_metrics
+
+        one = np.ones((1, 1), int)
+        return list(multilabel_metrics(one, one) if self._several else classification_metrics(one[0], one[0]))
+
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
         """A matrix made anew from other labels has other columns, which would pass for these."""
         if isinstance(labels, _Rows) and labels.columns != len(self.labels_):

@@ -165,8 +165,9 @@ class Translator(SavedEstimator):
             self._warned = False
             pairs = Pairs(*pairs_of(X, y))
             refuse_empty(pairs.sources, pairs.targets)
-            text_metrics([""], [""])  # a missing library is better missed now than after an epoch
+            measured = list(text_metrics([""], [""]))  # a missing library is better missed now than after an epoch
             pairs, held_out = with_dev_set(pairs, dev, self.training_)
+            metric = self.training_.dev_metric(measured, self.main_metric, dev_set=held_out is not None)
             self.subwords_ = Subwords.train(
                 [*pairs.sources, *pairs.targets],
                 size=self.inputs_.vocabulary_size,
@@ -176,7 +177,7 @@ class Translator(SavedEstimator):
             with torch.random.fork_rng():
                 torch.manual_seed(self.training_.seed)
                 self.model_ = self._make_model()
-            self._train(pairs, held_out)
+            self._train(pairs, held_out, metric)
         return self
 
     def check(self) -> None:
@@ -232,7 +233,7 @@ class Translator(SavedEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
-    def _train(self, pairs: Pairs, held_out: Pairs | None) -> None:
+    def _train(self, pairs: Pairs, held_out: Pairs | None, metric: str) -> None:
         from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(pairs.sources, pairs.targets, pairs.places)
@@ -251,7 +252,7 @@ class Translator(SavedEstimator):
             dev=dev,
             evaluate=evaluate,
             decide=partial(_texts, subwords=self.subwords_, search=greedy),
-            metric=self.training_.metric or self.main_metric,
+            metric=metric,
             about={**self._about(), "references": None if references is None else digest_of(repr(references))},
             history=self.history_,
         )

@@ -370,6 +370,24 @@ def test_options_are_checked_when_they_are_used(changes, message, corpus, tiny):
     assert not hasattr(estimator, "model_")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_metric_is_told_before_any_epoch(kind, corpus, tiny, monkeypatch):
+    data = corpus(kind, 12)
+    names = ", ".join(tiny(kind, training={"epochs": 1}).fit(*data).evaluate(*data))
+    monkeypatch.setattr("graphattn.models.training.train", None)
+    told = message_of(ConfigError, tiny(kind, training={"metric": "auc"}).fit, *data)
+    assert told == f"metric 'auc' is not measured; choose one of: {names}"
+
+
+@pytest.mark.parametrize("option", [{"patience": 2}, {"metric": "macro_f1"}])
+def test_what_watches_a_dev_set_needs_one(option, corpus, tiny):
+    (name,) = option
+    estimator = tiny("classifier", training={"dev_fraction": 0.0, **option})
+    assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == (
+        f"{name} needs a dev set, and there is none; give one or a larger dev_fraction, or leave {name} out"
+    )
+
+
 def test_balanced_class_weights(tiny):
     estimator = tiny("classifier", class_weight="balanced", training={"dev_fraction": 0.0, "epochs": 1})
     estimator.fit(["a", "b", "c", "d"], ["x", "y", "y", "y"])
