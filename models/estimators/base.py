@@ -24,6 +24,7 @@ from graphattn.models.estimators.class_weights import class_weights, restored_we
 from graphattn.models.estimators.inputs import (
     Columns,
     chosen,
+    dev_parts,
     held_out_split,
     listed,
     portions,
@@ -255,7 +256,7 @@ class TextEstimator(SavedEstimator):
     ) -> tuple[Columns, Sequence[Any], tuple[Columns, Sequence[Any]] | None]:
         """Training set and dev set; a share of the first when none is given."""
         if dev is not None:
-            X, y = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
+            X, y = dev_parts(dev)
             X = listed(X)
             if not X:
                 raise DataError(

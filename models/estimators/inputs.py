@@ -35,6 +35,17 @@ def listed(X: Iterable[Any]) -> Any:
     return list(X)
 
 
+def dev_parts(dev: Any) -> tuple[Any, Any]:
+    """A dev set's inputs and labels; None for labels that the inputs carry.
+
+    Parameters
+    ----------
+    dev : a pair of inputs and labels, as a tuple or a list, or inputs that carry their labels
+    """
+    pair = isinstance(dev, (tuple, list)) and len(dev) == 2 and not any(isinstance(x, (Example, Sentence)) for x in dev)
+    return (dev[0], dev[1]) if pair else (dev, None)
+
+
 def refuse_single(X: Any) -> None:
     """Refuse what is no collection of inputs, but would pass for one of characters or names.
 

@@ -10,7 +10,7 @@ from typing import Any
 from graphattn.builders import Sentence
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import held_out_split, listed, single_column
+from graphattn.models.estimators.inputs import dev_parts, held_out_split, listed, single_column
 from graphattn.models.options import TrainingOptions
 
 
@@ -70,8 +70,7 @@ def with_dev_set(pairs: Pairs, dev: Any, training: TrainingOptions) -> tuple[Pai
     training : says how large a share, and by which seed
     """
     if dev is not None:
-        given = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
-        held_out = Pairs(*pairs_of(*given))
+        held_out = Pairs(*pairs_of(*dev_parts(dev)))
         refuse_bad_references(held_out.targets)
         return pairs, held_out
     size = len(pairs.sources)

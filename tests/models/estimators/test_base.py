@@ -220,6 +220,7 @@ def test_dev_set_chooses_the_epoch(corpus, tiny):
         tiny("classifier", training=training).fit(texts, labels, dev=dev)
         for dev in (
             (texts, wrong),
+            [texts, wrong],
             ([text.split() for text in texts], np.array(wrong)),
             [Example(text, label=label) for text, label in zip(texts, wrong, strict=True)],
         )
