@@ -36,6 +36,7 @@ from graphattn.builders.store.manifest import (
     write_text,
 )
 from graphattn.builders.store.materializing import GRAPHS
+from graphattn.builders.store.reading import NEEDED_BY
 from graphattn.builders.store.shard import SHARDS
 from graphattn.builders.store.shard_making import ShardMaker, ShardSettings
 from graphattn.builders.store.survey import Survey, WordCount, completed
@@ -232,9 +233,9 @@ class _Building:
 
     def _shard_settings(self) -> ShardSettings:
         builder = self.settings.builder
-        needs_heads = any(relation.needs_heads for relation in builder.relations)
+        needs = tuple(name for name in NEEDED_BY if any(getattr(r, f"needs_{name}") for r in builder.relations))
         tokenizer = None if builder.vocabulary is None else builder.vocabulary.to_json()
-        return ShardSettings(tokenizer, needs_heads, self.settings.skip, self.settings.parser, self.settings.raw)
+        return ShardSettings(tokenizer, needs, self.settings.skip, self.settings.parser, self.settings.raw)
 
     def _learn(self, count: int) -> Vocabulary:
         counted = dict(self.watch(self.engine.run(WordCount(self.folder), range(count)), "counting words"))

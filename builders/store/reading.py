@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
+from itertools import product
 
 import pyarrow as pa
 
@@ -18,6 +19,12 @@ from graphattn.builders.store.schema import SCHEMA
 from graphattn.builders.store.table import table_of, with_all_columns
 from graphattn.exceptions import DataError
 
+NEEDED_BY = {
+    "heads": ("dependency", "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."),
+    "links": ("links", "Give a corpus of sentences with links (JSON Lines), or leave links out of --relations."),
+}
+"""Column that a relation may need -> the relation, and the way out for those without."""
+
 
 @dataclass(frozen=True)
 class BlockReader:
@@ -27,12 +34,12 @@ class BlockReader:
     ----------
     cut : makes sentences of raw texts
     skip : leave out sentences that cannot be used, instead of stopping
-    needs_heads : whether sentences without heads cannot be used; only those of text blocks are looked at
+    needs : columns, of ``NEEDED_BY``, without which sentences cannot be used; only text blocks are looked at
     """
 
     cut: Callable[[list[str]], Iterable[Sentence]]
     skip: bool = False
-    needs_heads: bool = False
+    needs: tuple[str, ...] = ()
     skipped: list[Skipped] = field(default_factory=list)
 
     def table(self, block: Block) -> pa.Table:
@@ -73,9 +80,11 @@ class BlockReader:
     def _tables(self, block: TextBlock, data: bytes, line: int) -> Iterator[pa.Table]:
         """Tables of a piece of text: all of it when it is plain, else of its halves, in the end of single sentences."""
         table = read_conllu_columns(data, **block.options) if block.format == "conllu" else None
-        if table is not None and not (self.needs_heads and table["heads"].null_count):
-            yield with_all_columns(table)
-            return
+        if table is not None:
+            table = with_all_columns(table)
+            if not any(table[name].null_count for name in self.needs):
+                yield table
+                return
         if block.format == "conllu":
             middle = _end_near(data, len(data) // 2, SENTENCE_ENDS[block.format])
             if 0 < middle < len(data):
@@ -85,14 +94,13 @@ class BlockReader:
         yield table_of(self._sentences(block, data, line))
 
     def _sentences(self, block: TextBlock, data: bytes, line: int) -> list[Sentence]:
-        if not self.skip and not self.needs_heads:
+        if not self.skip and not self.needs:
             return list(self._read(block, data, line))
         kept: list[Sentence] = []
         for first, piece in _pieces(data, line, whole_lines=block.format == "sentences"):
             try:
                 sentences = list(self._read(block, piece, first))
-                if self.needs_heads:
-                    _refuse_without_heads(sentences, block, first)
+                self._refuse_lacking(sentences, block, first)
             except DataError as error:
                 if not self.skip:
                     raise
@@ -100,6 +108,11 @@ class BlockReader:
             else:
                 kept += sentences
         return kept
+
+    def _refuse_lacking(self, sentences: list[Sentence], block: TextBlock, line: int) -> None:
+        for sentence, name in product(sentences, self.needs):
+            if getattr(sentence, name) is None and sentence.num_words:
+                raise lacks(name, sentence.words, path=block.corpus, line=line)
 
     def _read(self, block: TextBlock, data: bytes, line: int) -> Iterator[Sentence]:
         lines = lines_within(data, block.corpus, line)
@@ -109,28 +122,21 @@ class BlockReader:
         return json_sentences(numbered, block.corpus)
 
 
-def _refuse_without_heads(sentences: list[Sentence], block: TextBlock, line: int) -> None:
-    for sentence in sentences:
-        if sentence.heads is None and sentence.num_words:
-            raise no_heads(sentence.words, path=block.corpus, line=line)
-
-
-def no_heads(words: Sequence[str], *, path: str, line: int | None = None, place: str = "the sentence") -> DataError:
-    """What is said of a sentence that should have heads.
+def lacks(
+    what: str, words: Sequence[str], *, path: str, line: int | None = None, place: str = "the sentence"
+) -> DataError:
+    """What is said of a sentence that should have heads or links.
 
     Parameters
     ----------
+    what : the column that it lacks
     words : of the sentence, the first ones at least
     path, line : where it stands
     place : what it is called
     """
-    start = " ".join(words[:5])
-    return DataError(
-        f"{place} ({start!r} ...) has no heads, which the relation 'dependency' needs",
-        path=path,
-        line=line,
-        hint="Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
-    )
+    start, (relation, hint) = " ".join(words[:5]), NEEDED_BY[what]
+    message = f"{place} ({start!r} ...) has no {what}, which the relation {relation!r} needs"
+    return DataError(message, path=path, line=line, hint=hint)
 
 
 def _places_in_pairs(block: ItemBlock) -> Iterator[bool | None]:

@@ -16,7 +16,7 @@ from graphattn.builders.parsers.base import parse_texts
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.store.blocks import Block, ItemBlock, Skipped
-from graphattn.builders.store.reading import BlockReader, no_heads
+from graphattn.builders.store.reading import BlockReader, lacks
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
 from graphattn.builders.store.table import sentences_of, table_of
 from graphattn.builders.vocabulary import Vocabulary
@@ -31,14 +31,14 @@ class ShardSettings:
     Parameters
     ----------
     tokenizer : ``tokenizer.json`` whose rule cuts raw texts into words; None for the rule ``words``
-    needs_heads : whether sentences without heads cannot be used
+    needs : columns without which sentences cannot be used: heads, links
     skip : leave out sentences that cannot be used
     parser : parses sentences without heads, or None
     raw : let the parser cut raw texts into words; else our rule does, and sentences end at punctuation
     """
 
     tokenizer: str | None
-    needs_heads: bool
+    needs: tuple[str, ...]
     skip: bool
     parser: Parser | None
     raw: bool = False
@@ -62,7 +62,7 @@ class ShardSettings:
             block.digest,
             "" if isinstance(block, ItemBlock) else [block.format, dict(block.options)],
             self.tokenizer,
-            self.needs_heads,
+            self.needs,
             None if self.parser is None else [self.parser.name, self.raw],
         ]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
@@ -95,13 +95,13 @@ class ShardMaker:
         path, digest = self.folder / shard_name(number), self.settings.digest_of(block)
         if shard_name(number) not in self.damaged and path.exists() and _fits(path, digest, skip=self.settings.skip):
             return number
-        needs_heads = self.settings.needs_heads and self.settings.parser is None
-        reader = BlockReader(self.settings.cut, skip=self.settings.skip, needs_heads=needs_heads)
+        needs = tuple(name for name in self.settings.needs if name != "heads" or self.settings.parser is None)
+        reader = BlockReader(self.settings.cut, skip=self.settings.skip, needs=needs)
         table = reader.table(block)
         if self.settings.parser is not None:
             table = _parsed(table, self.settings.parser)
-        if needs_heads and isinstance(block, ItemBlock):
-            table = self._with_heads(table, block, reader.skipped)
+        if needs and isinstance(block, ItemBlock):
+            table = self._usable(table, needs, block, reader.skipped)
         notes = {
             "digest": digest,
             "skipped": [asdict(replace(row, corpus=Path(row.corpus).name)) for row in reader.skipped],
@@ -109,20 +109,24 @@ class ShardMaker:
         write_shard(table, path, notes)
         return number
 
-    def _with_heads(self, table: pa.Table, block: ItemBlock, skipped: list[Skipped]) -> pa.Table:
-        """The sentences that have heads; the others are an error, or are listed, a pair as a whole."""
-        lacking = table["heads"].is_null().to_numpy() & (table["length"].to_numpy() > 0)
+    def _usable(self, table: pa.Table, needs: tuple[str, ...], block: ItemBlock, skipped: list[Skipped]) -> pa.Table:
+        """The sentences that have heads and links; the others are an error, or are listed, a pair as a whole."""
+        words = table["length"].to_numpy() > 0
+        lacking = np.stack([table[name].is_null().to_numpy() & words for name in needs])
         if not lacking.any():
             return table
         second = table["second"].fill_null(False).to_numpy()
         text = np.cumsum(~second)  # of each row, from 1: the texts of a pair are one
-        refused = np.isin(text, text[lacking])
-        for number in np.flatnonzero(refused if self.settings.skip else lacking):
-            words, place = table["tokens"][int(number)].as_py(), f"sentence {block.first + text[number] - 1}"
+        refused = np.isin(text, text[lacking.any(0)])
+        for number in np.flatnonzero(refused if self.settings.skip else lacking.any(0)):
+            tokens, place = table["tokens"][int(number)].as_py(), f"sentence {block.first + text[number] - 1}"
+            of_text = lacking[:, text == text[number]].any(1)
+            own = lacking[:, number]
+            name = needs[int((own if own.any() else of_text).argmax())]
             if not self.settings.skip:
-                raise no_heads(words, path=block.corpus, place=place)
-            reason = "no heads" if lacking[number] else "the other text of its pair has no heads"
-            skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(words[:5])!r} ...)"))
+                raise lacks(name, tokens, path=block.corpus, place=place)
+            reason = f"no {name}" if own.any() else f"the other text of its pair has no {name}"
+            skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(tokens[:5])!r} ...)"))
         return table.filter(pa.array(~refused))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
+from graphattn.builders import Dependency, Links, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.store import CorpusFile, LocalEngine, Store, StoreSettings, build_store
 from graphattn.builders.store.manifest import Manifest
 from graphattn.exceptions import DataError
@@ -451,3 +451,41 @@ def test_items_of_other_readers_may_be_sentences(tmp_path, settings):
     build_store([CorpusFile(tmp_path / "a.conll")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(1)])))
     assert list(Store(tmp_path / "s")) == [Sentence(["Ada", "wrote"], tags=["NNP", "VBD"]), Sentence(["Dogs"],
                                            tags=["NNS"])]  # fmt: skip
+
+
+def test_a_sentence_without_links_is_told_with_its_line(tmp_path):
+    corpus, builder = tmp_path / "a.jsonl", TextGraphBuilder([Links(), Dependency()])
+    corpus.write_text(
+        '{"tokens": ["a", "b"], "heads": [0, 1], "links": [[0, 1]]}\n'
+        '{"tokens": []}\n'
+        '{"tokens": ["c"], "heads": [0]}\n'
+        '{"tokens": ["d"], "links": []}\n'
+        '{"tokens": ["e"], "heads": [0], "links": []}\n'
+    )
+    with pytest.raises(DataError) as caught:
+        build_store([CorpusFile(corpus)], tmp_path / "s", StoreSettings(builder))
+    assert str(caught.value) == (
+        f"{corpus}, line 3: the sentence ('c' ...) has no links, which the relation 'links' needs. "
+        "Give a corpus of sentences with links (JSON Lines), or leave links out of --relations."
+    )
+    manifest = build_store([CorpusFile(corpus)], tmp_path / "s", StoreSettings(builder, skip=True))
+    assert ([s.tokens for s in Store(tmp_path / "s")], manifest.skipped) == ([("a", "b"), (), ("e",)], 2)
+    rows = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
+    assert [(row["place"], row["reason"].partition(",")[0]) for row in rows] == [
+        ("line 3", "the sentence ('c' ...) has no links"),
+        ("line 4", "the sentence ('d' ...) has no heads"),
+    ]
+
+
+def test_texts_that_lack_heads_and_links(tmp_path):
+    (tmp_path / "a.csv").write_text("text,second,label\n,,x\n,b,y\nc,d,x\n")
+    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
+    settings = StoreSettings(TextGraphBuilder([Dependency(), Links()]), skip=True)
+    assert build_store([corpus], tmp_path / "s", settings).skipped == 4
+    rows = [json.loads(row) for row in (tmp_path / "s" / "skipped.jsonl").read_text().splitlines()]
+    assert [(row["place"], row["reason"]) for row in rows] == [
+        ("sentence 2", "the other text of its pair has no heads ('' ...)"),
+        ("sentence 2", "no heads ('b' ...)"),
+        ("sentence 3", "no heads ('c' ...)"),
+        ("sentence 3", "no heads ('d' ...)"),
+    ]
