@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, Relation
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, EdgeCountError
@@ -96,8 +98,10 @@ class TextGraphBuilder:
             when a relation needs heads or links and a sentence has none, a raw text comes without a vocabulary, or a
             feature does not fit the tokens
         """
-        columns = dict(features or {})
+        columns, with_sentences = dict(features or {}), any(relation.needs_sentences for relation in self.relations)
         if self.vocabulary is not None:
+            if with_sentences and self.vocabulary.level == "bpe":  # pieces need not spell the punctuation that ends one
+                sentences = list(map(_in_sentences, sentences, self.vocabulary.splitter.words_of(sentences)))
             plain, ids = self.vocabulary.encode_batch(sentences)
             columns["id"] = (ids, CLS_ID)
         else:
@@ -107,7 +111,7 @@ class TextGraphBuilder:
             with_cls=self.cls,
             deprel_id=self.deprel_id,
             needs_heads=self.needs_heads,
-            with_sentences=any(relation.needs_sentences for relation in self.relations),
+            with_sentences=with_sentences,
             with_links=any(relation.needs_links for relation in self.relations),
             vectors=self.vectors,
             features=columns,
@@ -199,6 +203,12 @@ def _uncomposed(relation: Relation) -> Iterator[Relation]:
         yield relation
     for operand in relation.operands():
         yield from _uncomposed(operand)
+
+
+def _in_sentences(source: Source, words: Sequence[str]) -> Sentence:
+    """A source whose words are put into sentences, unless they are already."""
+    sentence = source if isinstance(source, Sentence) else Sentence(tuple(words))
+    return sentence if sentence.sentence_ids is not None else replace(sentence, sentence_ids=sentence_ids(words))
 
 
 def _as_sentence(source: Source) -> Sentence:

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from graphattn.builders import DocumentTree, Sentence, SentenceNodes, TextGraphBuilder
+from graphattn.builders import DocumentTree, Sentence, SentenceNodes, TextGraphBuilder, Vocabulary
 
 
 @st.composite
@@ -81,3 +82,17 @@ def test_a_choice_of_texts_keeps_its_sentences():
     builder = TextGraphBuilder([SentenceNodes()])
     layout = builder.layout([["a", ".", "b", ".", "c"], ["a"], [".", "b"]]).take([2, 0])
     assert builder.graph(layout).batch_num_nodes("sentence").tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("alphabet", [pre_tokenizers.ByteLevel.alphabet(), ["a", "b", "Ġ"]], ids=["Ġ.", "[UNK]"])
+def test_pieces_need_not_spell_the_punctuation(alphabet):
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    special = ["[PAD]", "[UNK]", "[CLS]"]
+    tokenizer.train_from_iterator(
+        ["ab ab ba"], trainers.BpeTrainer(initial_alphabet=alphabet, special_tokens=special, show_progress=False)
+    )
+    builder = TextGraphBuilder([SentenceNodes()], vocabulary=Vocabulary(tokenizer))
+    words = ["ab", "ba", ".", "ab", "!", "b"]
+    texts = ["ab ba. ab! b", words, Sentence(words), Sentence(words, sentence_ids=[0] * 6)]
+    assert builder.batch(texts).batch_num_nodes("sentence").tolist() == [3, 3, 3, 1]
