@@ -90,20 +90,19 @@ def marked_words(texts: Sequence[Source], splitter: WordSplitter) -> list[list[s
     >>> marked_words(["It isn't.", ["so", "it", "is"]], WordSplitter.by_rule("words"))
     [['▁It', '▁is', "n't", '.'], ['▁so', '▁it', '▁is']]
     """
-    texts = [clean(text) if isinstance(text, str) else text for text in texts]
-    pairs = zip(texts, splitter.words_of(texts), strict=True)
-    return [_after_blanks(text, words) if isinstance(text, str) else _apart(words) for text, words in pairs]
+    placed = splitter.placed_batch([clean(text) for text in texts if isinstance(text, str)])
+    given = iter(splitter.words_of([text for text in texts if not isinstance(text, str)]))
+    return [_after_blanks(next(placed)) if isinstance(text, str) else _apart(next(given)) for text in texts]
 
 
 def _apart(words: Sequence[str]) -> list[str]:
     return [BLANK + _without_mark(word) for word in words]
 
 
-def _after_blanks(text: str, words: Sequence[str]) -> list[str]:
-    """Words in the order of the text, between which there is nothing but white space."""
+def _after_blanks(placed: Sequence[tuple[str, int]]) -> list[str]:
+    """Words in the order of the text, between which there are only white space and marks that stand for it."""
     marked, end = [], -1
-    for word in words:
-        begin = text.find(word, max(end, 0))
+    for word, begin in placed:
         marked.append(_without_mark(word) if begin == end else BLANK + _without_mark(word))
         end = begin + len(word)
     return marked

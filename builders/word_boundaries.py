@@ -100,6 +100,10 @@ class WordSplitter:
 
     def split_batch(self, texts: Sequence[str]) -> Iterator[list[str]]:
         """The words of each text; many texts are cut in parallel."""
+        return ([word for word, _ in placed] for placed in self.placed_batch(texts))
+
+    def placed_batch(self, texts: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
+        """The words of each text, each with the character at which it begins."""
         for start in range(0, len(texts), _CHUNK):
             chunk = list(texts[start : start + _CHUNK])
             try:
@@ -108,9 +112,9 @@ class WordSplitter:
                 chunk = [clean(text) for text in chunk]
                 encodings = self._tokenizer.encode_batch(chunk, add_special_tokens=False)
             for text, encoding in zip(chunk, encodings, strict=True):
-                words = [text[begin:end] for begin, end in encoding.offsets]
+                words = [(text[begin:end], begin) for begin, end in encoding.offsets]
                 # a byte-level pre-tokenizer keeps white space with the word
-                yield words if self._is_ours else [word.strip() for word in words if word.strip()]
+                yield words if self._is_ours else [_stripped(*word) for word in words if word[0].strip()]
 
     def words_of(self, sources: Sequence[Source]) -> list[Sequence[str]]:
         """The words of each source; lists and sentences keep theirs, raw texts are cut together.
@@ -124,6 +128,10 @@ class WordSplitter:
             raise DataError("one text is given where many are expected", hint="Put it into a list.")
         cut = self.split_batch([source for source in sources if isinstance(source, str)])
         return [next(cut) if isinstance(source, str) else _given_words(source) for source in sources]
+
+
+def _stripped(word: str, begin: int) -> tuple[str, int]:
+    return word.strip(), begin + len(word) - len(word.lstrip())
 
 
 def clean(text: str) -> str:

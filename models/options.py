@@ -169,7 +169,7 @@ class TrainingOptions(Options):
     max_edges: int | None = option(None, "edges in a batch at most")
     optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
     learning_rate: float = option(5e-4, "highest learning rate")
-    weight_decay: float = option(5e-5, "weight decay, never on biases, norms and word vectors")
+    weight_decay: float = option(5e-5, "weight decay, never on biases, norms and vectors of words and characters")
     beta2: float = option(0.999, "share of the mean of squared gradients that stays in a step of Adam")
     schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
     warmup: float = option(0.1, "share of the steps in which the learning rate rises")

@@ -125,7 +125,12 @@ class TrainingModule(pl.LightningModule):
         if not torch.isfinite(loss):
             raise self._diverged(f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}")
         self.losses.append(float(loss.detach()))
-        return loss
+        return loss * self._share(batch_idx)
+
+    def _share(self, batch_idx: int) -> float:
+        """Makes the last step of an epoch an average, too, of fewer batches; Lightning divides by ``accumulate``."""
+        left = len(self.loader) % self.options.accumulate
+        return self.options.accumulate / left if batch_idx >= len(self.loader) - left else 1.0
 
     def finish_epoch(self) -> dict[str, float]:
         """Measure on the dev set; the epoch's figures are logged and returned.
@@ -156,7 +161,7 @@ class TrainingModule(pl.LightningModule):
         return TrainingError(f"{seen}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
 
     def configure_optimizers(self) -> Any:
-        """Adam or AdamW; no decay on biases, norms and word vectors; warm-up, then decay.
+        """Adam or AdamW; no decay on biases, norms and vectors of words, characters and classes; warm-up, then decay.
 
         Adam turns even a tiny decay into full steps where no other gradient comes, as for words a batch lacks.
         """
@@ -223,9 +228,9 @@ def hush() -> None:
 
 
 def _without_decay(model: nn.Module) -> Iterator[nn.Parameter]:
-    """Biases, which may have rows for several heads or streams, and what norms learn."""
+    """Biases, which may have rows for several heads or streams, what norms learn, and vectors that are looked up."""
     for module in model.modules():
-        of_norm = "Norm" in type(module).__name__
+        whole = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
         for name, parameter in module.named_parameters(recurse=False):
-            if of_norm or parameter.dim() < 2 or name.endswith("bias"):
+            if whole or parameter.dim() < 2 or name.endswith("bias"):
                 yield parameter

@@ -75,3 +75,20 @@ class RelativePositions(ComposedRelation):
 
     def __repr__(self) -> str:
         return f"RelativePositions({self._operands[0]!r}, {self.clip})"
+
+
+def inner_distances(relation: Relation) -> RelativePositions | None:
+    """Relative positions among what a relation is composed of, which attention along the whole does not see; or None.
+
+    Examples
+    --------
+    >>> from graphattn.builders import Complete, Window
+    >>> inner_distances(RelativePositions(Complete(), 2) & Window(3)).name
+    'relative:2(all)'
+    >>> inner_distances(RelativePositions(Complete() & Window(3), 2))
+    """
+    for operand in relation.operands():
+        found = operand if isinstance(operand, RelativePositions) else inner_distances(operand)
+        if found is not None:
+            return found
+    return None

@@ -64,8 +64,9 @@ class MSTransOptions(EncoderOptions):
         share(self, "attn_drop")
         if isinstance(self.heads, (str, Mapping)):
             parse_heads(self.heads)
-            if self.relations:
-                raise ConfigError("heads are given by relation, so relations has no say; put them into heads too")
+            idle = next((name for name in _OF_WINDOWS if getattr(self, name) != getattr(type(self)(), name)), None)
+            if idle is not None:
+                raise ConfigError(f"heads are given by relation, so {idle} has no say; put {_OF_WINDOWS[idle]}")
         elif not isinstance(self.heads, Integral) or isinstance(self.heads, bool):
             raise ConfigError(
                 f"heads is {self.heads!r}; it must be a whole number, or relations with their heads such as window:3=4"
@@ -117,6 +118,13 @@ class MSTransOptions(EncoderOptions):
     def windows(self) -> list[Window]:
         """The window relation of each scale."""
         return [Window(Scale(scale), as_radius=self.literal_radius) for scale in self.scales]
+
+
+_OF_WINDOWS = {
+    "relations": "them into heads too",
+    "literal_radius": "radius:3 for window:3 into heads",
+}
+"""Options that say how windows share heads, and what to do instead where heads are given by relation."""
 
 
 def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:

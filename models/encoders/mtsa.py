@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
-from graphattn.builders.relations import Relation, parse_relation
+from graphattn.builders.relations import Relation, RelativePositions, parse_relation
+from graphattn.builders.relations.relative_positions import inner_distances
 from graphattn.dropout import dropout
 from graphattn.exceptions import ConfigError
 from graphattn.layers import edges_of
@@ -88,6 +89,8 @@ class MTSAOptions(EncoderOptions):
             relation = parse_relation(name, on=TOKEN)
             if len(relation.parts()) > 1 or (relation.source, relation.target) != (TOKEN, TOKEN):
                 raise ConfigError(f"masks: {name} does not join tokens with tokens; heads cannot look along it")
+            if isinstance(relation, RelativePositions) or inner_distances(relation) is not None:
+                raise ConfigError(f"masks: {name} has relative positions, which MTSA does not learn; leave them out")
             relations.append(relation)
         return relations
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from graphattn.builders.relations import Relation, parse_relation
+from graphattn.builders.relations.relative_positions import inner_distances
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN
 
@@ -78,7 +79,8 @@ def head_relation(name: str) -> Relation:
     Raises
     ------
     ConfigError
-        when there is none, its edges do not lead to tokens, or they come from nodes that nothing leads to
+        when there is none, its edges do not lead to tokens, they come from nodes that nothing leads to, or relative
+        positions are lost inside it
     """
     relation = parse_relation(name, on=TOKEN)
     targets = {part.target for part in relation.parts()}
@@ -88,5 +90,11 @@ def head_relation(name: str) -> Relation:
         if part.source not in targets:
             raise ConfigError(
                 f"relation {name!r} leads from {part.source} nodes, to which it has no edges; they would know nothing"
+            )
+        inner = inner_distances(part)
+        if inner is not None:
+            raise ConfigError(
+                f"relation {name!r} has {inner.name} inside it, whose distances no head would see; "
+                f"put relative:{inner.clip}(...) around the whole"
             )
     return relation

@@ -40,10 +40,11 @@ def dev_parts(dev: Any) -> tuple[Any, Any]:
 
     Parameters
     ----------
-    dev : a pair of inputs and labels, as a tuple or a list, or inputs that carry their labels
+    dev : a tuple of inputs and labels, or a list of these, or inputs that carry their labels
     """
-    pair = isinstance(dev, (tuple, list)) and len(dev) == 2 and not any(isinstance(x, (Example, Sentence)) for x in dev)
-    return (dev[0], dev[1]) if pair else (dev, None)
+    of_two = isinstance(dev, (tuple, list)) and len(dev) == 2
+    of_inputs = isinstance(dev, list) and any(isinstance(one, (str, tuple, Example, Sentence)) for one in dev)
+    return (dev[0], dev[1]) if of_two and not of_inputs else (dev, None)
 
 
 def refuse_single(X: Any) -> None:

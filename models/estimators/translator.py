@@ -294,7 +294,7 @@ class Translator(SavedEstimator):
         ----------
         X : the sources
         count : how many for each; the beam is at least as wide
-        first : number of the first source in errors, when these are a part of more
+        first : number of the first source, in errors and for samples, when these are a part of more
 
         Raises
         ------
@@ -313,7 +313,7 @@ class Translator(SavedEstimator):
         self.search.check()
         return [
             [Output(self.subwords_.text(own.ids), own.score) for own in hypotheses]
-            for hypotheses in generate(self.model_, corpus, self.search, count=count)
+            for hypotheses in generate(self.model_, corpus, self.search, count=count, first=first)
         ]
 
     def predict(self, X: Iterable[Any]) -> list[str]:

@@ -50,7 +50,7 @@ class ModelScores:
 
 
 def generate(
-    model: TranslationModel, corpus: ParallelCorpus, options: SearchOptions, *, count: int = 1
+    model: TranslationModel, corpus: ParallelCorpus, options: SearchOptions, *, count: int = 1, first: int = 1
 ) -> list[list[Hypothesis]]:
     """Write texts for sources, without gradients and in evaluation mode.
 
@@ -60,6 +60,7 @@ def generate(
     corpus : targets are not looked at
     options : how to search, or to sample
     count : texts for each source; a beam is at least as wide
+    first : number of the first source, on which samples depend, when these are a part of more
 
     Returns
     -------
@@ -72,7 +73,7 @@ def generate(
     try:
         with torch.inference_mode():
             for numbers in _batches(corpus, texts):
-                own = _written(model, corpus[numbers], options, texts, numbers)
+                own = _written(model, corpus[numbers], options, texts, [first - 1 + number for number in numbers])
                 for number, hypotheses in zip(numbers, own, strict=True):
                     found[number] = hypotheses[:count]
     finally:

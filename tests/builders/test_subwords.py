@@ -1,6 +1,7 @@
 """Sub-words that keep blanks: text to tokens and back."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -44,6 +45,14 @@ def test_a_sentence_is_a_text_with_blanks_between_words_and_keeps_its_tree(subwo
     assert source.tokens == (f"{BLANK}Zwei", f"{BLANK}Hunde", f"{BLANK}!")
     assert (source.heads, source.deprels) == (given_tree.heads, given_tree.deprels)
     assert np.array_equal(subwords.ids([given_tree])[0], subwords.ids(["Zwei Hunde !"])[0])
+
+
+@pytest.mark.parametrize("text", ["a<br />b r c", "a<br />br / >", "r<BR>br<br/>/ b", "<br />b"])
+def test_a_line_break_of_html_is_a_blank(text):
+    words = re.sub("(?i)<br ?/?>", " ", text).split()
+    assert marked_words([text], WordSplitter.by_rule("words")) == [[BLANK + word for word in words]]
+    subwords = Subwords.train([text] * 3, size=40)
+    assert subwords.text(subwords.ids([text])[0]) == " ".join(words)
 
 
 def test_what_looks_like_the_mark_or_holds_a_blank_does_no_harm():

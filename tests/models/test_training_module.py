@@ -26,12 +26,15 @@ def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
     assert decays.keys() == set(names.values())
+    vectors = {f"{name}.weight" for name, part in model.named_modules() if isinstance(part, torch.nn.Embedding)}
+    assert len(vectors) >= {"crf": 2, "umst": 1}.get(kind, 0)
     for name, decay in decays.items():
         spared = (
             "bias" in name.split(".")[-1]
             or "norm" in name
             or name.endswith(".factors")
             or name == "embedding.trained"
+            or name in vectors
             or name.endswith("_transitions")
         )
         assert decay == (0.0 if spared else 0.5), name
@@ -46,6 +49,25 @@ def test_optimizer(options, kind, parts):
     optimizer = module.configure_optimizers()["optimizer"]
     assert type(optimizer) is kind
     assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}
+
+
+@pytest.mark.parametrize("accumulate", [2, 4, 8])
+def test_every_step_is_made_of_the_mean_of_its_batches(accumulate, parts, monkeypatch):
+    def gradients(accumulate):
+        made, (model, corpus) = [], parts()
+        monkeypatch.setattr(
+            TrainingModule,
+            "on_before_optimizer_step",
+            lambda self, _: made.append(torch.cat([p.grad.flatten() for p in self.parameters() if p.grad is not None])),
+        )
+        options = TrainingOptions(epochs=1, batch_size=4, learning_rate=1e-12, clip=None, accumulate=accumulate)
+        train(model, corpus, options)
+        return made
+
+    alone = gradients(1)
+    assert len(alone) == 6
+    expected = [sum(part) / len(part) for part in (alone[i : i + accumulate] for i in range(0, 6, accumulate))]
+    torch.testing.assert_close(gradients(accumulate), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_decisions_on_the_dev_set_are_made_as_asked(parts):

@@ -239,6 +239,20 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
             {"heads": "window:3=2", "relations": ("group:1",)},
             "heads are given by relation, so relations has no say; put them into heads too",
         ),
+        (
+            {"heads": "window:3=2", "literal_radius": True},
+            "heads are given by relation, so literal_radius has no say; put radius:3 for window:3 into heads",
+        ),
+        (
+            {"heads": "reverse(relative:2(forward))=2"},
+            "heads: relation 'reverse(relative:2(forward))' has relative:2(forward) inside it, whose distances no head "
+            "would see; put relative:2(...) around the whole",
+        ),
+        (
+            {"heads": "window:3|global=2,within-words(window:9&(relative:3(all)|global))=1"},
+            "heads: relation 'within-words(window:9&(relative:3(all)|global))' has relative:3(all) inside it, whose "
+            "distances no head would see; put relative:3(...) around the whole",
+        ),
         ({"heads": "window:3=3,star=4"}, "hidden 300 is no multiple of heads 7; set head_feats"),
         (
             {"heads": 2.5},

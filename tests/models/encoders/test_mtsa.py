@@ -76,6 +76,14 @@ def test_parameters_at_the_papers_setting():
         ({"masks": ()}, "masks is empty; give at least one relation, forward for example"),
         ({"masks": ("all", "all")}, "masks has all twice; give each once, heads are shared out evenly"),
         ({"masks": ("in",)}, "masks: in does not join tokens with tokens; heads cannot look along it"),
+        (
+            {"masks": ("relative:2(forward)", "backward")},
+            "masks: relative:2(forward) has relative positions, which MTSA does not learn; leave them out",
+        ),
+        (
+            {"masks": ("forward", "reverse(relative:2(forward))")},
+            "masks: reverse(relative:2(forward)) has relative positions, which MTSA does not learn; leave them out",
+        ),
         ({"bound": 0.0}, "bound is 0.0; it must be positive"),
         ({"attn_drop": 1}, "attn_drop is 1; it must be at least 0 and below 1"),
         ({"variant": "open"}, "variant is 'open'; choose one of: paper, gated"),

@@ -10,6 +10,7 @@ import torch
 import graphattn
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError, NotFittedError
+from graphattn.experiments.translations import translated_lines
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators.translator import Translator
 from graphattn.models.translation.options import (
@@ -237,6 +238,24 @@ def test_a_long_source_is_named_by_its_place_in_what_was_given(place, small, toy
     sources[place] = LONG
     with pytest.raises(DataError, match=f"^source {place + 1} has [0-9,]+ sub-words, longest is 1,024\\. "):
         small(training={"dev_fraction": 0.3}).fit(sources, targets)
+
+
+def test_a_sample_depends_on_the_place_of_its_source_and_not_on_chunks(small, toy_pairs):
+    sources, targets = toy_pairs(24)
+    translator = small(training={"epochs": 1}).fit(sources, targets)
+    translator.search = SearchOptions(sample=True, temperature=3.0, max_length=8)
+    same = [sources[0]] * 6
+    whole = translator.predict(same)
+    assert len(set(whole)) > 3
+    for chunk in (1, 4):
+        assert "".join(translated_lines(translator, same, plain=True, chunk=chunk)).splitlines() == whole
+
+
+def test_a_list_of_two_pairs_is_no_list_of_sources_and_targets(small, toy_pairs):
+    sources, targets = toy_pairs(24)
+    pairs = list(zip(sources[:2], targets[:2], strict=True))
+    with pytest.raises(DataError, match=r"^source 1 has no target"):
+        small().fit(sources, targets, dev=pairs)
 
 
 def test_a_long_source_is_named_by_the_dev_set_it_stands_in(small, toy_pairs):
