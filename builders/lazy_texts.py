@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 class LazyTexts(Sequence[Sentence]):
     """Texts in an order, each read when it is asked for; estimators take them where they take a list."""
 
+    @property
+    @abstractmethod
+    def cut_by(self) -> str | None:
+        """The rule that cut raw texts into words, ``"another"`` for none of ours; None where words were given."""
+
     @abstractmethod
     def take(self, numbers: Sequence[int]) -> LazyTexts:
         """A choice of the texts."""

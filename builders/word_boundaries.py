@@ -80,7 +80,10 @@ class WordSplitter:
         config = json.loads(tokenizer.to_str())
         if config["pre_tokenizer"] is None:
             config["pre_tokenizer"] = _as_json(pre_tokenizer("words"))
-        self._is_ours = config["pre_tokenizer"] in [_as_json(pre_tokenizer(split)) for split in SPLITS]
+        ours = {split: _as_json(pre_tokenizer(split)) for split in SPLITS}
+        self.rule: str | None = next((split for split, own in ours.items() if own == config["pre_tokenizer"]), None)
+        """The name of the rule; None for one that is not ours."""
+        self._is_ours = self.rule is not None
         if self._is_ours:
             # our rules read text as it stands; so offsets are exact where a normalizer would merge characters
             config["normalizer"] = None

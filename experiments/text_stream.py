@@ -35,7 +35,9 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
 }
 
 
-def read_texts(path: str, task: str, options: CorpusOptions, *, label_column: str | None = None) -> Iterator[Any]:
+def read_texts(
+    path: str, task: str, options: CorpusOptions, *, split: str | None = None, label_column: str | None = None
+) -> Iterator[Any]:
     """Inputs for ``predict`` and ``encode``, in constant memory.
 
     Labels come along where lines have them anyway, and from a table's column when it is named.
@@ -47,6 +49,7 @@ def read_texts(path: str, task: str, options: CorpusOptions, *, label_column: st
     options : format and columns; ``auto`` goes by the file's extension; a ``.tsv`` without header and a file of
         unknown extension are looked into, and hold plain text unless there are labels beside the texts, or the first
         lines are those of a table with its text column, of JSON Lines, or, for a tagger, of columns of words
+    split : the model's rule for raw texts, by which a store's must have been cut; None for any
     label_column : the column of a table whose labels come along; what ``options`` say of it has no say
 
     Returns
@@ -56,13 +59,13 @@ def read_texts(path: str, task: str, options: CorpusOptions, *, label_column: st
     Raises
     ------
     ConfigError
-        when the format is unknown or options do not fit it
+        when the format is unknown or options do not fit it, or a store's texts were cut by another rule
     DataError
         when a line cannot be read
     """
     if path != "-" and is_store(Path(path)):
         refuse_for_store([*options.changed(), *(["label_column"] if label_column else [])], Path(path))
-        return _stored(Path(path), task)
+        return _stored(Path(path), task, split)
     wanted = {**options.reader_options(), **({"label": label_column} if label_column else {})}
     format = options.format if options.format != "auto" else _seen(path, task, wanted)
     if format in ("text", "words"):
@@ -93,8 +96,12 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
     return found
 
 
-def _stored(path: Path, task: str) -> Iterator[Any]:
+def _stored(path: Path, task: str, split: str | None) -> Iterator[Any]:
+    from graphattn.models.estimators.inputs import refuse_other_rule
+
     store = opened(path)
+    if split is not None:
+        refuse_other_rule([store.texts()], split)
     yield from zip(*store.pairs(), strict=True) if task == PAIR else store.texts()
 
 

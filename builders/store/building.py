@@ -235,7 +235,8 @@ class _Building:
         builder = self.settings.builder
         needs = tuple(name for name in NEEDED_BY if any(getattr(r, f"needs_{name}") for r in builder.relations))
         tokenizer = None if builder.vocabulary is None else builder.vocabulary.to_json()
-        return ShardSettings(tokenizer, needs, self.settings.skip, self.settings.parser, self.settings.raw)
+        split = self.settings.learn.get("split", "words")
+        return ShardSettings(tokenizer, needs, self.settings.skip, self.settings.parser, self.settings.raw, split)
 
     def _learn(self, count: int) -> Vocabulary:
         counted = dict(self.watch(self.engine.run(WordCount(self.folder), range(count)), "counting words"))

@@ -53,6 +53,7 @@ class Manifest:
     edges : relation -> edges
     most_edges : edges over all relations of the sentence that has most
     labels, tags, deprels : name -> how often; a pair has one label
+    cut : raw texts among what was read, which the tokenizer's rule cut into words
     skipped : sentences that were left out and are listed in ``skipped.jsonl``
     complete : whether the building has come to its end
     """
@@ -72,6 +73,7 @@ class Manifest:
     labels: dict[str, int] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
     deprels: dict[str, int] = field(default_factory=dict)
+    cut: int = 0
     skipped: int = 0
     complete: bool = False
 

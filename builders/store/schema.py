@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 2
+VERSION = 3
 
 SCHEMA = pa.schema(
     {

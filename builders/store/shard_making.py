@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.base import parse_texts
-from graphattn.builders.sentence import Sentence
+from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
-from graphattn.builders.store.blocks import Block, ItemBlock, Skipped
+from graphattn.builders.store.blocks import Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.reading import BlockReader, lacks
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
 from graphattn.builders.store.table import sentences_of, table_of
@@ -30,11 +30,12 @@ class ShardSettings:
 
     Parameters
     ----------
-    tokenizer : ``tokenizer.json`` whose rule cuts raw texts into words; None for the rule ``words``
+    tokenizer : ``tokenizer.json`` whose rule cuts raw texts into words; None for the rule ``split``
     needs : columns without which sentences cannot be used: heads, links
     skip : leave out sentences that cannot be used
     parser : parses sentences without heads, or None
     raw : let the parser cut raw texts into words; else our rule does, and sentences end at punctuation
+    split : rule that cuts raw texts into words where no tokenizer and no parser does
     """
 
     tokenizer: str | None
@@ -42,15 +43,27 @@ class ShardSettings:
     skip: bool
     parser: Parser | None
     raw: bool = False
+    split: str = "words"
 
     def cut(self, texts: list[str]) -> Iterable[Sentence]:
         """Raw texts as sentences."""
         if self.parser is not None and self.raw:
             return self.parser.read(texts)
-        words = _splitter(self.tokenizer).split_batch(texts)
+        words = self._splitter().split_batch(texts)
         if self.parser is None:
             return (Sentence(tuple(own)) for own in words)
         return (Sentence(tuple(own), sentence_ids=sentence_ids(own)) for own in words)
+
+    def cuts(self, block: Block) -> int:
+        """How many texts of a block a rule of ours, or a tokenizer's, cuts into words."""
+        if isinstance(block, TextBlock) or (self.parser is not None and self.raw):
+            return 0
+        return sum(1 + (item.second is not None) for item in block.items if isinstance(item, Example))
+
+    def _splitter(self) -> WordSplitter:
+        if self.tokenizer is None:
+            return WordSplitter.by_rule(self.split)
+        return Vocabulary.from_json(self.tokenizer).splitter
 
     def digest_of(self, block: Block) -> str:
         """Of the block and these settings; a shard that has it need not be made again.
@@ -64,6 +77,7 @@ class ShardSettings:
             self.tokenizer,
             self.needs,
             None if self.parser is None else [self.parser.name, self.raw],
+            self.split,
         ]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
@@ -104,6 +118,7 @@ class ShardMaker:
             table = self._usable(table, needs, block, reader.skipped)
         notes = {
             "digest": digest,
+            "cut": self.settings.cuts(block),
             "skipped": [asdict(replace(row, corpus=Path(row.corpus).name)) for row in reader.skipped],
         }
         write_shard(table, path, notes)
@@ -152,7 +167,3 @@ def _parsed(table: pa.Table, parser: Parser) -> pa.Table:
     for number, parse in zip(lacking, parses, strict=True):
         sentences[number] = replace(sentences[number], heads=parse.heads, deprels=parse.deprels)
     return table_of(sentences, table["second"].to_pylist())
-
-
-def _splitter(tokenizer: str | None) -> WordSplitter:
-    return WordSplitter.by_rule("words") if tokenizer is None else Vocabulary.from_json(tokenizer).splitter

@@ -108,6 +108,11 @@ class Store(Sequence[Sentence], LazyCorpus):
         """The vocabulary that was given to the building, or learnt in it."""
         return Vocabulary.load(self.folder / TOKENIZER)
 
+    @property
+    def cut_by(self) -> str | None:
+        """As :attr:`LazyTexts.cut_by`: the rule of the vocabulary, if there were raw texts."""
+        return (self.vocabulary.splitter.rule or "another") if self.manifest.cut else None
+
     def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
         """A builder of this store's graphs: its relations by their names, its ``[CLS]``, its vocabulary.
 

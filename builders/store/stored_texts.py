@@ -35,6 +35,11 @@ class StoredTexts(LazyTexts):
     def __init__(self, store: Store, numbers: Ints):
         self.store, self.numbers = store, np.asarray(numbers, np.int64)
 
+    @property
+    def cut_by(self) -> str | None:
+        """That of the store."""
+        return self.store.cut_by
+
     def __len__(self) -> int:
         return len(self.numbers)
 

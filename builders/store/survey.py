@@ -88,6 +88,7 @@ class Survey:
             "entry": entry,
             "longest": longest,
             "most_edges": most_edges,
+            "cut": shard.notes["cut"],
             "skipped": shard.notes["skipped"],
             **{name: dict(counts) for name, counts in totals.items()},
         }
@@ -119,6 +120,7 @@ def completed(manifest: Manifest, summaries: Sequence[dict[str, Any]], relations
         labels=dict(totals["labels"].most_common()),
         tags=dict(totals["tags"].most_common()),
         deprels=dict(totals["deprels"].most_common()),
+        cut=sum(summary["cut"] for summary in summaries),
         skipped=sum(len(summary["skipped"]) for summary in summaries),
         complete=True,
     )

@@ -26,6 +26,8 @@ EXAMPLES = (
     "graphattn build pairs.jsonl --pairs --out store\n\n"
     "graphattn build texts.csv --relations dependency --parser stanza --jobs 4 --out store"
 )
+_LEARN = {"level": "word", "split": "words", "lowercase": True, "min_count": 1, "size": None}
+"""How a vocabulary is learnt unless told otherwise."""
 _PARSED_SHARD = 1.0
 """MiB of text in a shard when a parser works on it for minutes."""
 _SKIP = "Or leave such lines out, and have them listed, with --skip-bad."
@@ -51,6 +53,9 @@ def build(
         bool, typer.Option("--multilabel", help="A text may have several labels (fastText lines).")
     ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
+    split: Annotated[
+        Literal["words", "whitespace"], typer.Option(help="How raw texts are cut into words; as for train.")
+    ] = "words",
     lowercase: Annotated[bool, typer.Option(help="Ignore case in the vocabulary.")] = True,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words become \\[UNK].")] = 1,
     vocabulary_size: Annotated[int | None, typer.Option(help="Most entries of the vocabulary.")] = None,
@@ -81,10 +86,11 @@ def build(
     from graphattn.builders.store import CorpusFile, StoreSettings
 
     parsing, options = _shared(given, ParserOptions), _shared(given, CorpusOptions)
-    learn = {"level": level, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
-    if tokenizer is not None and learn != {"level": "word", "lowercase": True, "min_count": 1, "size": None}:
+    learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
+    if tokenizer is not None and learn != _LEARN:
         raise ConfigError(
-            "--tokenizer brings its vocabulary; leave --level, --no-lowercase, --min-count and --vocabulary-size out"
+            "--tokenizer brings its vocabulary and its rule; leave --level, --split, --no-lowercase, --min-count and "
+            "--vocabulary-size out"
         )
     vocabulary = None if tokenizer is None else Vocabulary.load(tokenizer)
     parser = parsing.made()

@@ -55,7 +55,8 @@ def encode(
     label_column = given.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
-    items = read_texts(texts, estimator.task, CorpusOptions(**given), label_column=label_column)
+    split = estimator.inputs_.split
+    items = read_texts(texts, estimator.task, CorpusOptions(**given), split=split, label_column=label_column)
     with new_file(out, binary=True) as file:  # what cannot be written is told before anything is encoded
         told = encoded(estimator, items, chunk=chunk)
         if out.suffix == ".npy":

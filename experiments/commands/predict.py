@@ -64,7 +64,7 @@ def predict(
         check_place(out)
     estimator = load(model)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
-    items = read_texts(texts, estimator.task, CorpusOptions(**given))
+    items = read_texts(texts, estimator.task, CorpusOptions(**given), split=estimator.inputs_.split)
     if estimator.task == TRANSLATE:
         from graphattn.experiments.translations import change, translated_lines
 

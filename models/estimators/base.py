@@ -28,6 +28,7 @@ from graphattn.models.estimators.inputs import (
     held_out_split,
     listed,
     portions,
+    refuse_other_rule,
     vocabulary_source,
 )
 from graphattn.models.estimators.saved import SavedEstimator
@@ -189,6 +190,7 @@ class TextEstimator(SavedEstimator):
     def _fit_inputs(self, columns: Columns) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
+        refuse_other_rule(columns, options.split)
         sets = [WordVectors.read(path) for path in options.vector_files()]
         self.widths_ = [own.dim for own in sets]
         source = vocabulary_source(columns)
@@ -308,6 +310,7 @@ class TextEstimator(SavedEstimator):
         return {**about, **plain, **self._extra_config()}
 
     def _corpus(self, columns: Columns, targets: Any = None) -> Corpus:
+        refuse_other_rule(columns, self.inputs_.split)
         return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
 
     # -- using ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from graphattn.builders import Example, Sentence
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.word_boundaries import Source
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 
 Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
@@ -176,6 +176,25 @@ def vocabulary_source(columns: Columns) -> Iterable[Source] | Counter[str]:
             return chain.from_iterable(columns)
         counts.update(column.words())
     return counts
+
+
+def refuse_other_rule(columns: Columns, split: str) -> None:
+    """Refuse texts that were cut into words before, by another rule than the one for raw texts.
+
+    Raises
+    ------
+    ConfigError
+        naming both rules
+    """
+    rules = {column.cut_by for column in columns if isinstance(column, LazyTexts)} - {None, split}
+    for rule in rules:
+        way_out = (
+            "train on the corpus itself, or build the store without a tokenizer"
+            if rule == "another"
+            else f"give both the same split: graphattn build --split {split}, or split={rule} of the inputs"
+        )
+        by = "a tokenizer's own rule" if rule == "another" else f"the rule {rule!r}"
+        raise ConfigError(f"the store's texts were cut into words by {by}, not {split!r}; {way_out}")
 
 
 def portions(columns: Columns) -> Iterator[Sequence[Source]]:

@@ -117,22 +117,22 @@ def test_every_flipped_bit_is_noticed(stored, trees):
 def test_versions_do_not_mix(stored, trees, monkeypatch):
     folder = stored(trees(60)).folder
     path = folder / "sentences/part-000002.parquet"
-    monkeypatch.setattr(shard_module, "VERSION", 3)
+    monkeypatch.setattr(shard_module, "VERSION", 4)
     shard_module.write_shard(pq.read_table(path, schema=shard_module.SCHEMA), path, {"digest": "", "skipped": []})
     monkeypatch.undo()
     store = Store(folder)
     with pytest.raises(DataError) as caught:
         list(store)
     assert str(caught.value) == (
-        f"{path}: is of version 3 of the store's schema, this GraphAttn reads version 2. "
+        f"{path}: is of version 4 of the store's schema, this GraphAttn reads version 3. "
         "Build the store again, or use the GraphAttn it was built with."
     )
     manifest = json.loads((folder / "store.json").read_text())
-    (folder / "store.json").write_text(json.dumps({**manifest, "version": 3}))
+    (folder / "store.json").write_text(json.dumps({**manifest, "version": 4}))
     with pytest.raises(DataError) as caught:
         Store(folder)
     assert str(caught.value) == (
-        f"{folder}: the store is of version 3, this GraphAttn reads version 2. "
+        f"{folder}: the store is of version 4, this GraphAttn reads version 3. "
         "Build it again, or use the GraphAttn it was built with."
     )
 
@@ -141,7 +141,7 @@ def test_folders_that_are_no_store(tmp_path):
     with pytest.raises(DataError) as caught:
         Store(tmp_path)
     assert str(caught.value) == f"{tmp_path}: holds no store. Give a folder that graphattn build wrote."
-    (tmp_path / "store.json").write_text('{"kind": "graphattn store", "version": 2}')
+    (tmp_path / "store.json").write_text('{"kind": "graphattn store", "version": 3}')
     with pytest.raises(DataError) as caught:
         Store(tmp_path)
     assert str(caught.value) == (

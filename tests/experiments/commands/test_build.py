@@ -115,7 +115,7 @@ def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
     graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s", *flags)
     assert (tmp_path / "s" / "tokenizer.json").read_text() == (tmp_path / "tokenizer.json").read_text()
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "t", *flags, "--level", "bpe")
-    assert answer.err.startswith("error: --tokenizer brings its vocabulary; leave --level,")
+    assert answer.err.startswith("error: --tokenizer brings its vocabulary and its rule; leave --level, --split,")
 
 
 def test_corpora_are_appended_by_several_processes(graphattn, corpora_folder, tmp_path):

@@ -1,14 +1,16 @@
 """Training on a store gives the model that training on its corpus gives, bit for bit, without holding the store."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
 
-from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, shard
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 
@@ -18,13 +20,14 @@ def stored(tmp_path, monkeypatch):
     """A store of inputs with their labels, in chunks of few sentences."""
     monkeypatch.setattr(shard, "CHUNK_SENTENCES", 5)
 
-    def build(inputs, labels, name="s"):
+    def build(inputs, labels, name="s", **settings):
         rows = [_row(text, label) for text, label in zip(inputs, labels, strict=True)]
         path = tmp_path / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         options = {"second": "second"} if "second" in rows[0] else {}
         corpus = CorpusFile(path, options=options)
-        build_store([corpus], tmp_path / name, StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=500))
+        given = StoreSettings(TextGraphBuilder([Window(3)], vocabulary=settings.pop("vocabulary", None)), settings)
+        build_store([corpus], tmp_path / name, replace(given, block_bytes=500))
         return Store(tmp_path / name, cached_chunks=1)
 
     return build
@@ -112,6 +115,42 @@ def test_tags_that_do_not_fit_are_told(tiny, stored):
     assert str(caught.value) == (
         "field 'tags': sentence 0 of the training set has 2 words but 1 tags. Give one tag for each word."
     )
+
+
+def test_raw_texts_are_cut_by_the_same_rule_in_the_store_and_after_it(corpus, tiny, stored):
+    texts, labels = corpus("classifier")
+    texts = [f"({text})" for text in texts]
+    default, blanks = stored(texts, labels), stored(texts, labels, name="t", split="whitespace")
+    own = tiny(inputs={"split": "whitespace"}).fit(texts, labels)
+    assert tiny(inputs={"split": "whitespace"}).fit(blanks).history_ == own.history_
+    for call in (tiny(inputs={"split": "whitespace"}).fit, own.predict, own.evaluate):
+        with pytest.raises(ConfigError) as caught:
+            call(default)
+        assert str(caught.value) == (
+            "the store's texts were cut into words by the rule 'words', not 'whitespace'; give both the same split: "
+            "graphattn build --split whitespace, or split=words of the inputs"
+        )
+    with pytest.raises(ConfigError, match=r"by the rule 'whitespace', not 'words'; "):
+        tiny().fit(texts, labels, dev=blanks)
+
+
+def test_another_tokenizers_rule_cannot_be_followed(corpus, tiny, stored):
+    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "[CLS]": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    store = stored(*corpus("classifier"), vocabulary=Vocabulary(tokenizer))
+    with pytest.raises(ConfigError) as caught:
+        tiny().fit(store)
+    assert str(caught.value) == (
+        "the store's texts were cut into words by a tokenizer's own rule, not 'words'; train on the corpus itself, "
+        "or build the store without a tokenizer"
+    )
+
+
+def test_words_that_were_given_go_with_any_rule(corpus, tiny, stored):
+    words, tags = corpus("tagger")
+    store = stored(words, tags)
+    assert store.cut_by is None
+    tiny("tagger", inputs={"split": "whitespace"}, training={"epochs": 1}).fit(store)
 
 
 def test_single_texts_are_no_pairs(tiny, stored):
