@@ -309,7 +309,8 @@ class Vocabulary:
 
     def _in_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
         if (
-            isinstance(source, Sentence)
+            not (self._pieces_are_parts and self._splitter.rule)  # else words are what their pieces spell: cut anew
+            and isinstance(source, Sentence)
             and source.word_ids is not None
             and all(map(self._ids.__contains__, source.tokens))
         ):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import RangeRelation
+from graphattn.exceptions import ConfigError
 from graphattn.scales import Scale
 from graphattn.schema import window
 
@@ -30,6 +33,11 @@ class Window(RangeRelation):
     """
 
     def __init__(self, scale: int | str | Scale, *, as_radius: bool = False):
+        if as_radius and re.fullmatch(r"\d*[02468]", str(scale).strip()):
+            raise ConfigError(
+                f"radius {scale} is even, and the paper's scales are odd in either reading; for so many tokens to each "
+                f"side write window:{2 * int(scale) + 1}"
+            )
         self.scale, self.as_radius = Scale(scale), as_radius
         self.name = f"radius:{self.scale}" if as_radius else window(self.scale)
 

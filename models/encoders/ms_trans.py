@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,11 @@ class MSTransOptions(EncoderOptions):
         if not self.scales:
             raise ConfigError("scales is empty; give at least one, 3 for example")
         names = [window.name for window in self.windows()]
+        for fixed in (True, False):  # which of the two is smaller depends on the text
+            own = (window.scale for window in self.windows() if (window.scale.tokens is not None) is fixed)
+            wrong = next(((before, after) for before, after in pairwise(own) if after < before), None)
+            if wrong is not None:
+                raise ConfigError(f"scales has {wrong[0]} before {wrong[1]}; alpha needs them smallest first")
         twice = next((scale for scale, name in zip(self.scales, names, strict=True) if names.count(name) > 1), None)
         if twice is not None:
             raise ConfigError(f"scales has {twice} twice; give each once, alpha decides how many heads it gets")

@@ -353,8 +353,8 @@ class TextEstimator(SavedEstimator):
         return self._metrics(labels, self._run(X).decisions)
 
     def score(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
-        """The main metric as a share of one, as scikit-learn expects."""
-        return self.evaluate(X, y)[self.main_metric] / 100
+        """The main metric as a share of one, as scikit-learn expects; labels that training lacked count as wrong."""
+        return self.evaluate(X, y, unknown="wrong")[self.main_metric] / 100
 
     def attention(self, x: Any, *, features: bool = False) -> Attention:
         """Predict one input and show the attention weights that made the prediction, in one pass.

@@ -26,15 +26,17 @@ def restored_weights(saved: str | list[list[Any]] | None) -> str | dict[Any, flo
 
 
 def class_weights(
-    given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Iterable[Any]
+    given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Iterable[Any], texts: int | None = None
 ) -> torch.Tensor | None:
     """The weight of each class.
 
     Parameters
     ----------
-    given : None for no weights, ``"balanced"`` for the inverse of each class' share, or class -> weight, 1 for others
+    given : None for no weights, ``"balanced"`` for the inverse of each class' share (where a text may have several,
+        for texts without the class over texts with it), or class -> weight, 1 for others
     labels : the classes
     occurring : every label of the training set
+    texts : how many texts it has, each with any number of labels; None where each has one
 
     Returns
     -------
@@ -51,6 +53,8 @@ def class_weights(
     --------
     >>> class_weights("balanced", LabelSet(["a", "b"]), ["a", "b", "b", "b"])
     tensor([2.0000, 0.6667])
+    >>> class_weights("balanced", LabelSet(["a", "b"]), ["a", "b", "b", "b"], texts=4)
+    tensor([3.0000, 0.3333])
     """
     if given is None:
         return None
@@ -64,8 +68,11 @@ def class_weights(
         from sklearn.utils.class_weight import compute_class_weight
 
         ids = labels.ids(occurring)
-        present = np.unique(ids)  # a class may be in the held-out share only
-        weights[present] = compute_class_weight("balanced", classes=present, y=ids)
+        present, counts = np.unique(ids, return_counts=True)  # a class may be in the held-out share only
+        if texts is None:
+            weights[present] = compute_class_weight("balanced", classes=present, y=ids)
+        else:
+            weights[present] = np.maximum(texts - counts, 1) / counts  # the loss of each class stands for itself
     else:
         raise ConfigError(f"class_weight is {given!r}; choose balanced, or give class -> weight")
     return torch.tensor(weights, dtype=torch.float32)

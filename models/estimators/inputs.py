@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -57,6 +57,11 @@ def refuse_single(X: Any) -> None:
     """
     if isinstance(X, (str, bytes, Sentence, Example)) or not isinstance(X, Iterable):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
+    if isinstance(X, Mapping):
+        raise DataError(
+            f"a {type(X).__name__} of columns is given where a list is expected",
+            hint="Give one column of it, X['text'] for example, or for pairs list(zip(X['text'], X['second'])).",
+        )
     if hasattr(X, "columns"):
         raise DataError(
             f"a {type(X).__name__} is given where a list is expected",

@@ -146,6 +146,11 @@ class SequenceTagger(TextEstimator):
             self._refuse_broken(labels, where)
             raise
         if theirs == "none":
+            known = {*self.labels_.classes} - {"O"}
+            tag = next((tag for tags in labels for tag in tags if tag != "O"), None)
+            if not any(tag in known for tags in labels for tag in tags):
+                hint = f"The model's tags are of the scheme {self.scheme_}."
+                raise DataError(f"the tags of the {where} mark no entities: {tag!r}", field="tags", hint=hint)
             return labels
         return [convert(tags, theirs, self.scheme_, repair=self.repair_tags) for tags in labels]
 

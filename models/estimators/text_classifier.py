@@ -12,6 +12,7 @@ import torch
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import TextEstimator
+from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, carried_labels, listed, single_column
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.labels import LabelSet
@@ -31,7 +32,8 @@ class TextClassifier(TextEstimator):
     ----------
     encoder : a name such as ``"ms-trans"`` (all: ``graphattn.models.encoders.ENCODERS``), or an encoder's options
     inputs, head, training : options; None for the defaults
-    class_weight : None, ``"balanced"``, or class -> weight
+    class_weight : None, ``"balanced"``, or class -> weight; with ``multilabel`` that of the texts with the class
+        against those without, which ``"balanced"`` makes equal in sum
     multilabel : a text may have several classes, or none
 
     Examples
@@ -152,6 +154,10 @@ class TextClassifier(TextEstimator):
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions])
+
+    def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
+        texts = len(labels) if self._several else None
+        return class_weights(self.class_weight, self.labels_, self._flat_labels(labels), texts)
 
     def _metric_names(self) -> list[str]:
         from graphattn.models.metrics import classification_metrics, multilabel_metrics

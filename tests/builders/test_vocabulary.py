@@ -67,6 +67,14 @@ def test_given_words_stay_words(words, pieces):
     assert cut.tokens[-1] == "[UNK]"
 
 
+def test_words_in_pieces_are_cut_as_all_others(pieces):
+    word = max("lower newest low widest".split(), key=lambda word: len(word) - len(pieces.sentence([word])))
+    assert len(pieces.sentence([word])) < len(word)
+    spelled = Sentence([*word, *word], word_ids=[0] * len(word) + [1] * len(word))
+    assert all(pieces.sentence([letter]).tokens == (letter,) for letter in word)
+    assert pieces.sentence(spelled) == pieces.sentence([word, word])
+
+
 def test_word_level_joins_the_pieces_of_a_sentence(words):
     assert words.sentence(Sentence(["low", "er"], word_ids=[0, 0])) == Sentence(["lower"])
 

@@ -67,3 +67,9 @@ def test_even_widths_are_refused():
     with pytest.raises(ConfigError) as caught:
         Window(4)
     assert str(caught.value) == "scale 4 is even; a window has the same reach on both sides: use 5"
+    with pytest.raises(ConfigError) as caught:
+        Window(4, as_radius=True)
+    assert str(caught.value) == (
+        "radius 4 is even, and the paper's scales are odd in either reading; for so many tokens to each side write "
+        "window:9"
+    )

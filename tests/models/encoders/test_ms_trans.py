@@ -222,6 +222,8 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
         ({"layers": 0}, "layers is 0; it must be at least 1"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
         ({"attn_drop": -0.1}, "attn_drop is -0.1; it must be at least 0 and below 1"),
+        ({"scales": ("3", "1")}, "scales has 3 before 1; alpha needs them smallest first"),
+        ({"scales": ("3", "N/4", "9", "N/8")}, "scales has N/4 before N/8; alpha needs them smallest first"),
         ({"score_scale": "none"}, "score_scale is 'none'; choose one of: head, hidden"),
         (
             {"relations": ("dependency",)},

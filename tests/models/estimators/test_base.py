@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -121,6 +121,8 @@ def test_pipeline(corpus, tiny):
 
 def test_cross_validation(corpus, tiny):
     texts, labels = corpus("classifier")
+    rare = [*texts, "odd one"], [*labels, "odd"]
+    assert np.isfinite(cross_val_score(tiny("classifier"), *rare, cv=KFold(4), error_score="raise")).all()
     scores = cross_val_score(tiny("classifier"), np.array(texts, dtype=object), labels, cv=2, error_score="raise")
     assert len(scores) == 2
     assert all(0 <= score <= 1 for score in scores)
@@ -294,6 +296,11 @@ def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
             "there are no examples in the dev set. Leave it out, and a share of the training set is held out.",
         ),
         ("a b", "a str is given where many inputs are expected. Put it into a list."),
+        (
+            {"text": ["a b"], "label": ["x"]},
+            "a dict of columns is given where a list is expected. Give one column of it, X['text'] for example, or for "
+            "pairs list(zip(X['text'], X['second'])).",
+        ),
     ],
 )
 def test_dev_sets_that_do_not_fit(dev, message, tiny):
@@ -312,7 +319,10 @@ def test_dev_sets_that_do_not_fit(dev, message, tiny):
 def test_evaluations_that_cannot_be(X, y, message, corpus, tiny):
     estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
     assert message_of(DataError, estimator.evaluate, X, y) == message
-    assert message_of(DataError, estimator.score, X, y) == message
+    if "lacks" in message:
+        assert estimator.score(X, y) == 0.0  # as for cross-validation, whose folds may lack a class
+    else:
+        assert message_of(DataError, estimator.score, X, y) == message
 
 
 def test_unknown_labels_may_count_as_wrong(corpus, tiny):
@@ -393,6 +403,12 @@ def test_balanced_class_weights(tiny):
     estimator = tiny("classifier", class_weight="balanced", training={"dev_fraction": 0.0, "epochs": 1})
     estimator.fit(["a", "b", "c", "d"], ["x", "y", "y", "y"])
     assert estimator.model_.head.class_weights.tolist() == pytest.approx([4 / (2 * 1), 4 / (2 * 3)])
+
+
+def test_balanced_weights_of_several_labels_are_of_texts_without_to_texts_with(tiny):
+    estimator = tiny("multilabel", class_weight="balanced", training={"dev_fraction": 0.0, "epochs": 1})
+    estimator.fit(["a b", "b c", "c d", "d", "a"], [("x",), ("x", "y"), (), ("x",), ("x",)])
+    assert estimator.model_.head.class_weights.tolist() == pytest.approx([1 / 4, 4 / 1])
 
 
 def test_class_weights_by_name(tiny):

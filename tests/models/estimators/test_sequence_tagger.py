@@ -118,12 +118,25 @@ def test_unknown_tags_at_evaluation(corpus, tiny):
     words, tags = corpus("crf")
     estimator = tiny("crf", training={"epochs": 1}).fit(words, tags)
     with pytest.raises(DataError) as caught:
-        estimator.score([["a", "b"]], [["B-NEW", "O"]])
+        estimator.evaluate([["a", "b"]], [["B-NEW", "O"]])
     assert str(caught.value) == (
         "the evaluation set has tag 'S-NEW', which the training set lacks. "
         "Known are: B-LOC, B-ORG, E-LOC, E-ORG, I-LOC, I-ORG, O, S-LOC, S-ORG."
     )
     assert estimator.evaluate([["a", "b"]], [["B-NEW", "O"]], unknown="wrong")["f1"] == 0.0
+    assert estimator.score([["a", "b"]], [["B-NEW", "O"]]) == 0.0
+
+
+@pytest.mark.parametrize("unknown", ["error", "wrong"])
+@pytest.mark.parametrize("tags", [["NOUN", "VERB"], ["IN", "IN"], ["O", "IN"]])
+def test_tags_that_mark_no_entities_cannot_be_measured_by_them(tags, unknown, corpus, tiny):
+    estimator = tiny("crf", training={"epochs": 1}).fit(*corpus("crf"))
+    with pytest.raises(DataError) as caught:
+        estimator.evaluate([["a", "b"]], [tags], unknown=unknown)
+    assert str(caught.value) == (
+        f"field 'tags': the tags of the evaluation set mark no entities: {next(t for t in tags if t != 'O')!r}. "
+        "The model's tags are of the scheme IOB2."
+    )
 
 
 def test_an_entity_longer_than_any_in_training_is_known(corpus, tiny):

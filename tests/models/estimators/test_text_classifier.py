@@ -126,7 +126,7 @@ def test_a_matrix_of_other_columns(columns, tiny):
 def test_unknown_labels_among_several(corpus, tiny):
     estimator = tiny("multilabel", training={"epochs": 1}).fit(*corpus("multilabel"))
     with pytest.raises(DataError) as caught:
-        estimator.score(["a"], [("slow", "new")])
+        estimator.evaluate(["a"], [("slow", "new")])
     assert str(caught.value) == (
         "the evaluation set has label 'new', which the training set lacks. Known are: dull, great, slow."
     )
