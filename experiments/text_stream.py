@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.compression import numbered_lines, split_suffix
+from graphattn.builders.compression import numbered_lines, open_text, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
 from graphattn.builders.readers.detection import detect_labels, detect_markup, guess_columns
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, GraphAttnWarning
 from graphattn.experiments.corpus_options import (
     CLASSIFY,
     PAIR,
     TAG,
+    TRANSLATE,
     CorpusOptions,
     flag_of,
     is_store,
@@ -27,6 +30,7 @@ _BY_SUFFIX = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".conll": "conll", ".conllu": "conllu"},
 }
+_JSON_LINE = re.compile(r'\s*\{\s*"\w+"\s*:')
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
     "fasttext": {"require_label": False, "multilabel": True},
@@ -89,10 +93,19 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
         return "sentences"
     if found not in ("tsv", "text"):
         return found
+    named = found
+    if found == "tsv" and task == TRANSLATE and "text" not in wanted:
+        with open_text(path) as lines:
+            first = next(lines, "").removesuffix("\n").split("\t")
+        if text_column not in map(str.strip, first) and len(first) == 2:  # as ``train`` and ``evaluate`` read it
+            wanted["columns"] = ("text", "second")
+            return "labelled"
     if found == "text" or (found == "tsv" and task == TAG):  # neither labels nor markup may become words of the texts
         found = detect_markup(path, text_column=text_column, for_tagging=task == TAG) or found
     if found in ("tsv", "text") and task in (CLASSIFY, PAIR):
-        return detect_labels(path, pair=task == PAIR, text_column=text_column) or found
+        found = detect_labels(path, pair=task == PAIR, text_column=text_column) or found
+    if named == "text" and found in ("csv", "tsv", "conll"):  # what plain texts might look like by chance
+        _warn(f"{path} looks like the format {found} and is read so; give --format text if its lines are plain texts")
     return found
 
 
@@ -110,8 +123,14 @@ def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:
         with naming_corpus_flags():
             yield from read_labelled_lines(path, columns=("text", "second"))
         return
-    for _, line in numbered_lines(path):
+    for number, line in numbered_lines(path):
+        if number == 1 and path == "-" and _JSON_LINE.match(line):
+            _warn("standard input is read as plain text, and looks like JSON Lines; give --format jsonl if it is")
         yield line.split() if words else line
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, GraphAttnWarning, stacklevel=3)
 
 
 def _columns(path: str, task: str, format: str, wanted: dict[str, Any]) -> Iterator[Any]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from graphattn.builders.compression import FilePath, display_name, is_standard_input, open_text, split_suffix
 from graphattn.builders.readers.rows import split_at_blanks
@@ -48,6 +48,10 @@ class _Sample:
     def filled(self) -> list[str]:
         """The lines that are not blank."""
         return [line for line in self.lines if line.strip()]
+
+    def adjoining(self) -> bool:
+        """Whether some two lines have no blank one between them; sentences in columns are rarely all of one word."""
+        return any(line.strip() and after.strip() for line, after in pairwise(self.lines))
 
     def tab_rows(self) -> list[list[str]]:
         """The filled lines cut at tabs."""
@@ -222,7 +226,7 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
     if for_tagging and _is_conllu(sample):
         return "conllu"
     tags = [line.split()[-1] for line in sample.filled]
-    return "conll" if for_tagging and _is_conll(sample) and len({*tags}) < len(tags) else None
+    return "conll" if for_tagging and _is_conll(sample) and len({*tags}) < len(tags) and sample.adjoining() else None
 
 
 def _sample_if_any(path: FilePath, text_column: str) -> _Sample | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
 from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Example, Label
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
@@ -114,8 +115,19 @@ def _read_delimited(
             skip=skip,
         )
 
+        looked_for = quoted is None and isinstance(rows, PlainRows)
+
         def example(numbered: tuple[int, list[str]]) -> Example:
+            nonlocal looked_for
             line, row = numbered
+            if looked_for and _as_csv_quotes(row[place["text"]]):
+                looked_for = False
+                warnings.warn(
+                    f"{lines.path}, line {line}: the text stands in double quotes, which are read as a part of it; set "
+                    "quoted to True if they are not, or to False if they are",
+                    GraphAttnWarning,
+                    stacklevel=2,
+                )
             return Example(
                 row[place["text"]],
                 row[place["second"]] if "second" in place else None,
@@ -129,6 +141,11 @@ def _read_delimited(
 
 def _in_quotes(name: str) -> bool:
     return len(name) > 1 and name[0] == name[-1] == '"'
+
+
+def _as_csv_quotes(text: str) -> bool:
+    """Whether a text looks as if a writer of tables had put it into quotes because it holds some."""
+    return text[:1] == '"' and _in_quotes(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
 def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]:

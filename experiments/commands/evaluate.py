@@ -88,6 +88,8 @@ def _spelt_as_trained(items: list[Example | Sentence] | Store, estimator: Any) -
     spelt: dict[Any, Any] = {}
     for name in estimator.classes_.tolist():
         spelt |= {str(name): name, json.dumps(name): name}
+        if isinstance(name, float) and name.is_integer():
+            spelt[str(int(name))] = name
     labels: Iterable[Any] = (
         [item.label for item in items] if isinstance(items, list) else items.texts().carried("label")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -142,4 +143,10 @@ def _words(estimator: TextEstimator, item: Any) -> list[str]:
 
 
 def _by_class(estimator: TextEstimator, chances: Any) -> dict[str, float]:
-    return {str(name): round(float(chance), 6) for name, chance in zip(estimator.classes_, chances, strict=True)}
+    """Class -> probability; a key is what JSON makes of the label: true for True."""
+    names = estimator.classes_.tolist()
+    return {_spelt(name): round(float(chance), 6) for name, chance in zip(names, chances, strict=True)}
+
+
+def _spelt(name: Any) -> str:
+    return name if isinstance(name, str) else json.dumps(name)

@@ -1,6 +1,8 @@
 """Texts to predict: the format by the extension, the labels left out."""
 
 import gzip
+import io
+import warnings
 
 import pytest
 
@@ -43,6 +45,10 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
         ("a.txt", "one X\ntwo X\n\na Y\n", "tag", [Sentence(["one", "two"]), Sentence(["a"])]),
         ("a.txt", "one X\ntwo X\n\na Y\n", "classify", ["one X", "two X", "", "a Y"]),
         ("a.txt", "dogs bark\n\ncats sleep\n", "tag", ["dogs bark", "", "cats sleep"]),
+        ("a.txt", "dogs bark .\n\ncats sleep .\n", "tag", ["dogs bark .", "", "cats sleep ."]),
+        ("a.tsv", "dogs bark\tHunde bellen\na\tb\n", "translate", [Example("dogs bark", "Hunde bellen"),
+                                                                       Example("a", "b")]),
+        ("a.tsv", "second\ttext\na\tb\n", "translate", [Example("b")]),
         ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"], tags=["X"])]),
         ("a.txt", "__label__x one\n__label__x __label__y two\n", "classify", [Example("one", label="x"),
                                                                               Example("two", label=("x", "y"))]),
@@ -50,7 +56,24 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
 )  # fmt: skip
 def test_markup_does_not_become_words(tmp_path, name, content, task, expected):
     (tmp_path / name).write_text(content)
-    assert read(tmp_path / name, task) == expected
+    guessed = name == "a.txt" and not isinstance(expected[0], str) and "__label__" not in content
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert read(tmp_path / name, task) == expected
+    assert [str(warning.message).startswith(f"{tmp_path / name} looks like the format ") for warning in told] == (
+        [True] * guessed
+    )
+
+
+def test_json_on_standard_input_is_told(monkeypatch):
+    for first, count in (('{"text": "one"}', 1), ("{see below}", 0), ("one", 0)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{first}\n{first}\n".encode())))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert list(read_texts("-", "classify", CorpusOptions())) == [first, first]
+        assert [str(warning.message) for warning in told] == [
+            "standard input is read as plain text, and looks like JSON Lines; give --format jsonl if it is"
+        ] * count
 
 
 def test_words_are_cut_at_blanks(tmp_path):

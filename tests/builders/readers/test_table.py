@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import warnings
 from itertools import islice
 
 import pytest
@@ -12,7 +13,7 @@ from graphattn.builders.readers import read_table
 from graphattn.builders.readers.detection import detect_format
 from graphattn.builders.readers.rows import LONGEST_RECORD, QuotedRows
 from graphattn.builders.sentence import Example
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 texts = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]))
 
@@ -83,6 +84,22 @@ def test_tsv_quotes_are_ordinary_characters_unless_asked(corpus):
     assert [example.text for example in read_table(path)] == ['" unclosed', '"closed"']
     path = corpus("b.tsv", "text\tlabel", '"closed\ttab"\t0')
     assert list(read_table(path, quoted=True)) == [Example("closed\ttab", label="0")]
+
+
+def test_quotes_that_a_writer_of_tables_put_are_told_once(corpus):
+    rows = ["text\tlabel", 'plain "and" simple\t0', '"he said ""hi"" to me"\t1', '"again ""hi"""\t1']
+    path = corpus("a.tsv", "\n".join(rows) + "\n")
+    with pytest.warns(GraphAttnWarning) as told:
+        examples = list(read_table(path))
+    assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
+    assert [str(warning.message) for warning in told] == [
+        f"{path}, line 3: the text stands in double quotes, which are read as a part of it; set quoted to True if they "
+        "are not, or to False if they are"
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(read_table(path, quoted=False)) == examples
+        assert list(read_table(path, quoted=True))[1].text == 'he said "hi" to me'
 
 
 def test_a_tsv_whose_whole_header_is_quoted_has_quotes(corpus):

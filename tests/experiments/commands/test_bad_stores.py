@@ -87,7 +87,7 @@ def test_a_shard_of_another_version(commands, store, monkeypatch):
         if name != "check":
             assert (answer.code, answer.err) == (
                 1,
-                f"error: {path}: is of version 1 of the store's schema, this GraphAttn reads version 2. "
+                f"error: {path}: is of version 1 of the store's schema, this GraphAttn reads version {shard.VERSION}. "
                 "Build the store again, or use the GraphAttn it was built with.\n",
             )
 
@@ -98,7 +98,7 @@ def test_a_store_of_another_version(commands, store):
     for answer in commands(store).values():
         assert (answer.code, answer.err) == (
             1,
-            f"error: {store}: the store is of version 1, this GraphAttn reads version 2. "
+            f"error: {store}: the store is of version 1, this GraphAttn reads version {shard.VERSION}. "
             "Build it again, or use the GraphAttn it was built with.\n",
         )
 

@@ -97,7 +97,10 @@ def test_a_text_without_a_label_is_told_with_its_file(graphattn, classifier, tag
         )
 
 
-@pytest.mark.parametrize(("labels", "multilabel"), [([0, 1], False), ([True, False], False), ([(0, 1), (1,)], True)])
+@pytest.mark.parametrize(
+    ("labels", "multilabel"),
+    [([0, 1], False), ([True, False], False), ([1, 2.5], False), ([(0, 1), (1,)], True)],
+)
 def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multilabel):
     training = TrainingOptions(epochs=1, progress=False, dev_fraction=0)
     texts = ["a calm day", "no day"] * 8
@@ -110,6 +113,10 @@ def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multila
     answer = graphattn("evaluate", tmp_path / "model", corpus)
     assert answer.err == ""
     assert json.loads(answer.out) == model.evaluate(texts, labels * 8)
+    answer = graphattn("predict", tmp_path / "model", "--probabilities", stdin="a day\n")
+    row = json.loads(answer.out)
+    if not multilabel:
+        assert row["probabilities"][json.dumps(row["label"])] == max(row["probabilities"].values())
 
 
 def test_other_choices_are_usage_errors(graphattn, classifier, corpora_folder):
