@@ -133,6 +133,8 @@ def check_options(level: str, min_count: int, size: int | None, has_extra_words:
     if min_count < 1:
         raise ConfigError(f"min_count is {min_count}. Give 1 to keep every word, or more.")
     if size is not None and size <= len(SPECIAL_TOKENS):
-        raise ConfigError(f"size is {size}. Give more than {len(SPECIAL_TOKENS)}, the number of special tokens.")
+        raise ConfigError(
+            f"size of the vocabulary is {size}. Give more than {len(SPECIAL_TOKENS)}, the number of special tokens."
+        )
     if level == "bpe" and has_extra_words:
         raise ConfigError("extra_words are given with level 'bpe', which has no whole words. Use level 'word'.")

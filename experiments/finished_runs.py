@@ -59,14 +59,15 @@ def fit_and_save(
     estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)})
     finish_run(run_dir)
     if unmeasured is not None:
-        raise _of_test_set(unmeasured, out)
+        raise _of_test_set(unmeasured, plan.values.get("test"), out)
     return figures
 
 
-def _of_test_set(error: DataError, out: Path) -> DataError:
+def _of_test_set(error: DataError, corpus: object, out: Path) -> DataError:
     hint = f"The model is saved in {out}; measure it with graphattn evaluate."
     told = f"{error.hint} {hint}" if error.hint else hint
-    return DataError(error.message, path=error.path, line=error.line, field=error.field, hint=told)
+    place = str(corpus) if error.path is None and isinstance(corpus, (str, Path)) else error.path
+    return DataError(error.message, path=place, line=error.line, field=error.field, hint=told)
 
 
 def print_run(figures: Mapping[str, Any], out: Path) -> None:

@@ -122,8 +122,13 @@ def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = No
                 f"no format for task {task!r} has all of the options {_listed(options)}. Set format"
                 " and only its options."
             )
-        text_column = options.get("text", "text")
-        format = detect_format(path, among=candidates, text_column=text_column, for_tagging=task == "tag")
+        format = detect_format(
+            path,
+            among=candidates,
+            text_column=options.get("text", "text"),
+            for_tagging=task == "tag",
+            texts_alone=task is None and "labelled" in candidates,
+        )
     elif format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}. Set format to one of {_listed(FORMATS)}, or 'auto'.")
     elif format not in candidates:

@@ -64,8 +64,16 @@ class _Sample:
         return [row for row in rows if len(row) == width]
 
 
+_TEXTS_ALONE = "; for texts alone, one on each line, set format to 'labelled' and set columns to 'text'"
+
+
 def detect_format(
-    path: FilePath, *, among: Collection[str], text_column: str = "text", for_tagging: bool = False
+    path: FilePath,
+    *,
+    among: Collection[str],
+    text_column: str = "text",
+    for_tagging: bool = False,
+    texts_alone: bool = False,
 ) -> str:
     """Name the format of a corpus.
 
@@ -94,6 +102,7 @@ def detect_format(
     among : the formats that come into question
     text_column : name that the column of the text has if there is a header
     for_tagging : whether the corpus must hold tagged sentences; then CoNLL columns need no blank line in the sample
+    texts_alone : whether texts without labels will do, which no format tells; the error then says how to read them
 
     Raises
     ------
@@ -114,7 +123,7 @@ def detect_format(
         raise DataError(
             f"is named as {found!r} is, which does not fit" if found else "has no format that the first lines tell",
             path=path,
-            hint=f"Set format to one of {_listed(among)}.",
+            hint=f"Set format to one of {_listed(among)}{_TEXTS_ALONE if texts_alone else ''}.",
         )
     return found
 

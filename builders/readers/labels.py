@@ -33,7 +33,11 @@ def parse_label(field: str, separator: str | None, *, path: str, line: int) -> L
     label = field.strip()
     if not label:
         raise DataError(
-            "the label is empty", path=path, line=line, hint="Fill it in, or read the file without its label column."
+            "the label is empty",
+            path=path,
+            line=line,
+            hint="Fill it in, or read the file without its label column; where texts may have none or several, "
+            "set label_separator to what stands between labels.",
         )
     return label
 

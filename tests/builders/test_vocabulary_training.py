@@ -70,7 +70,7 @@ def test_special_tokens_in_the_corpus_are_text():
         ({"level": "char"}, "level is 'char'. Choose word or bpe."),
         ({"split": "none"}, "split is 'none'. Choose one of words, whitespace."),
         ({"min_count": 0}, "min_count is 0. Give 1 to keep every word, or more."),
-        ({"size": 3}, "size is 3. Give more than 3, the number of special tokens."),
+        ({"size": 3}, "size of the vocabulary is 3. Give more than 3, the number of special tokens."),
         (
             {"level": "bpe", "extra_words": ["a"]},
             "extra_words are given with level 'bpe', which has no whole words. Use level 'word'.",

@@ -87,6 +87,11 @@ def test_unknown_formats(corpus, lines):
     with pytest.raises(DataError) as caught:
         detect_format(path, among=ALL)
     assert str(caught.value) == (f"{path}: has no format that the first lines tell. Set format to one of {LISTED}.")
+    with pytest.raises(DataError) as caught:
+        detect_format(path, among=ALL, texts_alone=True)
+    assert str(caught.value).endswith(
+        f"{LISTED}; for texts alone, one on each line, set format to 'labelled' and set columns to 'text'."
+    )
 
 
 def test_an_extension_that_contradicts_the_task(corpus):

@@ -61,7 +61,11 @@ def test_several_labels(corpus):
             "Complete the line, or set columns to what each field holds, None to skip one.",
         ),
         ("", "the line is blank. Delete it, or complete it."),
-        (" \ttext", "the label is empty. Fill it in, or read the file without its label column."),
+        (
+            " \ttext",
+            "the label is empty. Fill it in, or read the file without its label column; "
+            "where texts may have none or several, set label_separator to what stands between labels.",
+        ),
     ],
 )
 def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, line, message):

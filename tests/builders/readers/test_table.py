@@ -192,7 +192,7 @@ BROKEN = [
     ("a.csv", "text,label", "fine,1", "a\rb,1", "a carriage return stands alone. Delete it, or put the field in double"
      " quotes."),
     ("a.csv", "text,label", "fine,1", "a, ", "the label is empty. Fill it in, or read the file without its label"
-     " column."),
+     " column; where texts may have none or several, set label_separator to what stands between labels."),
     ("a.jsonl", None, '{"text": "fine", "label": 1}', '{"text": "bad", "label": }', "broken JSON: Expecting value at"
      " column 26. JSON Lines hold one object in braces on each line."),
     ("a.jsonl", None, '{"text": "fine", "label": 1}', '["bad", 1]', "a list where an object was expected. JSON Lines"

@@ -269,6 +269,7 @@ def test_a_test_set_that_cannot_be_measured_costs_no_model(graphattn, corpora_fo
     strange.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
     answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--test", strange, "--out", out, *tiny)
     assert answer.code == 1
+    assert answer.err.startswith(f"error: {strange}: the evaluation set has label 'odd', which the training set lacks")
     assert answer.err.endswith(f"The model is saved in {out}; measure it with graphattn evaluate.\n")
     assert "test" not in json.loads((out / "metrics.json").read_text())
     assert graphattn("evaluate", out, strange, "--unknown", "wrong").code == 0
