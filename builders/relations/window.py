@@ -36,7 +36,7 @@ class Window(RangeRelation):
         if as_radius and re.fullmatch(r"\d*[02468]", str(scale).strip()):
             raise ConfigError(
                 f"radius {scale} is even, and the paper's scales are odd in either reading; for so many tokens to each "
-                f"side write window:{2 * int(scale) + 1}"
+                f"side write window:{2 * int(str(scale)) + 1}"
             )
         self.scale, self.as_radius = Scale(scale), as_radius
         self.name = f"radius:{self.scale}" if as_radius else window(self.scale)
