@@ -12,6 +12,7 @@ import numpy.typing as npt
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, Relation
+from graphattn.builders.relations.vetting import is_of_user, vetted_edges
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
@@ -61,9 +62,13 @@ class TextGraphBuilder:
         vocabulary: Vocabulary | None = None,
         vectors: npt.NDArray[np.floating] | None = None,
     ):
+        if isinstance(relations, (Relation, str)):
+            raise ConfigError("relations must be a list, [Window(3)] for example")
         for relation in relations:
             if not isinstance(relation, Relation):
                 raise ConfigError(f"{relation!r} is no relation; give objects such as Window(3) or Dependency()")
+            if not isinstance(getattr(relation, "name", None), str):
+                raise ConfigError(f"a relation of class {type(relation).__name__} has no name; give it one, a string")
         self.relations = _each_membership_once([part for relation in relations for part in relation.parts()])
         self.cls, self.vocabulary = cls, vocabulary
         names = [relation.canonical for relation in self.relations]
@@ -161,7 +166,10 @@ class TextGraphBuilder:
         nodes |= {kind: own.per_sentence for kind, own in brought.items()}
         data |= {kind: own.data for kind, own in brought.items()}
         try:
-            edges = {relation.canonical: relation.edges(layout) for relation in self.relations}
+            edges = {
+                own.canonical: vetted_edges(own, layout, nodes) if is_of_user(own) else own.edges(layout)
+                for own in self.relations
+            }
         except EdgeCountError as error:
             longest = int(layout.lengths.max())
             raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error

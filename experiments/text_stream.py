@@ -104,7 +104,7 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
         found = detect_markup(path, text_column=text_column, for_tagging=task == TAG) or found
     if found in ("tsv", "text") and task in (CLASSIFY, PAIR):
         found = detect_labels(path, pair=task == PAIR, text_column=text_column) or found
-    if named == "text" and found in ("csv", "tsv", "conll"):  # what plain texts might look like by chance
+    if named == "text" and found in ("csv", "tsv", "conll", "word/tag"):  # what plain texts might look like by chance
         _warn(f"{path} looks like the format {found} and is read so; give --format text if its lines are plain texts")
     return found
 

@@ -24,6 +24,7 @@ _USUAL_HEADERS = frozenset(
     "sentiment target text text1 text2".split()
 )
 _HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
+_ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -52,6 +53,10 @@ class _Sample:
     def adjoining(self) -> bool:
         """Whether some two lines have no blank one between them; sentences in columns are rarely all of one word."""
         return any(line.strip() and after.strip() for line, after in pairwise(self.lines))
+
+    def separated(self) -> bool:
+        """Whether blank lines stand between lines."""
+        return len(self.filled) < len(self.lines)
 
     def tab_rows(self) -> list[list[str]]:
         """The filled lines cut at tabs."""
@@ -219,9 +224,9 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
 
     Returns
     -------
-    ``sentences``, ``jsonl``, ``tsv``, ``csv``, ``conllu`` or ``conll``, or None.
+    ``sentences``, ``jsonl``, ``tsv``, ``csv``, ``conllu``, ``conll`` or ``word/tag``, or None.
     """
-    sample = _sample_if_any(path, text_column)
+    sample = _sample_if_any(path, text_column, for_tagging=for_tagging)
     if sample is None:
         return None
     if _is_sentences(sample):
@@ -232,18 +237,18 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
         return "csv"
     if _has_tsv_header(sample) and text_column in sample.lines[0].split("\t"):
         return "tsv"
-    if for_tagging and _is_conllu(sample):
-        return "conllu"
-    tags = [line.split()[-1] for line in sample.filled]
-    return "conll" if for_tagging and _is_conll(sample) and len({*tags}) < len(tags) and sample.adjoining() else None
+    if not for_tagging:
+        return None
+    rules = {"conllu": _is_conllu, "word/tag": _is_word_tag, "conll": _is_surely_conll}
+    return next((name for name, fits in rules.items() if fits(sample)), None)
 
 
-def _sample_if_any(path: FilePath, text_column: str) -> _Sample | None:
+def _sample_if_any(path: FilePath, text_column: str, *, for_tagging: bool = False) -> _Sample | None:
     """The first lines of a file; None for a stream, and for what cannot be read."""
     if is_stream(path):
         return None
     try:
-        return _read_sample(path, text_column)
+        return _read_sample(path, text_column, for_tagging=for_tagging)
     except DataError:
         return None
 
@@ -319,12 +324,22 @@ def _is_conll(sample: _Sample) -> bool:
         rows = [split_at_blanks(line) for line in sample.filled]
     rows = [row for row in rows if row[0] != "-DOCSTART-"]
     widths = {len(row) for row in rows}
-    separated = sample.for_tagging or len(sample.filled) < len(sample.lines)
     return (
-        separated
+        (sample.for_tagging or sample.separated())
         and len(widths) == 1
         and min(widths) > 1
         and all(" " not in field for row in rows for field in (row[0], row[-1]))
+    )
+
+
+def _is_surely_conll(sample: _Sample) -> bool:
+    """Whether lines of equally many words are words with their tags, and no texts that happen to be so short."""
+    tags = [line.split()[-1] for line in sample.filled]
+    return (
+        _is_conll(sample)
+        and len({*tags}) < len(tags)
+        and sample.adjoining()
+        and (sample.separated() or "\t" in sample.filled[0] or all(map(_ENTITY_TAG.fullmatch, tags)))
     )
 
 

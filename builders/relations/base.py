@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.csc import pointers
+from graphattn.builders.relations.vetting import is_of_user, vetted_bounds
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
@@ -173,14 +174,18 @@ class RangeRelation(Relation):
         GraphError
             when there are more edges than one graph can number
         """
-        first, stop = self.bounds(layout)
+        first, stop = self._bounds(layout)
         indptr = pointers(stop - first)
         check_edge_count(self.name, int(indptr[-1]))
         return RangeArrays(first, stop, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
 
+    def _bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+        bounds = self.bounds(layout)
+        return vetted_bounds(self, bounds, layout) if is_of_user(self) else bounds
+
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without writing them out."""
-        first, stop = self.bounds(layout)
+        first, stop = self._bounds(layout)
         return edges_per_sentence(layout, self.target, pointers(stop - first), self.nodes(layout))
 
 

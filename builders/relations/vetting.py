@@ -1,0 +1,117 @@
+"""Checks of what users' own relations give, so that a slip is told by the relation's name and not met in a kernel.
+
+Relations of the library are not looked at again: their tests do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphattn.builders.layout import Ints, Layout
+from graphattn.exceptions import GraphAttnError, GraphError
+from graphattn.graphs import RangeArrays, RelationArrays, check_relations
+from graphattn.schema import TOKEN, WORD
+
+if TYPE_CHECKING:
+    from graphattn.builders.relations.base import Relation
+
+
+def is_of_user(relation: Relation) -> bool:
+    """Whether a relation, or one that it is composed of, is defined outside this library."""
+    own = type(relation).__module__.partition(".")[0] != __name__.partition(".")[0]
+    return own or any(map(is_of_user, relation.operands()))
+
+
+def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> RelationArrays:
+    """The edges of a user's relation, if they are edges.
+
+    Parameters
+    ----------
+    relation : whose class is not the library's
+    layout : the batch
+    nodes : node type -> (B,) how many each sentence has
+
+    Raises
+    ------
+    GraphError
+        naming the relation, when its own code fails, or gives anything else than edges inside each sentence, by
+        destination, with ascending sources
+    """
+    name = relation.name
+    try:
+        arrays = relation.edges(layout)
+    except GraphAttnError:
+        raise
+    except Exception as error:
+        raise GraphError(f"relation {name!r} fails with {type(error).__name__}: {error}") from error
+    if not isinstance(arrays, RelationArrays):
+        raise GraphError(f"relation {name!r}: edges gives {type(arrays).__name__}; expected RelationArrays")
+    for part in (
+        ("indptr", "per_sentence") if isinstance(arrays, RangeArrays) else ("indptr", "indices", "per_sentence")
+    ):
+        _check_integers(name, part, getattr(arrays, part))
+    missing = {relation.source, relation.target} - nodes.keys()
+    if missing:
+        raise GraphError(f"relation {name!r} has {missing.pop()!r} nodes, which no relation brings")
+    check_relations({relation.canonical: arrays}, nodes)
+    sources, destinations = nodes[relation.source], nodes[relation.target]
+    ends = np.cumsum(destinations)
+    counted = arrays.indptr[ends] - arrays.indptr[ends - destinations]
+    if not np.array_equal(arrays.per_sentence, counted):
+        raise GraphError(f"relation {name!r}: per_sentence is not the number of edges that arrive in each sentence")
+    _check_sources(name, arrays, sources, destinations)
+    return arrays
+
+
+def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints, Ints]:
+    """The bounds that a user's relation gives, if they are ranges, one for each destination.
+
+    Raises
+    ------
+    GraphError
+        naming the relation
+    """
+    name = relation.name
+    if not isinstance(bounds, tuple) or len(bounds) != 2:
+        raise GraphError(f"relation {name!r}: bounds gives {type(bounds).__name__}; expected two arrays, (first, stop)")
+    own = {TOKEN: layout.lengths, WORD: layout.word_counts}
+    expected = own[relation.target] if relation.target in own else relation.nodes(layout)[relation.target].per_sentence
+    for part, values in zip(("first", "stop"), bounds, strict=True):
+        _check_integers(name, part, values)
+        if values.shape != (expected.sum(),):
+            raise GraphError(
+                f"relation {name!r}: {part} has shape {values.shape}; expected ({expected.sum()},), one for each "
+                "destination"
+            )
+    first, stop = bounds
+    if (first > stop).any():
+        raise GraphError(f"relation {name!r}: a range stops before it begins; an empty one has first equal to stop")
+    return first, stop
+
+
+def _check_integers(name: str, part: str, values: Any) -> None:
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
+        raise GraphError(f"relation {name!r}: {part} must be a NumPy array of integers in one dimension")
+
+
+def _check_sources(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
+    ends = np.cumsum(sources)
+    lowest, end = np.repeat(ends - sources, destinations), np.repeat(ends, destinations)
+    degrees = np.diff(arrays.indptr)
+    if isinstance(arrays, RangeArrays):
+        inside = (degrees == 0) | ((arrays.first >= lowest) & (arrays.stop <= end))
+    else:
+        inside = (arrays.indices >= np.repeat(lowest, degrees)) & (arrays.indices < np.repeat(end, degrees))
+    if not inside.all():
+        raise GraphError(
+            f"relation {name!r}: an edge leads from one sentence of the batch to another; numbers of nodes count over "
+            "the batch, see layout.token_starts and layout.word_starts"
+        )
+    if not isinstance(arrays, RangeArrays):
+        follows = np.ones(len(arrays.indices), dtype=bool)
+        follows[arrays.indptr[:-1][degrees > 0]] = False
+        if (follows[1:] & (arrays.indices[1:] <= arrays.indices[:-1])).any():
+            raise GraphError(f"relation {name!r}: the sources of a destination must ascend, each of them once")

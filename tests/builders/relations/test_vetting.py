@@ -1,0 +1,107 @@
+"""What users' own relations give is looked at before a graph is made of it."""
+
+import numpy as np
+import pytest
+
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.relations import RangeRelation, Relation, RelationArrays, Window
+from graphattn.exceptions import ConfigError, GraphError
+
+BATCH = [["a", "b"], ["c"]]  # with [CLS] five tokens: 0 1 2 | 3 4
+CROSSING = (
+    "an edge leads from one sentence of the batch to another; numbers of nodes count over the batch, see "
+    "layout.token_starts and layout.word_starts"
+)
+UNSORTED = "the sources of a destination must ascend, each of them once"
+NO_ARRAY = "first must be a NumPy array of integers in one dimension"
+
+
+def ranges(give):
+    class Mine(RangeRelation):
+        name = "mine"
+
+        def bounds(self, layout):
+            return give()
+
+    return Mine()
+
+
+def arcs(give):
+    class Mine(Relation):
+        name = "mine"
+
+        def edges(self, layout):
+            return give()
+
+    return Mine()
+
+
+def array(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+def to_each(*sources, per_sentence=(3, 2)):
+    return RelationArrays(array(0, 1, 2, 3, 4, 5), array(*sources), array(*per_sentence))
+
+
+@pytest.mark.parametrize(
+    ("relation", "message"),
+    [
+        (ranges(lambda: (array(0, 0), array(1, 1))), "first has shape (2,); expected (5,), one for each destination"),
+        (ranges(lambda: None), "bounds gives NoneType; expected two arrays, (first, stop)"),
+        (ranges(lambda: ([0] * 5, [1] * 5)), NO_ARRAY),
+        (ranges(lambda: (np.zeros(5), np.ones(5))), NO_ARRAY),
+        (
+            ranges(lambda: (array(0, 0, 0, 4, 3), array(1, 1, 1, 3, 4))),
+            "a range stops before it begins; an empty one has first equal to stop",
+        ),
+        (ranges(lambda: (np.zeros(5, dtype=int), np.full(5, 5))), CROSSING),
+        (arcs(lambda: to_each(4, 1, 2, 3, 3)), CROSSING),
+        (arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 0), array(2, 0))), UNSORTED),
+        (arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 1), array(2, 0))), UNSORTED),
+        (
+            arcs(lambda: to_each(0, 1, 2, 3, 3, per_sentence=(2, 3))),
+            "per_sentence is not the number of edges that arrive in each sentence",
+        ),
+        (arcs(lambda: None), "edges gives NoneType; expected RelationArrays"),
+    ],
+)
+def test_what_is_no_edge_is_refused_by_name(relation, message):
+    with pytest.raises(GraphError) as caught:
+        TextGraphBuilder([relation]).batch(BATCH)
+    assert str(caught.value) == f"relation 'mine': {message}"
+
+
+def test_a_relation_whose_code_fails():
+    for relation in (arcs(lambda: 1 / 0), ranges(lambda: 1 / 0)):
+        with pytest.raises(GraphError) as caught:
+            TextGraphBuilder([relation]).batch(BATCH)
+        assert str(caught.value) == "relation 'mine' fails with ZeroDivisionError: division by zero"
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_one_inside_a_composed_relation():
+    with pytest.raises(GraphError, match=r"^relation 'mine\|window:1' fails with ZeroDivisionError: division by zero$"):
+        TextGraphBuilder([arcs(lambda: 1 / 0) | Window(1)]).batch(BATCH)
+
+
+def test_right_ones_are_taken():
+    """Empty ranges may stand anywhere."""
+    empty = ranges(lambda: (array(0, 0, 0, 0, 3), array(3, 0, 3, 0, 5)))
+    assert TextGraphBuilder([empty]).batch(BATCH).num_edges() == 8
+    assert TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).batch(BATCH).num_edges() == 5
+
+
+def test_a_relation_without_a_name():
+    class Nameless(Relation):
+        def edges(self, layout):
+            return to_each(0, 0, 2, 3, 3)
+
+    with pytest.raises(ConfigError, match=r"^a relation of class Nameless has no name; give it one, a string$"):
+        TextGraphBuilder([Nameless()])
+
+
+def test_relations_are_a_list():
+    for alone in (Window(3), "window:3"):
+        with pytest.raises(ConfigError, match=r"^relations must be a list, \[Window\(3\)\] for example$"):
+            TextGraphBuilder(alone)
