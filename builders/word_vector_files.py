@@ -105,7 +105,9 @@ class VectorFile:
         # tabs, several spaces, or a word with spaces in it: the last D fields are the numbers
         fields = _SEPARATOR.split(line.rstrip(" \t"))
         words, numbers = fields[: -self._dim], fields[-self._dim :]
-        if not words or any(_is_decimal(field) for field in words[1:]):
+        if len(words) > 1 and not words[0]:  # the line is indented
+            words = words[1:]
+        if not words or any(_is_number(field) for field in words[1:]):
             raise self._error(f"{len(fields) - 1} numbers behind {fields[0]!r}, expected {self._dim}", number, _HINT)
         return " ".join(words), " ".join(numbers)
 
@@ -138,8 +140,8 @@ def _parse(text: str) -> np.ndarray | None:
             return None
 
 
-def _is_decimal(field: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?", field))
+def _is_number(field: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", field))
 
 
 def read_through_cache(path: str | os.PathLike[str]) -> tuple[list[str], np.ndarray] | None:

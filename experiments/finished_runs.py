@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, DivergenceError
 from graphattn.experiments.corpus_options import count_texts, holds
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from graphattn.models import TextEstimator, Translator
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
+BEST_MODEL = "best-model"
+"""Folder in that of a run: the model of the best epoch, where training diverged behind it."""
 MEASURED = ("dev", "test")
 """Parts of a corpus of which there are metrics."""
 
@@ -38,16 +41,31 @@ def fit_and_save(
 
     Returns
     -------
-    What ``metrics.json`` holds.
+    What ``metrics.json`` holds; nothing in the processes of a run but the first, which alone measures and saves.
 
     Raises
     ------
     DataError
         when a part is not as it must be; where it is the test set that cannot be measured, the model is saved before
+    DivergenceError
+        when loss or weights are no numbers; the model of the best epoch is saved in the run's folder before
     """
+    from graphattn.models.run_folder import is_first_process
+
     run_dir = run_folder_of(plan.values, out)
     estimator: Any = plan.estimator(run_dir=run_dir)
-    estimator.fit(*parts["training"], dev=parts.get("dev"))
+    try:
+        estimator.fit(*parts["training"], dev=parts.get("dev"))
+    except DivergenceError as error:
+        if run_dir is None or not getattr(estimator, "history_", None) or not is_first_process():
+            raise
+        kept = Path(run_dir, BEST_MODEL)
+        estimator.save(kept, notes={CONFIG_FILE: plan_text(plan.task, plan.values)})
+        raise DivergenceError(
+            f"{error}. The best epoch's model is {kept}; with other options train anew, with --no-resume"
+        ) from error
+    if not is_first_process():
+        return {}
     figures = run_facts(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
     unmeasured = None
     if "test" in parts:
@@ -71,7 +89,9 @@ def _of_test_set(error: DataError, corpus: object, out: Path) -> DataError:
 
 
 def print_run(figures: Mapping[str, Any], out: Path) -> None:
-    """Tell how good a model is, and where it stands."""
+    """Tell how good a model is, and where it stands; nothing where other processes of the run have saved it."""
+    if not figures:
+        return
     print_metrics({part: figures[part] for part in MEASURED if part in figures})
     print(f"model: {out}")
 
@@ -120,6 +140,8 @@ def finish_run(run_dir: str | None) -> None:
 
     for name in (CHECKPOINT, BEST) if run_dir else ():
         Path(str(run_dir), name).unlink(missing_ok=True)
+    if run_dir:
+        shutil.rmtree(Path(run_dir, BEST_MODEL), ignore_errors=True)
 
 
 def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -> dict[str, Any]:

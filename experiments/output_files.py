@@ -74,16 +74,23 @@ def new_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def check_place(path: Path) -> None:
-    """Refuse a file that cannot be written before work is done for it.
+def check_place(path: Path, *read: str | Path) -> None:
+    """Refuse a file that cannot be written, or should not be, before work is done for it.
+
+    Parameters
+    ----------
+    path : the file to write
+    read : files that are read for it, and must not be lost; or ``-``, or texts
 
     Raises
     ------
     DataError
-        when its folder is missing or closed, or a folder stands in its place
+        when its folder is missing or closed, a folder stands in its place, or it is one of those that are read
     """
     if _is_stream(path):
         return
+    if any(_same_file(path, other) for other in read):
+        raise DataError("would be written over what is read", path=path, hint="Choose another --out.")
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         code = errno.EISDIR
@@ -94,6 +101,13 @@ def check_place(path: Path) -> None:
     else:
         return
     raise _unwritable(path, OSError(code, os.strerror(code)))
+
+
+def _same_file(path: Path, other: str | Path) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one is not there, or is no path
+        return False
 
 
 def _is_stream(path: Path) -> bool:

@@ -109,5 +109,9 @@ class TrainingError(GraphAttnError):
     """Training cannot go on (a loss that is not finite, say); the message says what to change."""
 
 
+class DivergenceError(TrainingError):
+    """Loss or weights are not finite; the model has the weights of the best epoch so far, if one has ended."""
+
+
 class GraphAttnWarning(UserWarning):
     """Something went another way than a user may think; the message says which and how to have it otherwise."""

@@ -41,7 +41,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
     with ExitStack() as lock:
         try:
             folder_path.mkdir(parents=True, exist_ok=True)
-            if rank_zero_only.rank == 0:  # type: ignore[attr-defined]  # of the processes of one run the first writes
+            if is_first_process():
                 lock.enter_context(sole_writer(folder_path))
         except OSError as error:
             raise ConfigError(
@@ -72,8 +72,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     checkpoint, started_with = folder / CHECKPOINT, folder / STARTED_WITH
     if not options.resume:
         checkpoint.unlink(missing_ok=True)
-    if checkpoint.exists() and started_with.exists():
-        earlier = json.loads(started_with.read_text(encoding="utf-8"))
+    if checkpoint.exists():
+        earlier = _started_with(started_with)
         changed = [name for name in {**own, **earlier} if earlier.get(name) != own.get(name)]
         if changed:
             name = changed[0]
@@ -86,6 +86,25 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         (folder / BEST).unlink(missing_ok=True)
     write_text(started_with, json.dumps(own, indent=1))
     return checkpoint if checkpoint.exists() else None
+
+
+def _started_with(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict):
+            return values
+    except (OSError, ValueError):
+        pass
+    raise _damaged(path)
+
+
+def _damaged(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is missing or damaged, so that the run cannot go on; give resume=False to start anew")
+
+
+def is_first_process() -> bool:
+    """Whether this is the process of a run, of perhaps several, that writes files."""
+    return rank_zero_only.rank == 0  # type: ignore[attr-defined]
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -112,12 +131,26 @@ class WholeCheckpoints(TorchCheckpointIO):
             raise
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
-        """Tensors and plain values only."""
-        return torch.load(path, map_location=map_location or "cpu", weights_only=True)
+        """Tensors and plain values only.
+
+        Raises
+        ------
+        ConfigError
+            when the file is damaged
+        """
+        try:
+            return torch.load(path, map_location=map_location or "cpu", weights_only=True)
+        except OSError:
+            raise
+        except Exception as error:  # each kind of damage has its own
+            raise _damaged(Path(path)) from error
 
 
 def write_text(path: Path, text: str) -> None:
     """Write beside, then rename: the file is never half-written."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(beside, path)

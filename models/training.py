@@ -79,7 +79,8 @@ class KeepBest(Callback):
         if value is None or self.best is None or value >= self.best:
             self.best = value
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
-            if trainer.world_size > 1 and trainer.is_global_zero:
+            elsewhere = trainer.world_size > 1 or trainer.strategy.launcher is not None  # even one may be started
+            if elsewhere and trainer.is_global_zero:
                 save_file(self.weights, self.folder / BEST)  # for the process that started the others, should they fail
         if trainer.is_global_zero:
             write_text(self.folder / HISTORY, json.dumps({"best": self.best, "epochs": self.rows}, indent=1))
@@ -213,7 +214,7 @@ def train(
         keep = KeepBest(metric if dev is not None else None, folder, _average(options))
         try:
             trainer = _trainer(options, folder, keep)
-        except (MisconfigurationException, RuntimeError, ValueError) as error:
+        except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
             raise ConfigError(f"accelerator, devices, nodes or strategy do not fit this machine: {error}") from None
         try:
             with _interruptible():

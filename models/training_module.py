@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 
 from graphattn.builders import BudgetBatches
-from graphattn.exceptions import TrainingError
+from graphattn.exceptions import DivergenceError
 from graphattn.models.batches import Batch, Corpus, Share
 from graphattn.models.options import TrainingOptions
 from graphattn.models.prediction import predicted_decisions
@@ -137,7 +137,7 @@ class TrainingModule(pl.LightningModule):
 
         Raises
         ------
-        TrainingError
+        DivergenceError
             when the last step has left weights that are not finite, which no loss has met yet
         """
         if not all(bool(torch.isfinite(weights).all()) for weights in self.parameters()):
@@ -152,13 +152,13 @@ class TrainingModule(pl.LightningModule):
         self.log_dict({name: value for name, value in row.items() if name != "epoch"}, on_step=False, on_epoch=True)
         return row
 
-    def _diverged(self, seen: str) -> TrainingError:
+    def _diverged(self, seen: str) -> DivergenceError:
         kept = (
             "the weights of the best epoch so far are kept"
             if self.current_epoch
             else "no epoch of this training has ended"
         )
-        return TrainingError(f"{seen}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
+        return DivergenceError(f"{seen}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
 
     def configure_optimizers(self) -> Any:
         """Adam or AdamW; no decay on biases, norms and vectors of words, characters and classes; warm-up, then decay.

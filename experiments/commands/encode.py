@@ -47,7 +47,7 @@ def encode(
     from graphattn.experiments.text_stream import read_texts
     from graphattn.models import load
 
-    check_place(out)
+    check_place(out, texts)
     estimator = load(model)
     if not hasattr(estimator, "sentence_vectors"):
         does = "tags words" if estimator.task == TAG else "translates"

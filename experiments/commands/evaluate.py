@@ -57,7 +57,7 @@ def evaluate(
     from graphattn.models import load
 
     if out is not None:
-        check_place(out)
+        check_place(out, *corpus)
     estimator = load(model)
     if estimator.task == TRANSLATE:
         useless = ["unknown"] * (unknown != "error") + [name for name in given if name not in _OF_PAIRS]

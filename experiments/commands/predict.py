@@ -62,7 +62,7 @@ def predict(
     from graphattn.models import load
 
     if out is not None:
-        check_place(out)
+        check_place(out, texts)
     estimator = load(model)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     items = read_texts(texts, estimator.task, CorpusOptions(**given), split=estimator.inputs_.split)

@@ -130,6 +130,8 @@ def test_more_vectors_than_one_block(write):
         ("a 1 2\nb 3\n", f", line 2: 1 numbers behind 'b', expected 2. {HINT}"),
         ("a 1 2\n\nb 3 4\n", f", line 2: 0 numbers behind '', expected 2. {HINT}"),
         ("a 1 2\nb 0.5 0.5 0.5\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
+        ("a 1 2\nb 4 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
+        ("a 1 2\nb 1e-05 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("2 3\na 1 2\nb 1 2 3\n", f", line 2: 2 numbers behind 'a', expected 3. {HINT}"),
         ("a 1 2\nb 3 x4\n", f", line 2: 'x4' is not a number. {HINT}"),
         ("a 1,5 2\nb 3 4\n", f", line 1: '1,5' is not a number. {HINT}"),
@@ -384,3 +386,8 @@ def test_splitting_agrees_with_the_vectors(corpora, name):
             counts[word] = counts.get(word, 0) + 1
     vectors = WordVectors.read(corpora / "embeddings_trained" / "w2v_cbow_50d.txt.xz")
     assert vectors.coverage(counts)[1] >= 0.97
+
+
+def test_an_indented_line(write):
+    words, matrix = word_vector_files.VectorFile(write("a 1 2\n b 3 4\n"), lambda word: True, None).read()
+    assert (words, matrix.tolist()) == (["a", "b"], [[1, 2], [3, 4]])

@@ -64,6 +64,15 @@ def test_a_file_is_no_folder(tmp_path):
         pass
 
 
+def test_what_is_read_is_not_written_over(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("a\n")
+    check_place(path, "-", "a text", tmp_path / "another.txt")
+    with pytest.raises(DataError) as caught:
+        check_place(path, tmp_path / "." / "texts.txt")
+    assert str(caught.value) == f"{path}: would be written over what is read. Choose another --out."
+
+
 def test_a_folder_appears_at_the_end(tmp_path):
     with new_folder(tmp_path / "deep" / "a") as folder:
         (folder / "x").write_text("x")

@@ -371,3 +371,23 @@ def test_text_is_never_half_written(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_text(path, "after")
     assert path.read_text() == "before"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("last.ckpt", b""), ("last.ckpt", b"PK\x03\x04 cut off"), ("training.json", b""), ("training.json", None)],
+)
+def test_a_damaged_run_is_told(corpus, tiny, tmp_path, name, content):
+    words, tags = corpus("crf", 12)
+    folder = tmp_path / "run"
+    tiny("crf", training={"epochs": 1, "run_dir": str(folder)}).fit(words, tags)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    again = tiny("crf", training={"epochs": 1, "run_dir": str(folder)})
+    with pytest.raises(ConfigError) as caught:
+        again.fit(words, tags)
+    expected = f"{folder / name} is missing or damaged, so that the run cannot go on; give resume=False to start anew"
+    assert str(caught.value) == expected
+    tiny("crf", training={"epochs": 1, "run_dir": str(folder), "resume": False}).fit(words, tags)

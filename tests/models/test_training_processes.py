@@ -79,6 +79,20 @@ def test_two_processes_train_as_one(corpus, tiny, capfd):
 
 
 @pytest.mark.slow
+def test_one_process_that_is_started_anew(corpus, tiny, described, fresh_process):
+    """What it learnt comes back, as from several."""
+    texts, labels = corpus("classifier", 12)
+    estimator = tiny("classifier", training={"epochs": 2, "strategy": "ddp_fork", "accelerator": "cpu"})
+    script = """
+estimator = estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
+print(json.dumps([len(estimator.history_), len(estimator.predict(given["texts"]))]))
+"""
+    done = fresh_process(script, estimator=described(estimator), texts=texts, labels=labels)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [2, 12]
+
+
+@pytest.mark.slow
 def test_failure_of_two_processes(corpus, tiny, described, fresh_process):
     """The error is our own, and the best epoch's weights come back from the processes that had them."""
     words, tags = corpus("crf", 13)

@@ -124,21 +124,27 @@ def test_a_full_disk_while_training_says_so(graphattn, command, tmp_path, no_roo
 
 
 def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, monkeypatch):
-    from graphattn.exceptions import TrainingError
+    from graphattn.exceptions import DivergenceError
     from graphattn.models.training import TrainingModule
 
     step = TrainingModule.training_step
 
     def failing(self, batch, number):
         if self.current_epoch == 2:
-            raise TrainingError("the loss is nan")
+            raise DivergenceError("the loss is nan")
         return step(self, batch, number)
 
     with monkeypatch.context() as patch:
         patch.setattr(TrainingModule, "training_step", failing)
         answer = graphattn(*command, "--out", tmp_path / "model")
-    assert (answer.code, answer.err) == (1, "error: the loss is nan\n")
+    kept = tmp_path / "model.run" / "best-model"
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: the loss is nan. The best epoch's model is {kept}; with other options train anew, with --no-resume\n",
+    )
     assert (tmp_path / "model.run" / "last.ckpt").exists()
+    assert graphattn("info", kept).code == 0
     assert graphattn(*command, "--out", tmp_path / "model").code == 0
+    assert not kept.exists()
     figures = json.loads((tmp_path / "model" / "metrics.json").read_text())
     assert figures["epochs"] == 5
