@@ -214,7 +214,9 @@ def _config(path: Path) -> dict[str, Any]:
             raise ModelDirectoryError(
                 f"{path} is no model directory: its {CONFIG} is of something else. Give what `save` or `train` wrote"
             )
-        version, _ = config["format"], config["sha256"]
+        version, sums = config["format"], config["sha256"]
+        if not isinstance(sums, dict) or WEIGHTS not in sums:
+            raise ValueError("its checksums are missing")
     except (ValueError, KeyError, TypeError) as error:
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
     if version != FORMAT:

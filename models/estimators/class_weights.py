@@ -25,6 +25,9 @@ def restored_weights(saved: str | list[list[Any]] | None) -> str | dict[Any, flo
     return dict(map(tuple, saved)) if isinstance(saved, list) else saved
 
 
+_LARGEST = 1e30  # losses are float32
+
+
 def class_weights(
     given: str | Mapping[Any, float] | None, labels: LabelSet, occurring: Iterable[Any], texts: int | None = None
 ) -> torch.Tensor | None:
@@ -61,8 +64,10 @@ def class_weights(
     weights = np.ones(len(labels))
     if isinstance(given, Mapping):
         for label, weight in given.items():
-            if not isinstance(weight, Real) or not weight > 0:
-                raise ConfigError(f"class_weight of {label!r} is {weight!r}; it must be a positive number")
+            if not isinstance(weight, Real) or not 0 < weight <= _LARGEST:
+                raise ConfigError(
+                    f"class_weight of {label!r} is {weight!r}; it must be positive, and at most {_LARGEST:.0e}"
+                )
             weights[labels.ids([label], where="class_weight")] = weight
     elif isinstance(given, str) and given == "balanced":
         from sklearn.utils.class_weight import compute_class_weight

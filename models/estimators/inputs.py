@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -17,6 +18,8 @@ from graphattn.exceptions import ConfigError, DataError
 
 Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
+_BLANK = re.compile(r"[ \t\r\n]")
+"""Between words; no-break spaces stand in them, as in ``10 000``."""
 AT_ONCE = 1 << 14
 """Texts of a list that are gone through together."""
 
@@ -107,7 +110,7 @@ def _words(words: list[Any], index: int, estimator: str) -> list[str]:
                 f"word {place} of input {index} of {estimator} is a {type(word).__name__}",
                 hint="Give a text, a list of words, a Sentence or an Example.",
             )
-    if words and all(len(word.split()) > 1 for word in words):
+    if words and all(_BLANK.search(word.strip()) for word in words):
         raise DataError(
             f"input {index} of {estimator} is a list whose words hold blanks, the first of them {words[0]!r}",
             hint="Give a text as it is, not in a list; of several texts each is an input. Words with blanks stand in a "
