@@ -112,15 +112,22 @@ def _as_it_is(groups: Groups, data_set: str) -> None:
 def _transformer(groups: Groups, data_set: str) -> None:
     groups["encoder"]["ffn"] = 600
     groups["training"]["learning_rate"] = 3e-4
+    if data_set in MTL:
+        groups["encoder"]["layers"] = 2  # as MS-Trans; a fold each of apparel and kitchen: 85.3, three layers 84.5
 
 
 def _ms_trans(groups: Groups, data_set: str) -> None:
-    if DATA_SETS[data_set].task == "tag":
+    if DATA_SETS[data_set].task == "tag" or data_set in MTL:
+        # nine folds of MTL-16: 85.4; with the paper's scales for classification and alpha 84.8
         groups["encoder"] |= {"scales": ("1", "3", "5", "7", "9"), "alpha": 1.0}
     if data_set in MTL:
         groups["encoder"]["layers"] = 2  # two folds each of apparel and kitchen: 86.3; three layers 85.2, one 85.7
     if data_set == "r8":
-        groups["training"]["learning_rate"] = 3e-4  # the last fifth of the training set: 96.4; with 5e-4 95.9
+        # the last fifth of the training set: 97.4 (two seeds); without positions and with the mean 96.2. There the
+        # Transformer has 97.4 with the mean and 96.7 with mean and maximum, and keeps the mean
+        groups["encoder"]["positions"] = True
+        groups["head"]["pooling"] = "mean-max"
+        groups["training"]["learning_rate"] = 3e-4
 
 
 def _mtsa(groups: Groups, data_set: str) -> None:
