@@ -46,7 +46,8 @@ def dev_parts(dev: Any) -> tuple[Any, Any]:
     dev : a tuple of inputs and labels, or a list of these, or inputs that carry their labels
     """
     of_two = isinstance(dev, (tuple, list)) and len(dev) == 2
-    of_inputs = isinstance(dev, list) and any(isinstance(one, (str, tuple, Example, Sentence)) for one in dev)
+    single = (str, tuple, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
+    of_inputs = of_two and any(isinstance(one, single) for one in dev)
     return (dev[0], dev[1]) if of_two and not of_inputs else (dev, None)
 
 

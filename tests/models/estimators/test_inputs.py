@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import held_out_split, listed, pair_columns, single_column
+from graphattn.models.estimators.inputs import dev_parts, held_out_split, listed, pair_columns, single_column
 
 
 @given(
@@ -81,3 +81,18 @@ def test_lists_that_are_no_words(item, message):
 def test_words_may_hold_blanks_beside_others():
     words = [["in", "New York"], ["film"], [], [""]]
     assert single_column([*words, Sentence(["New York"])], "X") == [[*words, Sentence(["New York"])]]
+
+
+def test_a_dev_set_in_its_forms():
+    texts, labels = ["a", "b"], ["x", "y"]
+    one, other = Example("a", label="x"), Example("b", label="y")
+    for dev in ((texts, labels), [texts, labels]):
+        assert dev_parts(dev) == (texts, labels)
+    for dev in ([one, other], (one, other), (one,), [one, other, one], [Sentence(["a"]), Sentence(["b"])]):
+        assert dev_parts(dev) == (dev, None)
+
+
+def test_words_with_no_break_spaces():
+    assert single_column([["1\u00a0000"]], "SequenceTagger") == [[["1\u00a0000"]]]
+    with pytest.raises(DataError, match="is a list whose words hold blanks"):
+        single_column([["a text"]], "SequenceTagger")
