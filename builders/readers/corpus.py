@@ -122,18 +122,28 @@ def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = No
                 f"no format for task {task!r} has all of the options {_listed(options)}. Set format"
                 " and only its options."
             )
-        format = detect_format(
-            path,
-            among=candidates,
-            text_column=options.get("text", "text"),
-            for_tagging=task == "tag",
-            texts_alone=task is None and "labelled" in candidates,
-        )
+        look = {"text_column": options.get("text", "text"), "for_tagging": task == "tag"}
+        try:
+            format = detect_format(
+                path, among=candidates, texts_alone=task is None and "labelled" in candidates, **look
+            )
+        except DataError:
+            seen = _format_or_none(path, among=_formats_for(task), **look)
+            if seen is None or seen in candidates:
+                raise
+            raise _misfit(seen, task, options) from None
     elif format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}. Set format to one of {_listed(FORMATS)}, or 'auto'.")
     elif format not in candidates:
         raise _misfit(format, task, options)
     return format
+
+
+def _format_or_none(path: FilePath, **look: Any) -> str | None:
+    try:
+        return detect_format(path, **look)
+    except DataError:
+        return None
 
 
 def _formats_with(options: dict[str, Any]) -> set[str]:

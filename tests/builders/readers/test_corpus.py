@@ -6,6 +6,7 @@ from itertools import islice
 import pytest
 
 from graphattn.builders.readers import FORMATS, read_corpus
+from graphattn.builders.readers.corpus import corpus_format
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -170,3 +171,10 @@ def test_a_classifier_has_no_use_for_a_second_text(tmp_path):
     assert str(caught.value) == (
         "columns name 'second', but a classifier takes one text. Set columns to None for that field."
     )
+
+
+def test_options_that_do_not_fit_the_format_that_is_seen(corpus):
+    path = corpus("a.txt", "__label__x one", "__label__y two", "__label__x three")
+    with pytest.raises(ConfigError) as caught:
+        corpus_format(path, task="classify", label_separator="|")
+    assert str(caught.value).startswith("format 'fasttext' has no option 'label_separator'. Its options are ")
