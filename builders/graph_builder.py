@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, Relation
-from graphattn.builders.relations.vetting import is_of_user, vetted_edges
+from graphattn.builders.relations.vetting import is_of_user, told_by_name, vetted_counts, vetted_edges
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
@@ -67,8 +67,9 @@ class TextGraphBuilder:
         for relation in relations:
             if not isinstance(relation, Relation):
                 raise ConfigError(f"{relation!r} is no relation; give objects such as Window(3) or Dependency()")
-            if not isinstance(getattr(relation, "name", None), str):
-                raise ConfigError(f"a relation of class {type(relation).__name__} has no name; give it one, a string")
+            for part in relation.parts():
+                if not isinstance(getattr(part, "name", None), str):
+                    raise ConfigError(f"a relation of class {type(part).__name__} has no name; give it one, a string")
         self.relations = _each_membership_once([part for relation in relations for part in relation.parts()])
         self.cls, self.vocabulary = cls, vocabulary
         names = [relation.canonical for relation in self.relations]
@@ -162,9 +163,11 @@ class TextGraphBuilder:
             nodes[WORD] = layout.word_counts
             places = np.arange(int(layout.word_counts.sum())) - layout.word_starts[layout.sentence_of_word]
             data[WORD] = {"position": places.astype(np.int32)}
-        brought = {kind: own for relation in self.relations for kind, own in relation.nodes(layout).items()}
-        nodes |= {kind: own.per_sentence for kind, own in brought.items()}
-        data |= {kind: own.data for kind, own in brought.items()}
+        for relation in self.relations:
+            with told_by_name(relation):
+                brought = relation.nodes(layout)
+                nodes |= {kind: own.per_sentence for kind, own in brought.items()}
+                data |= {kind: own.data for kind, own in brought.items()}
         try:
             edges = {
                 own.canonical: vetted_edges(own, layout, nodes) if is_of_user(own) else own.edges(layout)
@@ -193,7 +196,7 @@ class TextGraphBuilder:
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence over all relations, for batches of bounded size."""
-        return np.sum([relation.num_edges(layout) for relation in self.relations], axis=0)
+        return np.sum([vetted_counts(relation, layout) for relation in self.relations], axis=0)
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"

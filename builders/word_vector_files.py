@@ -20,6 +20,8 @@ from graphattn.exceptions import DataError
 
 _BLOCK = 4096  # lines whose numbers are parsed together
 _HEADER = re.compile(r"\s*(\d+)\s+(\d+)\s*")
+_WHOLE = re.compile(r"[-+]?\d+")
+_DECIMAL = re.compile(r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+\.?[eE][-+]?\d+)")
 _SEPARATOR = re.compile(r"[ \t]+")
 _HINT = "Each line is a word and its numbers, separated by spaces; a first line with two counts is allowed."
 _BINARY_HINT = (
@@ -106,8 +108,9 @@ class VectorFile:
         fields = _SEPARATOR.split(line.rstrip(" \t"))
         words, numbers = fields[: -self._dim], fields[-self._dim :]
         if len(words) > 1 and not words[0]:  # the line is indented
-            words = words[1:]
-        if not words or any(_is_number(field) for field in words[1:]):
+            fields, words = fields[1:], words[1:]
+        whole = all(map(_WHOLE.fullmatch, [*words[1:], *numbers]))  # "World War 2" has its numbers behind it
+        if not words or (len(words) > 1 and whole) or any(map(_DECIMAL.fullmatch, words[1:])):
             raise self._error(f"{len(fields) - 1} numbers behind {fields[0]!r}, expected {self._dim}", number, _HINT)
         return " ".join(words), " ".join(numbers)
 
@@ -138,10 +141,6 @@ def _parse(text: str) -> np.ndarray | None:
             return np.fromstring(text, dtype=np.float32, sep=" ")
         except (ValueError, DeprecationWarning):
             return None
-
-
-def _is_number(field: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", field))
 
 
 def read_through_cache(path: str | os.PathLike[str]) -> tuple[list[str], np.ndarray] | None:

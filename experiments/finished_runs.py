@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
-from graphattn.exceptions import ConfigError, DataError, DivergenceError
+from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError
 from graphattn.experiments.corpus_options import count_texts, holds
 from graphattn.experiments.metric_tables import print_metrics
 from graphattn.experiments.option_flags import Values
@@ -57,10 +57,16 @@ def fit_and_save(
     try:
         estimator.fit(*parts["training"], dev=parts.get("dev"))
     except DivergenceError as error:
-        if run_dir is None or not getattr(estimator, "history_", None) or not is_first_process():
+        if run_dir is None or not is_first_process():
+            raise
+        _forget_best_model(run_dir, out)
+        if not getattr(estimator, "history_", None):
             raise
         kept = Path(run_dir, BEST_MODEL)
-        estimator.save(kept, notes={CONFIG_FILE: plan_text(plan.task, plan.values)})
+        try:
+            estimator.save(kept, notes={CONFIG_FILE: plan_text(plan.task, plan.values)})
+        except (GraphAttnError, OSError) as unsaved:
+            raise DivergenceError(f"{error}. The best epoch's model could not be saved ({unsaved})") from error
         raise DivergenceError(
             f"{error}. The best epoch's model is {kept}; with other options train anew, with --no-resume"
         ) from error
@@ -75,7 +81,7 @@ def fit_and_save(
             unmeasured = error
     measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
     estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)})
-    finish_run(run_dir)
+    finish_run(run_dir, out)
     if unmeasured is not None:
         raise _of_test_set(unmeasured, plan.values.get("test"), out)
     return figures
@@ -134,14 +140,23 @@ def run_folder_of(values: Values, out: Path) -> str | None:
     return f"{out if out.name else out.absolute()}.run"  # "." has no name
 
 
-def finish_run(run_dir: str | None) -> None:
+def finish_run(run_dir: str | None, out: Path) -> None:
     """Remove the checkpoints of a run whose model is saved."""
     from graphattn.models.run_folder import BEST, CHECKPOINT
 
     for name in (CHECKPOINT, BEST) if run_dir else ():
         Path(str(run_dir), name).unlink(missing_ok=True)
     if run_dir:
-        shutil.rmtree(Path(run_dir, BEST_MODEL), ignore_errors=True)
+        _forget_best_model(run_dir, out)
+
+
+def _forget_best_model(run_dir: str, out: Path) -> None:
+    """Remove what an earlier training that diverged has left in the folder of its run."""
+    from graphattn.models.saving import is_model_directory
+
+    kept = Path(run_dir, BEST_MODEL)
+    if is_model_directory(kept) and kept.resolve() != out.resolve():
+        shutil.rmtree(kept, ignore_errors=True)
 
 
 def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -> dict[str, Any]:

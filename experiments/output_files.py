@@ -90,7 +90,7 @@ def check_place(path: Path, *read: str | Path) -> None:
     if _is_stream(path):
         return
     if any(_same_file(path, other) for other in read):
-        raise DataError("would be written over what is read", path=path, hint="Choose another --out.")
+        raise DataError("would be written over what is read", path=path, hint="Choose another file.")
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         code = errno.EISDIR

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphattn.builders.compression import numbered_lines, open_text, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
-from graphattn.builders.readers.detection import detect_labels, detect_markup, guess_columns
+from graphattn.builders.readers.detection import detect_labels, detect_markup, guess_columns, is_stream
 from graphattn.exceptions import ConfigError, GraphAttnWarning
 from graphattn.experiments.corpus_options import (
     CLASSIFY,
@@ -30,6 +30,7 @@ _BY_SUFFIX = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".conll": "conll", ".conllu": "conllu"},
 }
+_PAIR_HEADER = {"text", "second", "source", "target"}
 _JSON_LINE = re.compile(r'\s*\{\s*"\w+"\s*:')
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
@@ -94,10 +95,10 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
     if found not in ("tsv", "text"):
         return found
     named = found
-    if found == "tsv" and task == TRANSLATE and "text" not in wanted:
+    if found == "tsv" and task == TRANSLATE and not {"text", "quoted"} & wanted.keys() and not is_stream(path):
         with open_text(path) as lines:
-            first = next(lines, "").removesuffix("\n").split("\t")
-        if text_column not in map(str.strip, first) and len(first) == 2:  # as ``train`` and ``evaluate`` read it
+            first = [name.strip(' "\n').lower() for name in next(lines, "").split("\t")]
+        if len(first) == 2 and not _PAIR_HEADER & {*first}:  # as ``train`` and ``evaluate`` read it
             wanted["columns"] = ("text", "second")
             return "labelled"
     if found == "text" or (found == "tsv" and task == TAG):  # neither labels nor markup may become words of the texts

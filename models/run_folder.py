@@ -139,7 +139,10 @@ class WholeCheckpoints(TorchCheckpointIO):
             when the file is damaged
         """
         try:
-            return torch.load(path, map_location=map_location or "cpu", weights_only=True)
+            checkpoint = torch.load(path, map_location=map_location or "cpu", weights_only=True)
+            if all(key in checkpoint for key in ("state_dict", "optimizer_states", "pytorch-lightning_version")):
+                return checkpoint
+            raise ValueError("it is no checkpoint")
         except OSError:
             raise
         except Exception as error:  # each kind of damage has its own

@@ -25,6 +25,7 @@ _USUAL_HEADERS = frozenset(
 )
 _HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
 _ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
+_TAG = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -239,7 +240,7 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
         return "tsv"
     if not for_tagging:
         return None
-    rules = {"conllu": _is_conllu, "word/tag": _is_word_tag, "conll": _is_surely_conll}
+    rules = {"conllu": _is_conllu, "word/tag": _is_surely_word_tag, "conll": _is_surely_conll}
     return next((name for name, fits in rules.items() if fits(sample)), None)
 
 
@@ -332,15 +333,24 @@ def _is_conll(sample: _Sample) -> bool:
     )
 
 
+def _is_surely_word_tag(sample: _Sample) -> bool:
+    """Whether what stands behind the slashes are tags, and no words of texts such as ``and/or``."""
+    tags = [piece.rpartition("/")[2] for line in sample.lines for piece in split_at_blanks(line)]
+    recurring = len(tags) >= 10 and len({*tags}) < len(tags)
+    return len(tags) > 1 and _is_word_tag(sample) and (recurring or all(map(_TAG.fullmatch, tags)))
+
+
 def _is_surely_conll(sample: _Sample) -> bool:
     """Whether lines of equally many words are words with their tags, and no texts that happen to be so short."""
-    tags = [line.split()[-1] for line in sample.filled]
-    return (
-        _is_conll(sample)
-        and len({*tags}) < len(tags)
-        and sample.adjoining()
-        and (sample.separated() or "\t" in sample.filled[0] or all(map(_ENTITY_TAG.fullmatch, tags)))
-    )
+    if not _is_conll(sample) or not sample.adjoining():
+        return False
+    firsts, tags = ([line.split()[at] for line in sample.filled] for at in (0, -1))
+    if all(map(_ENTITY_TAG.fullmatch, tags)) and any("-" in tag for tag in tags):
+        return True
+    if len({*tags}) == len(tags):
+        return False
+    numbered = all(first.isdecimal() for first in firsts)
+    return sample.separated() or ("\t" in sample.filled[0] and not numbered)
 
 
 def _is_labelled(sample: _Sample) -> bool:

@@ -17,7 +17,7 @@ _ROLES = ("label", "text", "second")
 def read_labelled_lines(
     path: FilePath,
     *,
-    columns: Sequence[str | None] = ("label", "text"),
+    columns: str | Sequence[str | None] = ("label", "text"),
     separator: str | None = None,
     label_separator: str | None = None,
     skip: Skip | None = None,
@@ -28,7 +28,7 @@ def read_labelled_lines(
     ----------
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip;
-        ``("text",)`` reads one text per line
+        ``"text"`` reads one text per line
     separator : what stands between two fields, quotes being ordinary characters; None means a tab, and in a file
         named ``.csv`` a comma with CSV's double quotes
     label_separator : what stands between several labels of one example
@@ -53,7 +53,7 @@ def read_labelled_lines(
     >>> list(read_labelled_lines(path, columns=("label", None, "text")))
     [Example(text='a fine film', second=None, label='pos')]
     """
-    roles = tuple(columns)
+    roles = (columns,) if isinstance(columns, str) else tuple(columns)
     _check_columns(roles)
     if separator == "":
         raise ConfigError("separator is empty. Set it to what stands between two fields, a tab say.")

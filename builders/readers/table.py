@@ -123,8 +123,8 @@ def _read_delimited(
             if looked_for and _as_csv_quotes(row[place["text"]]):
                 looked_for = False
                 warnings.warn(
-                    f"{lines.path}, line {line}: the text stands in double quotes, which are read as a part of it; set "
-                    "quoted to True if they are not, or to False if they are",
+                    f"{lines.path}, line {line}: the text stands in double quotes, which are read as a part of it; "
+                    "quoted=True (--quoted) takes them off, quoted=False (--no-quoted) keeps them without a word",
                     GraphAttnWarning,
                     stacklevel=2,
                 )

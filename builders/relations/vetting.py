@@ -5,7 +5,8 @@ Relations of the library are not looked at again: their tests do that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,25 @@ def is_of_user(relation: Relation) -> bool:
     return own or any(map(is_of_user, relation.operands()))
 
 
+@contextmanager
+def told_by_name(relation: Relation) -> Iterator[None]:
+    """What goes wrong in the code of a user's relation becomes an error that names it.
+
+    Raises
+    ------
+    GraphError
+        instead of any error but ours and that of too little memory
+    """
+    try:
+        yield
+    except (GraphAttnError, MemoryError):
+        raise
+    except Exception as error:
+        if not is_of_user(relation):
+            raise
+        raise GraphError(f"relation {relation.name!r} fails with {type(error).__name__}: {error}") from error
+
+
 def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> RelationArrays:
     """The edges of a user's relation, if they are edges.
 
@@ -41,12 +61,8 @@ def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) 
         destination, with ascending sources
     """
     name = relation.name
-    try:
+    with told_by_name(relation):
         arrays = relation.edges(layout)
-    except GraphAttnError:
-        raise
-    except Exception as error:
-        raise GraphError(f"relation {name!r} fails with {type(error).__name__}: {error}") from error
     if not isinstance(arrays, RelationArrays):
         raise GraphError(f"relation {name!r}: edges gives {type(arrays).__name__}; expected RelationArrays")
     for part in (
@@ -56,14 +72,41 @@ def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) 
     missing = {relation.source, relation.target} - nodes.keys()
     if missing:
         raise GraphError(f"relation {name!r} has {missing.pop()!r} nodes, which no relation brings")
+    for kind in (relation.source, relation.target):
+        _check_integers(name, f"per_sentence of {kind!r} nodes", nodes[kind])
+        if nodes[kind].shape != arrays.per_sentence.shape:
+            raise GraphError(f"relation {name!r}: the numbers of {kind!r} nodes are not one for each sentence")
+    for feature, values in arrays.data.items():
+        if not isinstance(values, np.ndarray):
+            raise GraphError(f"relation {name!r}: {feature!r} must be a NumPy array")
     check_relations({relation.canonical: arrays}, nodes)
-    sources, destinations = nodes[relation.source], nodes[relation.target]
+    sources, destinations = (nodes[kind].astype(np.int64) for kind in (relation.source, relation.target))
     ends = np.cumsum(destinations)
     counted = arrays.indptr[ends] - arrays.indptr[ends - destinations]
     if not np.array_equal(arrays.per_sentence, counted):
         raise GraphError(f"relation {name!r}: per_sentence is not the number of edges that arrive in each sentence")
     _check_sources(name, arrays, sources, destinations)
     return arrays
+
+
+def vetted_counts(relation: Relation, layout: Layout) -> Ints:
+    """(B,) edges of each sentence as a relation counts them, if a user's relation gives such counts.
+
+    Raises
+    ------
+    GraphError
+        naming the relation
+    """
+    with told_by_name(relation):
+        counts = relation.num_edges(layout)
+    if is_of_user(relation):
+        _check_integers(relation.name, "num_edges", counts)
+        if counts.shape != (len(layout),):
+            raise GraphError(
+                f"relation {relation.name!r}: num_edges has shape {counts.shape}; expected ({len(layout)},), one for "
+                "each sentence"
+            )
+    return counts
 
 
 def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints, Ints]:
@@ -75,10 +118,12 @@ def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints
         naming the relation
     """
     name = relation.name
-    if not isinstance(bounds, tuple) or len(bounds) != 2:
+    if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise GraphError(f"relation {name!r}: bounds gives {type(bounds).__name__}; expected two arrays, (first, stop)")
-    own = {TOKEN: layout.lengths, WORD: layout.word_counts}
-    expected = own[relation.target] if relation.target in own else relation.nodes(layout)[relation.target].per_sentence
+    brought = {kind: own.per_sentence for kind, own in relation.nodes(layout).items()}
+    expected = {TOKEN: layout.lengths, WORD: layout.word_counts, **brought}.get(relation.target)
+    if expected is None:
+        raise GraphError(f"relation {name!r} leads to {relation.target!r} nodes, which its nodes() does not give")
     for part, values in zip(("first", "stop"), bounds, strict=True):
         _check_integers(name, part, values)
         if values.shape != (expected.sum(),):
@@ -86,7 +131,7 @@ def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints
                 f"relation {name!r}: {part} has shape {values.shape}; expected ({expected.sum()},), one for each "
                 "destination"
             )
-    first, stop = bounds
+    first, stop = (values.astype(np.int64, copy=False) for values in bounds)
     if (first > stop).any():
         raise GraphError(f"relation {name!r}: a range stops before it begins; an empty one has first equal to stop")
     return first, stop
@@ -113,5 +158,5 @@ def _check_sources(name: str, arrays: RelationArrays, sources: Ints, destination
     if not isinstance(arrays, RangeArrays):
         follows = np.ones(len(arrays.indices), dtype=bool)
         follows[arrays.indptr[:-1][degrees > 0]] = False
-        if (follows[1:] & (arrays.indices[1:] <= arrays.indices[:-1])).any():
-            raise GraphError(f"relation {name!r}: the sources of a destination must ascend, each of them once")
+        if (follows[1:] & (arrays.indices[1:] < arrays.indices[:-1])).any():
+            raise GraphError(f"relation {name!r}: the sources of a destination must ascend")

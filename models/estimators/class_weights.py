@@ -64,9 +64,9 @@ def class_weights(
     weights = np.ones(len(labels))
     if isinstance(given, Mapping):
         for label, weight in given.items():
-            if not isinstance(weight, Real) or not 0 < weight <= _LARGEST:
+            if not isinstance(weight, Real) or not 1 / _LARGEST <= weight <= _LARGEST:
                 raise ConfigError(
-                    f"class_weight of {label!r} is {weight!r}; it must be positive, and at most {_LARGEST:.0e}"
+                    f"class_weight of {label!r} is {weight!r}; it must be from {1 / _LARGEST:.0e} to {_LARGEST:.0e}"
                 )
             weights[labels.ids([label], where="class_weight")] = weight
     elif isinstance(given, str) and given == "balanced":

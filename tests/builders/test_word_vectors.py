@@ -132,6 +132,7 @@ def test_more_vectors_than_one_block(write):
         ("a 1 2\nb 0.5 0.5 0.5\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("a 1 2\nb 4 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("a 1 2\nb 1e-05 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
+        ("a 1 2\n b 0.5 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("2 3\na 1 2\nb 1 2 3\n", f", line 2: 2 numbers behind 'a', expected 3. {HINT}"),
         ("a 1 2\nb 3 x4\n", f", line 2: 'x4' is not a number. {HINT}"),
         ("a 1,5 2\nb 3 4\n", f", line 1: '1,5' is not a number. {HINT}"),
@@ -146,6 +147,11 @@ def test_more_vectors_than_one_block(write):
 )
 def test_broken_lines(write, text, message):
     assert error_of(write(text)) == message
+
+
+def test_words_of_several_parts_may_hold_numbers(write):
+    vectors = WordVectors.read(write("b .5 1\nwindows 10 0.5 0.25\nWorld War 2 1 0.5\n"))
+    assert vectors.words == ["b", "windows 10", "World War 2"]
 
 
 def test_broken_line_in_the_middle_of_many(write):

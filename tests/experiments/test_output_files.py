@@ -70,7 +70,7 @@ def test_what_is_read_is_not_written_over(tmp_path):
     check_place(path, "-", "a text", tmp_path / "another.txt")
     with pytest.raises(DataError) as caught:
         check_place(path, tmp_path / "." / "texts.txt")
-    assert str(caught.value) == f"{path}: would be written over what is read. Choose another --out."
+    assert str(caught.value) == f"{path}: would be written over what is read. Choose another file."
 
 
 def test_a_folder_appears_at_the_end(tmp_path):

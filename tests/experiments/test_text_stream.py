@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import threading
 import warnings
 
 import pytest
@@ -54,6 +56,17 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
         ("a.tsv", "dogs bark\tHunde bellen\na\tb\n", "translate", [Example("dogs bark", "Hunde bellen"),
                                                                        Example("a", "b")]),
         ("a.tsv", "second\ttext\na\tb\n", "translate", [Example("b")]),
+        ("a.txt", "and/or yes/no\n", "tag", ["and/or yes/no"]),
+        ("a.txt", "01/02/2020\n03/04/2020\n", "tag", ["01/02/2020", "03/04/2020"]),
+        ("a.txt", "NASA/JPL\n", "tag", ["NASA/JPL"]),
+        ("a.txt", "https://example.org/a https://example.org/b\n", "tag",
+         ["https://example.org/a https://example.org/b"]),
+        ("a.txt", "le/det chat/nc dort/v ./pct\nun/det chat/nc et/cc un/det chien/nc dorment/v\n", "tag",
+         [Sentence("le chat dort .".split(), tags=["det", "nc", "v", "pct"]),
+          Sentence("un chat et un chien dorment".split(), tags=["det", "nc", "cc", "det", "nc", "v"])]),
+        ("a.txt", "Ada B-PER\nRome B-LOC\n", "tag", [Sentence(["Ada", "Rome"])]),
+        ("a.txt", "Type O\nBlood O\n", "tag", ["Type O", "Blood O"]),
+        ("a.txt", "1\tyes\n2\tno\n3\tno\n", "tag", ["1\tyes", "2\tno", "3\tno"]),
         ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"], tags=["X"])]),
         ("a.txt", "__label__x one\n__label__x __label__y two\n", "classify", [Example("one", label="x"),
                                                                               Example("two", label=("x", "y"))]),
@@ -68,6 +81,19 @@ def test_markup_does_not_become_words(tmp_path, name, content, task, expected):
     assert [str(warning.message).startswith(f"{tmp_path / name} looks like the format ") for warning in told] == (
         [True] * guessed
     )
+
+
+def test_columns_of_a_table_to_translate(tmp_path):
+    """A header tells of a table, whatever its quotes; a pipe is not looked at, which would take its first line."""
+    (tmp_path / "a.tsv").write_text('"Text"\t"x"\n"dogs bark"\t"y"\n')
+    assert read(tmp_path / "a.tsv", "translate", text_column="Text") == [Example("dogs bark")]
+    (tmp_path / "b.tsv").write_text('text\t"x"\n"dogs"\t"y"\n')
+    assert read(tmp_path / "b.tsv", "translate", quoted=True) == [Example("dogs")]
+    os.mkfifo(tmp_path / "c.tsv")
+    writer = threading.Thread(target=(tmp_path / "c.tsv").write_text, args=["text\tx\ndogs\ty\n"])
+    writer.start()
+    assert read(tmp_path / "c.tsv", "translate") == [Example("dogs")]
+    writer.join(timeout=10)
 
 
 def test_json_on_standard_input_is_told(monkeypatch):

@@ -391,3 +391,14 @@ def test_a_damaged_run_is_told(corpus, tiny, tmp_path, name, content):
     expected = f"{folder / name} is missing or damaged, so that the run cannot go on; give resume=False to start anew"
     assert str(caught.value) == expected
     tiny("crf", training={"epochs": 1, "run_dir": str(folder), "resume": False}).fit(words, tags)
+
+
+def test_a_file_of_something_else_is_no_checkpoint(tmp_path):
+    for content in ({"weights": torch.zeros(2)}, torch.zeros(2), [1, 2]):
+        torch.save(content, tmp_path / "last.ckpt")
+        with pytest.raises(ConfigError) as caught:
+            WholeCheckpoints().load_checkpoint(tmp_path / "last.ckpt")
+        assert str(caught.value) == (
+            f"{tmp_path / 'last.ckpt'} is missing or damaged, so that the run cannot go on; give resume=False to start "
+            "anew"
+        )

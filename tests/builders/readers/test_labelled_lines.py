@@ -27,7 +27,7 @@ def test_columns_in_any_order(corpus, columns, line):
 
 
 def test_each_line_is_a_text_when_there_is_one_column(corpus):
-    texts = [example.text for example in read_labelled_lines(corpus("a", "one", "", "two", ""), columns=("text",))]
+    texts = [example.text for example in read_labelled_lines(corpus("a", "one", "", "two", ""), columns="text")]
     assert texts == ["one", "", "two", ""]
 
 

@@ -93,8 +93,8 @@ def test_quotes_that_a_writer_of_tables_put_are_told_once(corpus):
         examples = list(read_table(path))
     assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
     assert [str(warning.message) for warning in told] == [
-        f"{path}, line 3: the text stands in double quotes, which are read as a part of it; set quoted to True if they "
-        "are not, or to False if they are"
+        f"{path}, line 3: the text stands in double quotes, which are read as a part of it; "
+        "quoted=True (--quoted) takes them off, quoted=False (--no-quoted) keeps them without a word"
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

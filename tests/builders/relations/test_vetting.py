@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.builders.relations import RangeRelation, Relation, RelationArrays, Window
+from graphattn.builders.relations import Nodes, RangeRelation, Relation, RelationArrays, Window
 from graphattn.exceptions import ConfigError, GraphError
 
 BATCH = [["a", "b"], ["c"]]  # with [CLS] five tokens: 0 1 2 | 3 4
@@ -12,7 +12,7 @@ CROSSING = (
     "an edge leads from one sentence of the batch to another; numbers of nodes count over the batch, see "
     "layout.token_starts and layout.word_starts"
 )
-UNSORTED = "the sources of a destination must ascend, each of them once"
+UNSORTED = "the sources of a destination must ascend"
 NO_ARRAY = "first must be a NumPy array of integers in one dimension"
 
 
@@ -58,7 +58,6 @@ def to_each(*sources, per_sentence=(3, 2)):
         (ranges(lambda: (np.zeros(5, dtype=int), np.full(5, 5))), CROSSING),
         (arcs(lambda: to_each(4, 1, 2, 3, 3)), CROSSING),
         (arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 0), array(2, 0))), UNSORTED),
-        (arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 1), array(2, 0))), UNSORTED),
         (
             arcs(lambda: to_each(0, 1, 2, 3, 3, per_sentence=(2, 3))),
             "per_sentence is not the number of edges that arrive in each sentence",
@@ -80,6 +79,65 @@ def test_a_relation_whose_code_fails():
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def test_counts_of_a_users_relation():
+    layout = TextGraphBuilder([Window(1)]).layout(BATCH)
+
+    def counting(give):
+        relation = arcs(lambda: to_each(0, 0, 2, 3, 3))
+        relation.num_edges = lambda layout: give()
+        return TextGraphBuilder([relation]).num_edges(layout)
+
+    assert counting(lambda: array(3, 2)).tolist() == [3, 2]
+    for give, message in (
+        (lambda: 1 / 0, " fails with ZeroDivisionError: division by zero"),
+        (lambda: [3, 2], ": num_edges must be a NumPy array of integers in one dimension"),
+        (lambda: array(5), ": num_edges has shape (1,); expected (2,), one for each sentence"),
+    ):
+        with pytest.raises(GraphError) as caught:
+            counting(give)
+        assert str(caught.value) == f"relation 'mine'{message}"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (lambda: {"hub": Nodes(array(1, 1), {})}, None),
+        (lambda: {}, " has 'hub' nodes, which no relation brings"),
+        (lambda: 1 / 0, " fails with ZeroDivisionError: division by zero"),
+        (lambda: {"hub": [1, 1]}, " fails with AttributeError: 'list' object has no attribute 'per_sentence'"),
+        (
+            lambda: {"hub": Nodes(np.ones(2), {})},
+            ": per_sentence of 'hub' nodes must be a NumPy array of integers in one dimension",
+        ),
+        (lambda: {"hub": Nodes(array(2), {})}, ": the numbers of 'hub' nodes are not one for each sentence"),
+    ],
+)
+def test_nodes_that_a_users_relation_brings(nodes, message):
+    relation = arcs(lambda: RelationArrays(array(0, 3, 5), array(0, 1, 2, 3, 4), array(3, 2)))
+    relation.target, relation.nodes = "hub", lambda layout: nodes()
+    builder = TextGraphBuilder([relation])
+    if message is None:
+        assert builder.batch(BATCH).num_edges() == 5
+        return
+    with pytest.raises(GraphError) as caught:
+        builder.batch(BATCH)
+    assert str(caught.value) == f"relation 'mine'{message}"
+
+
+def test_features_of_edges_are_arrays():
+    relation = arcs(lambda: RelationArrays(array(0, 1, 1, 1, 1, 1), array(0), array(1, 0), {"weight": [1.0]}))
+    with pytest.raises(GraphError, match=r"^relation 'mine': 'weight' must be a NumPy array$"):
+        TextGraphBuilder([relation]).batch(BATCH)
+
+
+def test_too_little_memory_is_no_fault_of_a_relation():
+    def full():
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        TextGraphBuilder([arcs(full)]).batch(BATCH)
+
+
 def test_one_inside_a_composed_relation():
     with pytest.raises(GraphError, match=r"^relation 'mine\|window:1' fails with ZeroDivisionError: division by zero$"):
         TextGraphBuilder([arcs(lambda: 1 / 0) | Window(1)]).batch(BATCH)
@@ -89,6 +147,11 @@ def test_right_ones_are_taken():
     """Empty ranges may stand anywhere."""
     empty = ranges(lambda: (array(0, 0, 0, 0, 3), array(3, 0, 3, 0, 5)))
     assert TextGraphBuilder([empty]).batch(BATCH).num_edges() == 8
+    pair = [array(0, 0, 0, 3, 3).astype(np.uint8), array(3, 3, 3, 5, 5).astype(np.uint8)]
+    assert TextGraphBuilder([ranges(lambda: pair) | Window(1)]).batch(BATCH).num_edges() == 13
+    assert TextGraphBuilder([ranges(lambda: np.stack(pair))]).batch(BATCH).num_edges() == 13
+    twice = arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 1), array(2, 0)))
+    assert TextGraphBuilder([twice]).batch(BATCH).num_edges() == 2
     assert TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).batch(BATCH).num_edges() == 5
 
 

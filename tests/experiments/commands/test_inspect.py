@@ -264,6 +264,15 @@ def test_a_missing_folder_is_refused_first(flags, graphattn, classifier, tmp_pat
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
 
 
+@pytest.mark.usefixtures("nothing_is_loaded")
+def test_what_is_read_is_not_written_over(graphattn, classifier, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text\na film\n")
+    answer = graphattn("inspect", classifier, path, "--out", path)
+    message = f"{path}: would be written over what is read. Choose another file."
+    assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
+
+
 def test_one_text_in_a_file_is_one(graphattn, classifier, tmp_path):
     (tmp_path / "text.txt").write_text("a good film\n")
     for flag, name in (("--picture", "a.svg"), ("--out", "a.graphml")):

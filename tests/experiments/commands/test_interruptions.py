@@ -134,6 +134,9 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, comm
             raise DivergenceError("the loss is nan")
         return step(self, batch, number)
 
+    def failing_at_once(self, batch, number):
+        raise DivergenceError("the loss is inf")
+
     with monkeypatch.context() as patch:
         patch.setattr(TrainingModule, "training_step", failing)
         answer = graphattn(*command, "--out", tmp_path / "model")
@@ -144,7 +147,47 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, comm
     )
     assert (tmp_path / "model.run" / "last.ckpt").exists()
     assert graphattn("info", kept).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", failing_at_once)
+        answer = graphattn(*command, "--no-resume", "--out", tmp_path / "model")
+    assert (answer.code, answer.err, kept.exists()) == (1, "error: the loss is inf\n", False)
     assert graphattn(*command, "--out", tmp_path / "model").code == 0
     assert not kept.exists()
     figures = json.loads((tmp_path / "model" / "metrics.json").read_text())
     assert figures["epochs"] == 5
+
+
+def test_a_best_model_that_cannot_be_saved_hides_no_loss(graphattn, command, tmp_path, monkeypatch):
+    from graphattn.exceptions import DivergenceError
+    from graphattn.models.training import TrainingModule
+
+    step = TrainingModule.training_step
+
+    def failing(self, batch, number):
+        if self.current_epoch == 1:
+            raise DivergenceError("the loss is nan")
+        return step(self, batch, number)
+
+    def full(self, folder, **more):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", failing)
+        patch.setattr(TextEstimator, "save", full)
+        answer = graphattn(*command, "--out", tmp_path / "model")
+    assert (answer.code, answer.err) == (
+        1,
+        "error: the loss is nan. The best epoch's model could not be saved ([Errno 28] No space left on device)\n",
+    )
+
+
+def test_what_is_no_leftover_stays(graphattn, command, tmp_path):
+    """A model that is saved into the folder of its run, and a folder of the user's that is there."""
+    run = tmp_path / "run"
+    place = run / "best-model"
+    assert graphattn(*command, "--run-dir", run, "--out", place).code == 0
+    assert graphattn("info", place).code == 0
+    (tmp_path / "model.run" / "best-model").mkdir(parents=True)
+    (tmp_path / "model.run" / "best-model" / "notes.txt").write_text("mine")
+    assert graphattn(*command, "--out", tmp_path / "model").code == 0
+    assert (tmp_path / "model.run" / "best-model" / "notes.txt").read_text() == "mine"
