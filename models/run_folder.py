@@ -22,6 +22,7 @@ from graphattn.models.options import TrainingOptions
 CHECKPOINT, HISTORY, BEST, STARTED_WITH = "last.ckpt", "history.json", "best.safetensors", "training.json"
 
 _OF_NO_EFFECT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
+_OF_A_RUN = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 
 @contextmanager
@@ -140,9 +141,10 @@ class WholeCheckpoints(TorchCheckpointIO):
         """
         try:
             checkpoint = torch.load(path, map_location=map_location or "cpu", weights_only=True)
-            if all(key in checkpoint for key in ("state_dict", "optimizer_states", "pytorch-lightning_version")):
-                return checkpoint
-            raise ValueError("it is no checkpoint")
+            # what Lightning's processes hand each other in files of other names are weights alone
+            if Path(path).name == CHECKPOINT and not all(key in checkpoint for key in _OF_A_RUN):
+                raise ValueError("it is no checkpoint")
+            return checkpoint
         except OSError:
             raise
         except Exception as error:  # each kind of damage has its own
