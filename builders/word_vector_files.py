@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from graphattn.builders.compression import display_name, is_standard_input, numbered_lines
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, GraphAttnWarning
 
 _BLOCK = 4096  # lines whose numbers are parsed together
 _HEADER = re.compile(r"\s*(\d+)\s+(\d+)\s*")
@@ -82,6 +82,13 @@ class VectorFile:
         if self._promised is not None and self._limit is None and count < self._promised:
             raise self._error(
                 f"ends after {count:,} of {self._promised:,} vectors", None, "Copy or download the file again."
+            )
+        if self._promised is not None and self._limit is None and count > self._promised:
+            warnings.warn(
+                f"{display_name(self._path)}: its first line speaks of {self._promised:,} vectors, and there are "
+                f"{count:,}, which are all read",
+                GraphAttnWarning,
+                stacklevel=2,
             )
         return list(words), np.concatenate(blocks) if blocks else np.empty((0, self._dim), dtype=np.float32)
 

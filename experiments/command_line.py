@@ -61,11 +61,6 @@ class Commands(TyperGroup):
         except BrokenPipeError as error:
             _silence()
             raise typer.Exit(PIPE_CLOSED) from error
-        except OSError as error:
-            if error.errno not in _NO_ROOM:
-                raise
-            _tell_of_no_room(error)
-            raise typer.Exit(WRONG) from error
         except KeyboardInterrupt as error:
             way_on = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
             print(f"stopped{way_on}", file=sys.stderr)
@@ -153,6 +148,11 @@ def main() -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
     try:
         app(prog_name="graphattn")
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _tell_of_no_room(error)
+        raise SystemExit(WRONG) from None
     finally:
         _flush()
 

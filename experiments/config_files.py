@@ -23,18 +23,20 @@ def read_config(path: Path, flags: Sequence[Flag]) -> Values:
     """
     known = {flag.name: flag for flag in flags}
     values = {}
-    for key, value in _mapping(path).items():
+    content, lines = _mapping(path)
+    for key, value in content.items():
+        place = f"{path}, line {lines[str(key)]}" if str(key) in lines else str(path)
         name = str(key).replace("-", "_")
         if name not in known:
             close = get_close_matches(name, known, n=3)
             hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "--help lists the options"
-            raise ConfigError(f"{path}: there is no option {key!r}; {hint}")
+            raise ConfigError(f"{place}: there is no option {key!r}; {hint}")
         if name in values:
-            raise ConfigError(f"{path}: option {name!r} stands there twice, with - and with _")
+            raise ConfigError(f"{place}: option {name!r} stands there twice, with - and with _")
         try:
             values[name] = known[name].parse(value)
         except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from error
+            raise ConfigError(f"{place}: {error}") from error
     return values
 
 
@@ -61,10 +63,23 @@ class _UniqueKeys(yaml.SafeLoader):
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:  # the thirteenth month, say
+            raise _ImpossibleValue(problem=str(error), problem_mark=node.start_mark) from None
 
-def _mapping(path: Path) -> Mapping[Any, Any]:
+
+class _ImpossibleValue(yaml.MarkedYAMLError):
+    """YAML, but of something that does not exist."""
+
+
+def _mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
+    """What the file holds, and the line of each key."""
     try:
-        content = _UniqueKeys(path.read_text(encoding="utf-8")).get_single_data()
+        loader = _UniqueKeys(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        content = None if node is None else loader.construct_document(node)
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file; give --config a YAML file") from None
     except OSError as error:
@@ -73,13 +88,12 @@ def _mapping(path: Path) -> Mapping[Any, Any]:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not UTF-8 text"
-        raise ConfigError(f"{path}{place}: is no YAML ({problem}); write one 'option: value' on each line") from None
-    except (ValueError, OverflowError, RecursionError) as error:
-        raise ConfigError(
-            f"{path}: holds a value that cannot be ({error}); write one 'option: value' on each line"
-        ) from None
+        wrong = "holds a value that cannot be" if isinstance(error, _ImpossibleValue) else "is no YAML"
+        raise ConfigError(f"{path}{place}: {wrong} ({problem}); write one 'option: value' on each line") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: is nested too deeply; write one 'option: value' on each line") from None
     if content is None:
-        return {}
+        return {}, {}
     if not isinstance(content, Mapping):
         raise ConfigError(f"{path}: holds no options; write one 'option: value' on each line")
-    return content
+    return content, {key.value: key.start_mark.line + 1 for key, _ in node.value if isinstance(key, yaml.ScalarNode)}

@@ -54,6 +54,8 @@ class LabelSet:
                     f"the {what} {label!r} is of type {type(label).__name__}, which a model cannot keep",
                     hint="Use strings or numbers.",
                 )
+            if isinstance(label, str) and any("\ud800" <= character <= "\udfff" for character in label):
+                raise DataError(f"the {what} {label!r} holds half a surrogate pair", hint="Write both halves.")
         if len(plain) < least:
             found = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
             raise DataError(f"{found}; a model needs at least two different ones to learn from")

@@ -13,7 +13,7 @@ from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.vocabulary_training import normalizer
 from graphattn.builders.word_boundaries import clean
 from graphattn.builders.word_vectors import WordVectors
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 HINT = "Each line is a word and its numbers, separated by spaces; a first line with two counts is allowed."
 GLOVE = "the 0.5 -1.25 2e-1\ncat 1 2 3\nÉté -.5 +1. 0\n"
@@ -147,6 +147,15 @@ def test_more_vectors_than_one_block(write):
 )
 def test_broken_lines(write, text, message):
     assert error_of(write(text)) == message
+
+
+def test_more_vectors_than_the_header_says_are_read_and_told(write):
+    path = write("1 2\na 1 2\nb 3 4\n")
+    with pytest.warns(GraphAttnWarning) as told:
+        assert WordVectors.read(path).words == ["a", "b"]
+    assert [str(warning.message) for warning in told] == [
+        f"{path}: its first line speaks of 1 vectors, and there are 2, which are all read"
+    ]
 
 
 def test_words_of_several_parts_may_hold_numbers(write):

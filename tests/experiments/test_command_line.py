@@ -113,7 +113,7 @@ def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
-@pytest.mark.parametrize("words", [["train", "--help"], ["--version"], []], ids=["help", "version", "evaluate"])
+@pytest.mark.parametrize("words", [["train", "--help"], ["--help"], ["--version"], []])
 def test_output_that_finds_no_room_is_an_error(words, classifier, corpora_folder):
     with open("/dev/full", "w") as full:
         script = "from graphattn.experiments.command_line import main; main()"

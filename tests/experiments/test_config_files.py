@@ -52,9 +52,9 @@ def test_an_empty_file_sets_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("learn_rate: 1", ": there is no option 'learn_rate'; did you mean 'learning_rate'?"),
-        ("colour: 1", ": there is no option 'colour'; --help lists the options"),
-        ("epochs: many", ": epochs is 'many'; it must be a whole number"),
+        ("learn_rate: 1", ", line 1: there is no option 'learn_rate'; did you mean 'learning_rate'?"),
+        ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help lists the options"),
+        ("epochs: many", ", line 1: epochs is 'many'; it must be a whole number"),
         ("- a\n- b", ": holds no options; write one 'option: value' on each line"),
         (
             "epochs: 1\nb: [",
@@ -70,11 +70,15 @@ def test_an_empty_file_sets_nothing(tmp_path):
             ", line 1: is no YAML (found unhashable key); write one 'option: value' on each line",
         ),
         (
-            "epochs: 2024-99-99",
-            ": holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
+            "crf: true\nepochs: 2024-99-99",
+            ", line 2: holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
         ),
+        ("[" * 5000, ": is nested too deeply; write one 'option: value' on each line"),
         (b"epochs: \xff", ": is no YAML (not UTF-8 text); write one 'option: value' on each line"),
-        ("learning_rate: 0.1\nlearning-rate: 0.2\n", ": option 'learning_rate' stands there twice, with - and with _"),
+        (
+            "learning_rate: 0.1\nlearning-rate: 0.2\n",
+            ", line 2: option 'learning_rate' stands there twice, with - and with _",
+        ),
     ],
 )
 def test_mistakes_name_the_file_and_the_way_out(tmp_path, content, message):

@@ -42,6 +42,7 @@ def test_kinds_of_labels(labels, classes):
         (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),
         ([1.0, float("nan"), 2.0], "label", "a label is nan. Drop examples without a label."),
         (["a", None], "label", "a label is None. Drop examples without a label."),
+        (["a", "\ud800"], "label", "the label '\\ud800' holds half a surrogate pair. Write both halves."),
     ],
 )
 def test_labels_nothing_can_be_learnt_from(labels, what, message):
