@@ -276,6 +276,18 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
+def _lacking(field: str, relation: str, index: int, sentence: Sentence, *, hint: str) -> DataError:
+    path, line = sentence.origin or (None, None)
+    name, start = "sentence" if path else f"sentence {index}", " ".join(sentence.tokens[:5])
+    return DataError(
+        f"{name} ({start!r} ...) has no {field}, but the relation {relation!r} needs them",
+        path=path,
+        line=line,
+        field=field,
+        hint=hint,
+    )
+
+
 def _dependencies(
     sentences: Sequence[Sentence], words: Ints, shift: int, deprel_id: Callable[[str], int], *, needs_heads: bool
 ) -> tuple[Ints, Ints]:
@@ -284,10 +296,11 @@ def _dependencies(
             if not needs_heads:
                 warn_of_missing_heads()
                 break
-            start = " ".join(sentence.tokens[:5])
-            raise DataError(
-                f"sentence {index} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
-                field="heads",
+            raise _lacking(
+                "heads",
+                "dependency",
+                index,
+                sentence,
                 hint="Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency().",
             )
     total = int(words.sum())
@@ -322,10 +335,11 @@ def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Int
 def _links(sentences: Sequence[Sentence], shift: int) -> Links:
     for index, sentence in enumerate(sentences):
         if sentence.links is None and sentence.num_words:
-            start = " ".join(sentence.tokens[:5])
-            raise DataError(
-                f"sentence {index} ({start!r} ...) has no links, but the relation 'links' needs them",
-                field="links",
+            raise _lacking(
+                "links",
+                "links",
+                index,
+                sentence,
                 hint="Read a corpus with a column of links, give Sentence(links=...), or leave out Links().",
             )
     counts = np.fromiter((len(sentence.links or ()) for sentence in sentences), np.int64, len(sentences))

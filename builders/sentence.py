@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 from graphattn.exceptions import DataError
@@ -43,6 +43,7 @@ class Sentence:
     sentence_ids : for each word the 0-based sentence it stands in, when the text has several; never decreasing,
         without gaps
     links : edges of your own as (source, target) pairs of 0-based words: the target will see the source
+    origin : file and 1-based line where the sentence begins, for errors; no part of what makes two sentences equal
 
     Raises
     ------
@@ -70,6 +71,7 @@ class Sentence:
     tags: tuple[str, ...] | None = None
     sentence_ids: tuple[int, ...] | None = None
     links: tuple[tuple[int, int], ...] | None = None
+    origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids"):

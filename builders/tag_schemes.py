@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from graphattn.exceptions import ConfigError, DataError
 
@@ -18,7 +18,7 @@ _OUTSIDE: _Parsed = ("O", "")
 _PLAIN: _Parsed = ("", "")
 
 
-def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
+def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int], str] = "sequence {}".format) -> str:
     """Name the scheme in which sequences of tags are written.
 
     ``E-`` or ``S-`` anywhere means BIOES. Otherwise a span that begins with ``I-`` means IOB1, and one that begins with
@@ -28,6 +28,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
     Parameters
     ----------
     tag_sequences : the tags of each sentence; read once, so it may be a generator
+    name : what errors call a sequence, by its 0-based number
 
     Returns
     -------
@@ -47,7 +48,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
     ('IOB2', 'BIOES', 'none')
     """
     first: dict[str, _Place] = {}
-    for number, tags in enumerate(tag_sequences, start=1):
+    for number, tags in enumerate(tag_sequences):
         previous = _OUTSIDE
         for position, tag in enumerate(tags, start=1):
             current = _split(tag, "BIES") or _PLAIN
@@ -61,7 +62,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> str:
             for kind in kinds:
                 first.setdefault(kind, (number, position, tag))
             previous = current
-    return _judge(first)
+    return _judge(first, name)
 
 
 def spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> list[Span]:
@@ -167,25 +168,25 @@ def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = Fal
     return tags_of_spans(spans(tags, source, repair=repair), len(tags), target)
 
 
-def _judge(first: dict[str, _Place]) -> str:
+def _judge(first: dict[str, _Place], name: Callable[[int], str]) -> str:
     """The scheme, from where a tag of each kind, or a tag that breaks IOB1 or IOB2, stands first."""
+
+    def place(kind: str) -> str:
+        number, position, tag = first[kind]
+        return f"tag {position} ({tag!r}) of {name(number)}"
+
     clash = None
     if "plain" in first:
         if "typed" not in first:
             return "none"
-        clash = f"{_place(first['typed'])} belongs to spans and {_place(first['plain'])} does not"
+        clash = f"{place('typed')} belongs to spans and {place('plain')} does not"
     elif "BIOES" in first:
         return "BIOES"
     elif "IOB1" in first and "IOB2" in first:
-        clash = f"{_place(first['IOB1'])} breaks IOB1 and {_place(first['IOB2'])} breaks IOB2"
+        clash = f"{place('IOB1')} breaks IOB1 and {place('IOB2')} breaks IOB2"
     if clash:
         raise DataError(clash, field="tags", hint="Correct the tags, or name their scheme and set repair to True.")
     return "IOB1" if "IOB2" in first else "IOB2"
-
-
-def _place(where: _Place) -> str:
-    number, position, tag = where
-    return f"tag {position} ({tag!r}) of sequence {number}"
 
 
 def _check_scheme(scheme: str) -> None:

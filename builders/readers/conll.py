@@ -126,6 +126,7 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
             return []
 
         rows: list[list[str]] = []
+        begin = 0
         wrong: DataError | None = None
         for fields in chain(attempts(map(fields_of, lines)), [[]]):
             if isinstance(fields, DataError):
@@ -133,18 +134,20 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
                     raise fields
                 wrong = wrong or fields
             elif fields:
+                begin = begin if rows else lines.line
                 rows.append(fields)
             elif fields is not None:
                 if wrong is not None:
                     refuse(wrong, skip)
                 elif rows:
-                    yield _sentence(rows, layout)
+                    yield _sentence(rows, layout, (lines.path, begin))
                 rows, wrong = [], None
 
 
-def _sentence(rows: list[list[str]], layout: _Layout) -> Sentence:
+def _sentence(rows: list[list[str]], layout: _Layout, origin: tuple[str, int]) -> Sentence:
     tag = layout.columns.get("tag")
     return Sentence(
         tuple(row[layout.columns["token"]] for row in rows),
         tags=None if tag is None else tuple(row[tag] for row in rows),
+        origin=origin,
     )

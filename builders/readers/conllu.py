@@ -154,6 +154,7 @@ def _sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
         heads=heads if parsed else None,
         deprels=_specified([word.deprel for word in words]) if parsed else None,
         tags=_specified([word.tag for word in words]) if tagged else None,
+        origin=(path, words[0].line),
     )
 
 

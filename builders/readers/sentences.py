@@ -61,7 +61,7 @@ def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sent
     for line, content in refuse_blank_rows(((line, content.strip()) for line, content in lines), path):
         record = json_object(content, path, line)
         try:
-            yield Sentence(**_fields(record, path, line))
+            yield Sentence(**_fields(record, path, line), origin=(path, line))
         except DataError as error:
             raise DataError(error.message, path=path, line=line, field=error.field, hint=error.hint) from error
 

@@ -57,7 +57,8 @@ def _read_lines(path: FilePath, separator: str, skip: Skip | None) -> Iterator[S
 
         for pairs in made_of(lines, pairs_of, skip):
             if pairs:
-                yield Sentence(tuple(word for word, _ in pairs), tags=tuple(tag for _, tag in pairs))
+                words, tags = zip(*pairs, strict=True)
+                yield Sentence(words, tags=tags, origin=(lines.path, lines.line))
 
 
 def _split_pair(piece: str, separator: str, path: str, line: int) -> tuple[str, str]:

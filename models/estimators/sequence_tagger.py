@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,8 @@ class SequenceTagger(TextEstimator):
         labels = carried_labels(X, y, "tags")
         if y is None and isinstance(X, LazyCorpus):
             return labels
-        return [_tags(index, tags) for index, tags in enumerate(labels)]
+        sources = repeat(None) if isinstance(X, LazyCorpus) else X
+        return [_tags(index, tags, source) for index, (tags, source) in enumerate(zip(labels, sources, strict=False))]
 
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return chain.from_iterable(map(self._inner, labels))
@@ -157,7 +158,7 @@ class SequenceTagger(TextEstimator):
     def _detected(self, labels: Sequence[Any], likely: str) -> str:
         """The scheme of tags; the likely one where a slip breaks all of them and slips are repaired."""
         try:
-            return detect_scheme(labels)
+            return detect_scheme(labels, name=lambda index: _name(index, labels[index]))
         except DataError as error:
             if self.repair_tags and all(_fault(tags, likely, repair=True) is None for tags in labels):
                 return likely
@@ -173,7 +174,9 @@ class SequenceTagger(TextEstimator):
             fault = _fault(tags, self.scheme_, repair=self.repair_tags)
             if fault is not None:
                 hint = fault.hint if _fault(tags, self.scheme_, repair=True) else f"Correct the tags, or {_REPAIR}."
-                raise DataError(f"sentence {index} of the {where}: {fault.message}", field="tags", hint=hint)
+                path, line = _origin(tags)
+                place = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
+                raise DataError(f"{place} {fault.message}", path=path, line=line, field="tags", hint=hint)
 
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
         column = columns[0]
@@ -232,12 +235,28 @@ _LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
 """Scheme -> first letter of a tag -> those of the BIOES tags that are learnt for it."""
 
 
-def _tags(index: int, tags: Any) -> list[str]:
+class _Tags(list[str]):
+    """The tags of one sentence, which know where it stands."""
+
+    origin: tuple[str, int] | None = None
+
+
+def _origin(tags: Any) -> tuple[str, int] | tuple[None, None]:
+    return getattr(tags, "origin", None) or (None, None)
+
+
+def _name(index: int, tags: Any) -> str:
+    path, line = _origin(tags)
+    return f"sequence {index}" if path is None else f"the sentence at line {line} of {path}"
+
+
+def _tags(index: int, tags: Any, source: Any) -> _Tags:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise DataError(
             f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
         )
-    tags = list(tags)
+    tags = _Tags(tags)
+    tags.origin = getattr(source, "origin", None)
     for tag in tags:
         if not isinstance(tag, str):
             raise DataError(

@@ -69,6 +69,13 @@ def test_dependencies_are_taken_only_when_asked_for():
     assert layout.deprels is None
 
 
+def test_a_sentence_of_a_file_without_heads_is_named_with_its_line():
+    sentence = Sentence(["a", "b"], origin=("trees.conllu", 7))
+    with pytest.raises(DataError) as caught:
+        Layout.of([PLAIN, sentence], with_cls=False, deprel_id=ids)
+    assert str(caught.value).startswith("trees.conllu, line 7, field 'heads': sentence ('a b' ...) has no heads, but")
+
+
 def test_a_sentence_without_heads_is_named():
     with pytest.raises(DataError) as caught:
         Layout.of([PLAIN, Sentence(list("abcdefg"))], with_cls=False, deprel_id=ids)

@@ -103,7 +103,7 @@ def test_detection_refuses_a_mixture_of_iob1_and_iob2():
     with pytest.raises(DataError) as caught:
         detect_scheme([["O"], ["B-PER", "O", "I-LOC"]])
     assert str(caught.value) == (
-        "field 'tags': tag 1 ('B-PER') of sequence 2 breaks IOB1 and tag 3 ('I-LOC') of sequence 2 breaks IOB2."
+        "field 'tags': tag 1 ('B-PER') of sequence 1 breaks IOB1 and tag 3 ('I-LOC') of sequence 1 breaks IOB2."
         " Correct the tags, or name their scheme and set repair to True."
     )
 
@@ -112,7 +112,7 @@ def test_detection_refuses_plain_tags_among_those_of_spans():
     with pytest.raises(DataError) as caught:
         detect_scheme([["B-PER", "O"], ["PER"]])
     assert str(caught.value) == (
-        "field 'tags': tag 1 ('B-PER') of sequence 1 belongs to spans and tag 1 ('PER') of sequence 2 does not."
+        "field 'tags': tag 1 ('B-PER') of sequence 0 belongs to spans and tag 1 ('PER') of sequence 1 does not."
         " Correct the tags, or name their scheme and set repair to True."
     )
 

@@ -29,6 +29,7 @@ def test_all_fields_are_read(corpus):
     ]
     assert list(read_sentences(path)) == expected
     assert list(read_corpus(path)) == expected, "told by its first line"
+    assert [sentence.origin for sentence in read_sentences(path)] == [(str(path), 1), (str(path), 2)]
 
 
 def test_labels_are_as_those_of_other_json_lines(corpus):

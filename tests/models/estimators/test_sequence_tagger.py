@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Sentence
+from graphattn.builders.readers import read_conll, read_word_tag
 from graphattn.builders.tag_schemes import convert
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models import load
@@ -169,6 +170,28 @@ def test_class_weights_of_iob1_do_not_depend_on_their_order(tiny):
         assert weights == {"B-LOC": 9.0, "S-LOC": 9.0, "I-LOC": 2.0, "E-LOC": 2.0, "O": 1.0}
 
 
+@pytest.mark.parametrize("name", ["a.conll", "a.pos"])
+def test_a_slip_in_tags_is_named_with_its_line(name, tiny, tmp_path):
+    path = tmp_path / name
+    if name == "a.conll":
+        path.write_text("a O\nb B-LOC\n\n# more\n\na O\nb I-LOC\n\n")
+        line, sentences = 6, list(read_conll(path, comment="#"))
+    else:
+        path.write_text("a/O b/B-LOC\n\na/O b/I-LOC\n")
+        line, sentences = 3, list(read_word_tag(path))
+    for scheme, message in (
+        ("IOB2", f"{path}, line {line}, field 'tags': in the sentence that begins here, tag 2 ('I-LOC') does not"),
+        (
+            "auto",
+            f"field 'tags': tag 2 ('B-LOC') of the sentence at line 1 of {path} breaks IOB1 and tag 2 ('I-LOC') of the "
+            f"sentence at line {line} of {path} breaks IOB2. ",
+        ),
+    ):
+        with pytest.raises(DataError) as caught:
+            tiny("tagger", scheme=scheme).fit(sentences)
+        assert str(caught.value).startswith(message)
+
+
 BROKEN = [["a", "b", "c"]] * 2, [["O", "B-LOC", "O"], ["O", "I-LOC", "I-LOC"]]
 
 
@@ -191,7 +214,7 @@ def test_a_slip_in_tags_is_named(scheme, corpus, tiny):
         assert str(caught.value) == named.format("training set") + way_out
     else:
         assert str(caught.value) == (
-            "field 'tags': tag 2 ('B-LOC') of sequence 1 breaks IOB1 and tag 2 ('I-LOC') of sequence 2 breaks IOB2. "
+            "field 'tags': tag 2 ('B-LOC') of sequence 0 breaks IOB1 and tag 2 ('I-LOC') of sequence 1 breaks IOB2. "
             "Correct the tags, or name their scheme (--scheme) and set repair_tags (--repair-tags), which reads slips "
             "as conlleval does."
         )
