@@ -90,13 +90,19 @@ class TextGraphBuilder:
         if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
             raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
 
-    def layout(self, sentences: Sequence[Source], *, features: Mapping[str, TokenFeature] | None = None) -> Layout:
+    def layout(
+        self,
+        sentences: Sequence[Source],
+        *,
+        features: Mapping[str, TokenFeature] | Callable[[Sequence[Sentence]], Mapping[str, TokenFeature]] | None = None,
+    ) -> Layout:
         """Flatten sentences into the columns that :meth:`graph` builds from; do it once for a corpus.
 
         Parameters
         ----------
         sentences : sentences or word lists; with a vocabulary also raw texts
-        features : more node features of tokens, name -> (one array per sentence, value for ``[CLS]``)
+        features : more node features of tokens, name -> (one array per sentence, value for ``[CLS]``); or what makes
+            them of the sentences as they are cut into tokens
 
         Raises
         ------
@@ -104,7 +110,8 @@ class TextGraphBuilder:
             when a relation needs heads or links and a sentence has none, a raw text comes without a vocabulary, or a
             feature does not fit the tokens
         """
-        columns, with_sentences = dict(features or {}), any(relation.needs_sentences for relation in self.relations)
+        columns: dict[str, TokenFeature] = {}
+        with_sentences = any(relation.needs_sentences for relation in self.relations)
         if self.vocabulary is not None:
             if with_sentences and self.vocabulary.level == "bpe":  # pieces need not spell the punctuation that ends one
                 sentences = list(map(_in_sentences, sentences, self.vocabulary.splitter.words_of(sentences)))
@@ -112,6 +119,7 @@ class TextGraphBuilder:
             columns["id"] = (ids, CLS_ID)
         else:
             plain = [_as_sentence(sentence) for sentence in sentences]
+        columns = {**(features(plain) if callable(features) else features or {}), **columns}
         return Layout.of(
             plain,
             with_cls=self.cls,

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -303,8 +303,10 @@ class Vocabulary:
         """The pieces of a word; where pieces are parts of words, an unknown one is the part it stands for."""
         if not self._pieces_are_parts:
             return tuple(encoding.tokens) or (UNKNOWN,)
-        pieces = zip(encoding.tokens, encoding.offsets, strict=True)
+        pieces = list(zip(encoding.tokens, encoding.offsets, strict=True))
         parts = tuple(word[begin:end] if piece == UNKNOWN else piece for piece, (begin, end) in pieces)
+        if UNKNOWN in encoding.tokens and any(begin < end for (_, (_, end)), (_, (begin, _)) in pairwise(pieces)):
+            parts = _spelt(encoding.tokens, self.spelling(word))  # what one character becomes is known in part
         return parts or (word or UNKNOWN,)
 
     def _in_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
@@ -318,6 +320,18 @@ class Vocabulary:
         pieces = [self._pieces[word] for word in words]
         word_ids = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces]).tolist()
         return _rebuilt(source, tuple(chain.from_iterable(pieces)), word_ids)
+
+
+def _spelt(pieces: Sequence[str], word: str) -> tuple[str, ...]:
+    """Pieces whose unknown ones are what stands between the known ones in the word."""
+    named, at = [], 0
+    for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
+        if piece == UNKNOWN:
+            end = len(word) if after is None else at + 1 if after == UNKNOWN else word.find(after, at)
+            piece = word[at:end] or UNKNOWN
+        named.append(piece)
+        at += len(piece)
+    return tuple(named)
 
 
 def _rebuilt(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:

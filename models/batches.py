@@ -188,7 +188,4 @@ def _laid_out(builder: TextGraphBuilder, column: Sequence[Source], numbers: Form
 def _with_forms(builder: TextGraphBuilder, texts: Sequence[Source], numbers: FormNumbers | None) -> Layout:
     if numbers is None:
         return builder.layout(texts)
-    assert builder.vocabulary is not None
-    sentences = builder.vocabulary.sentences(texts)
-    forms = numbers.of(sentence.tokens for sentence in sentences)
-    return builder.layout(sentences, features={"form": (forms, 0)})
+    return builder.layout(texts, features=lambda cut: {"form": (numbers.of(sentence.tokens for sentence in cut), 0)})

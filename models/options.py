@@ -14,6 +14,7 @@ import numpy as np
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
 from graphattn.models.precision import PRECISIONS
+from graphattn.scales import Scale
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 
@@ -82,11 +83,14 @@ class Options(Parameters):
 def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, Scale):
+        return str(value)
     if isinstance(value, Mapping):
-        return dict(value)
+        return {_plain(name): _plain(part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):
         return tuple(_plain(part) for part in value)
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return float(value) if isinstance(value, Real) and not isinstance(value, (int, float)) else value
 
 
 def _check_kind(name: str, value: Any, hint: Any) -> None:

@@ -100,6 +100,10 @@ class Relation(ABC):
     def edges(self, layout: Layout) -> RelationArrays:
         """All edges of the batch, by destination."""
 
+    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+        """Edge features as they are when the same edges are led the other way; as they were, as a rule."""
+        return dict(data)
+
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) number of edges in each sentence, for batching by an edge budget.
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation, edges_per_sentence
@@ -147,7 +148,8 @@ class Intersection(_SetOfEdges):
 
 
 class Reverse(ComposedRelation):
-    """The edges of a relation led the other way: its destinations become sources; edge features come along.
+    """The edges of a relation led the other way: its destinations become sources; edge features come along, and
+    those that tell a direction tell the other one.
 
     Raises
     ------
@@ -176,9 +178,13 @@ class Reverse(ComposedRelation):
         arrays = self._operands[0].edges(layout)
         order = np.argsort(arrays.indices, kind="stable")  # by source; destinations ascend already
         indptr = pointers(np.bincount(arrays.indices, minlength=_count(self, layout, self.target)))
-        data = {name: values[order] for name, values in arrays.data.items()}
+        data = self._operands[0].reversed_data({name: values[order] for name, values in arrays.data.items()})
         sources = destinations(arrays.indptr)[order]
         return RelationArrays(indptr, sources, self._per_sentence(layout, indptr), data)
+
+    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+        """As the operand's, whose edges these are led the other way."""
+        return self._operands[0].reversed_data(data)
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence: as many as the other way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,11 @@ class Dependency(Relation):
             label, direction = label[arcs], direction[arcs]
         data: dict[str, npt.NDArray] = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
+
+    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+        """What came from the head goes to it, as from the dependent."""
+        turned = np.array([TO_ITSELF, FROM_DEPENDENT, FROM_HEAD], dtype=np.int8)[data["direction"]]
+        return {**data, "direction": turned}
 
     def __repr__(self) -> str:
         return f"Dependency(on={self.target!r})"

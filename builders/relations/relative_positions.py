@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation
@@ -68,6 +71,10 @@ class RelativePositions(ComposedRelation):
         distance = arrays.indices.astype(np.int64) - destinations(arrays.indptr)
         ids = (np.clip(distance, -self.clip, self.clip) + self.clip).astype(np.int32)
         return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {**arrays.data, DISTANCE: ids})
+
+    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+        """The relation's, and distances to the other side."""
+        return {**self._operands[0].reversed_data(data), DISTANCE: 2 * self.clip - data[DISTANCE]}
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence."""

@@ -202,7 +202,9 @@ class MSTransLayer(nn.Module):
         """(N, hidden) -> (N, hidden)."""
         added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
         added = dropout(added, self.dropout, self.training)
-        return self.norm(tokens + added if torch.is_grad_enabled() else added.add_(tokens))  # no new memory
+        if torch.is_grad_enabled() or added.dtype != tokens.dtype:
+            return self.norm(tokens + added)
+        return self.norm(added.add_(tokens))  # no new memory
 
 
 class MSTransEncoder(Encoder):

@@ -191,7 +191,9 @@ class TextEstimator(SavedEstimator):
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
         refuse_other_rule(columns, options.split)
-        sets = [WordVectors.read(path) for path in options.vector_files()]
+        rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
+        spelling = Vocabulary.train([], **rules).spelling  # "Paris" has a vector for the "paris" of lower case
+        sets = [WordVectors.read(path).known_as(spelling) for path in options.vector_files()]
         self.widths_ = [own.dim for own in sets]
         source = vocabulary_source(columns)
         extra: Iterable[str] = ()
@@ -199,20 +201,17 @@ class TextEstimator(SavedEstimator):
             extra = chain.from_iterable(own.words for own in sets)
         elif sets and options.level == "word" and options.vocabulary_size is None:
             source = count_words(source, WordSplitter.by_rule(options.split))  # rare ones stay if they have a vector
-            extra = [word for word in source if any(word in own for own in sets)]
+            extra = [word for word in source if any(word in own or spelling(word) in own for own in sets)]
         self.vocabulary_ = Vocabulary.train(
             source,
-            level=options.level,  # type: ignore[arg-type]
-            split=options.split,  # type: ignore[arg-type]
-            lowercase=options.lowercase,
+            **rules,
             min_count=options.min_count,
             size=options.vocabulary_size,
             extra_words=extra,
         )
         self._vectors = None
         if sets:
-            spelled = [own.known_as(self.vocabulary_.spelling) for own in sets]
-            vectors = WordVectors.concatenated(spelled, normalize=options.normalize_vectors)
+            vectors = WordVectors.concatenated(sets, normalize=options.normalize_vectors)
             self._vectors = vectors.table(self.vocabulary_, seed=self.training_.seed)
         self._num_trained = 0
         if options.tune_vectors:  # the corpus' own words come before those that only have a vector

@@ -97,6 +97,15 @@ def test_unknown_parts_of_words_keep_their_text(pieces):
     assert (sentence.tokens[-1], pieces.ids(sentence.tokens)[-1]) == ("éß", 1)
 
 
+@pytest.mark.parametrize("text", ["\u0130", "l\u0130\u0130x\u0130", "Zlow\u0130zest"])
+def test_what_one_character_becomes_may_be_known_in_part(text):
+    """Capital I with a dot is i and a dot in lower case."""
+    known = Vocabulary.train(["lowest nil"] * 3, level="bpe")
+    sentence = known.sentence(text)
+    assert sentence.words == (text.lower(),)
+    assert known.ids(sentence.tokens).tolist() == known.encode(text).tolist() == known.encode(sentence).tolist()
+
+
 @given(text=UNICODE)
 def test_tokens_become_text_and_tokens_again(either, text):
     sentence = either.sentence(text)

@@ -72,6 +72,19 @@ def test_characters_follow_their_tokens(builder, pairs):
         assert [c for c in batch.forms.characters[form].tolist() if c] == expected
 
 
+def test_characters_do_not_change_how_words_are_cut():
+    """Words with blanks and with characters that are known in part, cut twice, would become others."""
+    known = Vocabulary.train([["abc"] * 6 + ["cd"] * 3 + ["ab"] * 2 + ["d", "i"]], level="bpe")
+    builder, characters = TextGraphBuilder([Window(3)], vocabulary=known), CharacterVocabulary.of(["abcd"])
+    for texts in ([["ab cd"], ["10 000", "abc"]], ["\u0130abc", "abcd \u0130"]):
+        plain = Corpus.encode(builder, [texts])[[0, 1]]
+        batch = Corpus.encode(builder, [texts], characters=characters)[[0, 1]]
+        assert torch.equal(batch.graph.nodes["token"].data["id"], plain.graph.nodes["token"].data["id"])
+        tokens = [token for text in texts for token in ("", *known.sentence(text).tokens)]
+        widths = (batch.forms.characters[batch.forms.index] != 0).sum(1).tolist()
+        assert widths == list(map(len, tokens))
+
+
 def test_shares_make_up_the_batch(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     whole = [3, 0, 2]

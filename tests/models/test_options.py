@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from graphattn import Scale
 from graphattn.exceptions import ConfigError
 from graphattn.models import (
     BiLSTMOptions,
@@ -56,6 +58,16 @@ def test_numbers_of_numpy_and_paths_become_plain():
     values = options.to_dict()
     assert (values["epochs"], values["learning_rate"], values["logs"], values["run_dir"]) == (3, 0.5, False, "x")
     assert json.loads(json.dumps(values)) == values
+
+
+def test_scales_and_numbers_of_other_types_become_plain():
+    options = MSTransOptions(scales=(Scale(1), Scale("N/4"), "N/2"), alpha=Fraction(1, 2))
+    options.check()
+    values = options.to_dict()
+    assert (values["scales"], values["alpha"]) == (("1", "N/4", "N/2"), 0.5)
+    by_relation = MSTransOptions(hidden=8, heads={"window:3": np.int64(2)})
+    by_relation.check()
+    assert json.loads(json.dumps(by_relation.to_dict()))["heads"] == {"window:3": 2}
 
 
 def test_one_file_of_vectors_or_several():

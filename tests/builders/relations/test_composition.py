@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,9 @@ from graphattn.builders import (
     Random,
     Relation,
     RelationArrays,
+    RelativePositions,
     Reverse,
+    Sentence,
     Star,
     TextGraphBuilder,
     Union,
@@ -81,6 +84,23 @@ def test_features_of_edges_come_along_in_reverse(pairs):
     graph = TextGraphBuilder([Distant().reverse()], cls=False).build(list("abcd"))
     ends = pairs(graph, ("token", "reverse(distant)", "token"))
     assert [source - target for target, source in ends] == graph.edges["reverse(distant)"].data["distance"].tolist()
+
+
+def test_what_tells_a_direction_tells_the_other_one_in_reverse():
+    dogs = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    arcs = Dependency("token")
+    builder = TextGraphBuilder([arcs, arcs.reverse(), arcs.reverse().reverse()], cls=False)
+    graph = builder.build(dogs)
+    for name in ("dependency", "reverse(dependency)", "reverse(reverse(dependency))"):
+        sources, targets = graph.edges(etype=name, order="eid")
+        directions = graph.edges[name].data["direction"]
+        told = {(s, t): d for s, t, d in torch.stack([sources, targets, directions.long()], 1).tolist()}
+        assert told == {(0, 0): 0, (1, 1): 0, (1, 0): 1, (0, 1): 2}, "bark is the head"
+    near = RelativePositions(Order("forward"), 2)
+    graph = TextGraphBuilder([near.reverse()], cls=False).build(list("abcd"))
+    sources, targets = graph.edges(etype=near.reverse().name, order="eid")
+    expected = (sources - targets).clamp(-2, 2) + 2
+    assert graph.edges[near.reverse().name].data["distance"].tolist() == expected.tolist()
 
 
 def test_operators_and_names():

@@ -112,6 +112,19 @@ def test_encoder_equals_the_dense_reference(changes, sentences, double_encoder, 
         torch.testing.assert_close(output, tokens, rtol=0, atol=1e-10)
 
 
+def test_half_precision_is_the_same_with_and_without_gradients(sentences):
+    options = MSTransOptions(hidden=20, heads=5, layers=3)
+    encoder = make_encoder(options).eval()
+    graph = TextGraphBuilder(encoder.relations()).batch(sentences)
+    tokens = torch.randn(graph.num_nodes("token"), 20)
+    with torch.autocast("cpu", torch.bfloat16):
+        trained = encoder(graph, tokens)
+        with torch.no_grad():
+            used = encoder(graph, tokens)
+    assert used.dtype == trained.dtype == torch.float32
+    torch.testing.assert_close(used, trained, rtol=0, atol=1e-2)
+
+
 def test_gradients_equal_those_of_the_dense_reference(sentences, double_encoder, encode):
     options = MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), relations=("dependency:1",))
     encoder = double_encoder(options)

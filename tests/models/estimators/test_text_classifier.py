@@ -177,6 +177,15 @@ def test_rare_words_stay_if_they_have_a_vector(which, tiny, tmp_path):
     assert ("elsewhere" in vocabulary) is (which == "all")
 
 
+def test_rare_words_stay_if_they_have_a_vector_in_another_spelling(tiny, tmp_path):
+    (tmp_path / "v.txt").write_text("Paris 1 2\no'clock 3 4\n")
+    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "corpus", "min_count": 2}
+    texts = ["a film", "a film", "paris film", "o\u2019clock odd"]
+    fitted = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, ["x", "y", "x", "y"])
+    assert fitted.vocabulary_.encode("paris o\u2019clock").min() > 1
+    assert fitted.vocabulary_.encode("odd").tolist() == [1]
+
+
 def test_heads_on_dependencies(tiny):
     from graphattn.builders import Sentence
     from graphattn.models import MSTransOptions
