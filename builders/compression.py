@@ -12,10 +12,11 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from graphattn.exceptions import DataError, UnreadableError
+from graphattn.exceptions import ConfigError, DataError, UnreadableError
 
 FilePath = str | os.PathLike[str]
 
@@ -32,11 +33,23 @@ _ARCHIVES: dict[str, Callable[[BinaryIO], object]] = {
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
 }
+_DIRECTORIES = {
+    "store.json": "a store, for Store, graphattn train, evaluate and predict, or to be extended with --append",
+    "model.safetensors": "a model, for graphattn.load, graphattn evaluate and predict",
+}
 _ARCHIVE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 def is_standard_input(path: FilePath) -> bool:
-    """Whether ``path`` is ``"-"``, which stands for standard input."""
+    """Whether ``path`` is ``"-"``, which stands for standard input.
+
+    Raises
+    ------
+    ConfigError
+        when it is no path at all
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigError(f"a path is expected, not a {type(path).__name__}; give one file at a time")
     return os.fspath(path) == "-"
 
 
@@ -203,7 +216,9 @@ def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
     except FileNotFoundError as error:
         raise DataError("there is no such file", path=name, hint="Check the path.") from error
     except IsADirectoryError as error:
-        raise DataError("is a directory, not a file", path=name, hint="Name a file inside it.") from error
+        holds = next((what for file, what in _DIRECTORIES.items() if (Path(path) / file).exists()), None)
+        hint = "Name a file inside it." if holds is None else f"It is {holds}."
+        raise DataError("is a directory, not a file", path=name, hint=hint) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(
@@ -281,7 +296,7 @@ def _encoding_error(error: UnicodeDecodeError, name: str, line: int) -> DataErro
         f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8",
         path=name,
         line=line,
-        hint="Convert the file, from Latin-1 say: iconv -f LATIN1 -t UTF-8 OLD > NEW.",
+        hint="Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW.",
     )
 
 

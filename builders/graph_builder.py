@@ -82,7 +82,7 @@ class TextGraphBuilder:
         if comparing and vectors is None:
             raise ConfigError(
                 f"relation {comparing.name!r} compares words and needs vectors; give TextGraphBuilder(vectors=...), or "
-                "a model word vectors that it does not tune"
+                "a model word vectors that it does not tune (--vectors, --no-tune-vectors)"
             )
         self.vectors = vectors if comparing else None
         simple = [leaf for relation in self.relations for leaf in _uncomposed(relation)]

@@ -301,7 +301,8 @@ def _dependencies(
                 "dependency",
                 index,
                 sentence,
-                hint="Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency().",
+                hint="Read a parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give "
+                "Sentence(heads=...), or leave the relation out.",
             )
     total = int(words.sum())
     given = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)

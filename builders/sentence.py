@@ -74,6 +74,8 @@ class Sentence:
     origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.tokens is None:
+            raise DataError("there are no tokens", field="tokens", hint="Give a list of them; it may be empty.")
         for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids"):
             value = getattr(self, name)
             if isinstance(value, str):

@@ -132,7 +132,7 @@ def read_items(
         return store
     from graphattn.builders.readers import read_corpus
 
-    with naming_corpus_flags():
+    with naming_corpus_flags(labelled=True):
         format, arguments = reading(path, options, multilabel=multilabel)
         items = list(read_corpus(path, format=format, task=task, **arguments))
     if task == TAG:
@@ -238,15 +238,26 @@ def _format_of(path: Path, options: CorpusOptions) -> str:
 
 
 @contextmanager
-def naming_corpus_flags() -> Iterator[None]:
-    """Let the errors of readers speak of flags where they speak of arguments."""
+def naming_corpus_flags(*, labelled: bool = False) -> Iterator[None]:
+    """Let the errors of readers speak of flags where they speak of arguments.
+
+    Parameters
+    ----------
+    labelled : whether texts without labels will not do, so that to read such is no way out
+    """
     try:
         yield
     except DataError as error:
         hint = None if error.hint is None else in_corpus_flags(error.hint)
+        if labelled and hint is not None:
+            hint = _WITHOUT_LABELS.sub("", hint) or None
         raise DataError(error.message, path=error.path, line=error.line, field=error.field, hint=hint) from error
     except ConfigError as error:
         raise ConfigError(in_corpus_flags(str(error))) from error
+
+
+_WITHOUT_LABELS = re.compile(r"[,;] (or|set --label-column) to None to read texts alone")
+"""What readers advise where labels are not there."""
 
 
 def in_corpus_flags(text: str) -> str:

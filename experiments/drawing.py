@@ -31,7 +31,7 @@ _Nodes = tuple[list[str], list[float]]
 
 def draw_graph(
     graph: DGLGraph,
-    sentence: Sentence,
+    sentence: Sentence | Sequence[str],
     path: str | os.PathLike[str],
     *,
     weights: Mapping[str, Sequence[float]] | None = None,
@@ -42,7 +42,7 @@ def draw_graph(
     Parameters
     ----------
     graph : graph of this one sentence, with or without ``[CLS]``
-    sentence : its tokens; when it is parsed, dependency arcs bear their names
+    sentence : its tokens, as a list or as a sentence; when it is parsed, dependency arcs bear their names
     path, weights, title : as in :func:`draw_sentence`; weights are in the order of edge ids
 
     Raises
@@ -60,6 +60,7 @@ def draw_graph(
     >>> draw_graph(TextGraphBuilder([Window(3)]).build(sentence), sentence, folder / "graph.svg").name
     'graph.svg'
     """
+    sentence = sentence if isinstance(sentence, Sentence) else Sentence(tuple(sentence))
     count = graph.num_nodes(TOKEN)
     extra = count - len(sentence)
     if extra not in (0, 1):
@@ -142,6 +143,9 @@ def draw_sentence(
         nodes = (texts, sheet.centres_of(texts, words))
         places = {True: _word_nodes(words, nodes), False: nodes}
         weights, edge_labels, other_nodes = weights or {}, edge_labels or {}, other_nodes or {}
+        unknown = next((name for name in [*weights, *edge_labels, *other_nodes] if name not in edges), None)
+        if unknown is not None:
+            raise DataError(f"there are no edges of relation {unknown!r}", hint=f"There are: {', '.join(edges)}.")
         relations = [
             _relation(name, colour, places[name in word_relations], pairs, weights.get(name), edge_labels.get(name),
                       other_nodes.get(name, ()))

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.compression import numbered_lines, open_text, split_suffix
+from graphattn.builders.compression import display_name, numbered_lines, open_text, split_suffix
 from graphattn.builders.readers import FORMATS, read_labelled_lines
-from graphattn.builders.readers.detection import detect_labels, detect_markup, guess_columns, is_stream
+from graphattn.builders.readers.detection import detect_labels, detect_lines, detect_markup, guess_columns, is_stream
 from graphattn.exceptions import ConfigError, GraphAttnWarning
 from graphattn.experiments.corpus_options import (
     CLASSIFY,
@@ -31,6 +31,7 @@ _BY_SUFFIX = {
     **{".conll": "conll", ".conllu": "conllu"},
 }
 _PAIR_HEADER = {"text", "second", "source", "target"}
+_LOOKED_AT = 8  # lines of a stream that are looked at for another format
 _JSON_LINE = re.compile(r'\s*\{\s*"\w+"\s*:')
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
@@ -78,7 +79,7 @@ def read_texts(
             raise ConfigError("--format words is for texts that stand alone; a pair's texts have a tab between them")
         if wanted:
             raise ConfigError(f"{flag_of(next(iter(wanted)))} is of no use for plain text; give --format too")
-        return _plain_lines(path, task, words=format == "words")
+        return _plain_lines(path, task, words=format == "words", guessed=options.format == "auto")
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}; choose one of: auto, text, words, {', '.join(FORMATS)}")
     return _columns(path, task, format, wanted)
@@ -119,14 +120,22 @@ def _stored(path: Path, task: str, split: str | None) -> Iterator[Any]:
     yield from zip(*store.pairs(), strict=True) if task == PAIR else store.texts()
 
 
-def _plain_lines(path: str, task: str, *, words: bool) -> Iterator[Any]:
+def _plain_lines(path: str, task: str, *, words: bool, guessed: bool) -> Iterator[Any]:
     if task == PAIR:
         with naming_corpus_flags():
             yield from read_labelled_lines(path, columns=("text", "second"))
         return
-    for number, line in numbered_lines(path):
-        if number == 1 and path == "-" and _JSON_LINE.match(line):
-            _warn("standard input is read as plain text, and looks like JSON Lines; give --format jsonl if it is")
+    begin: list[str] | None = [] if guessed and is_stream(path) else None
+    for _, line in numbered_lines(path):
+        if begin is not None:
+            begin.append(line)
+            look = "jsonl" if _JSON_LINE.match(begin[0]) else detect_lines(begin, task=task)
+            if look:
+                _warn(
+                    f"{display_name(path)} is read as plain text, and looks like the format {look}; give --format "
+                    f"{look} if it is, --format text if not"
+                )
+            begin = None if look or len(begin) == _LOOKED_AT else begin
         yield line.split() if words else line
 
 

@@ -221,6 +221,8 @@ class Edges:
             ("key", key, self.num_sources),
             ("value", value, self.num_sources),
         ):
+            if not isinstance(tensor, Tensor):
+                raise GraphError(f"{name} is a {type(tensor).__name__}; expected a tensor")
             if tensor.dim() != 3 or tensor.shape[0] != nodes or 0 in tensor.shape[1:]:
                 raise GraphError(f"{name} has shape {tuple(tensor.shape)}; expected ({nodes}, heads, features)")
             self._check_kind(name, tensor, query.dtype)

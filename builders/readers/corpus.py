@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -113,14 +114,15 @@ def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = No
     DataError
         when the file cannot be read, or its format cannot be told
     """
+    _refuse_unknown(options)
     candidates = _formats_with(options) & _formats_for(task)
     if task == "classify" and "second" in (options.get("columns") or ()):
         raise ConfigError("columns name 'second', but a classifier takes one text. Set columns to None for that field.")
     if format == "auto":
         if not candidates:
             raise ConfigError(
-                f"no format for task {task!r} has all of the options {_listed(options)}. Set format"
-                " and only its options."
+                f"no format{'' if task is None else f' for task {task!r}'} has all of the options {_listed(options)}."
+                " Set format and only its options."
             )
         look = {"text_column": options.get("text", "text"), "for_tagging": task == "tag"}
         try:
@@ -144,6 +146,16 @@ def _format_or_none(path: FilePath, **look: Any) -> str | None:
         return detect_format(path, **look)
     except DataError:
         return None
+
+
+def _refuse_unknown(options: dict[str, Any]) -> None:
+    known = {name for entry in FORMATS.values() for name in entry.options}
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        short = unknown.removesuffix("_column")
+        close = [short] if short in known else get_close_matches(unknown, known, n=1)
+        guess = f"Did you mean {close[0]!r}? " if close else ""
+        raise ConfigError(f"no format has an option {unknown!r}. {guess}There are: {_listed(known)}.")
 
 
 def _formats_with(options: dict[str, Any]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -26,6 +26,7 @@ _USUAL_HEADERS = frozenset(
 _HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
 _ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
 _TAG = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
+_JSON_ARRAY = re.compile(r"\[\s*(\{|$)")
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -125,6 +126,12 @@ def detect_format(
     found = _by_extension(sample)
     if found is None:
         found = next((name for name, fits in _RULES.items() if name in among and fits(sample)), None)
+    if found is None and sample.filled and _JSON_ARRAY.match(" ".join(sample.filled[:2])):
+        raise DataError(
+            "is a JSON array, where each line must hold an object",
+            path=path,
+            hint="Write one on each line: jq -c '.[]' OLD > NEW.jsonl.",
+        )
     if found is None or found not in among:
         raise DataError(
             f"is named as {found!r} is, which does not fit" if found else "has no format that the first lines tell",
@@ -228,8 +235,37 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
     ``sentences``, ``jsonl``, ``tsv``, ``csv``, ``conllu``, ``conll`` or ``word/tag``, or None.
     """
     sample = _sample_if_any(path, text_column, for_tagging=for_tagging)
-    if sample is None:
+    return None if sample is None else _markup_of(sample)
+
+
+def detect_lines(lines: Sequence[str], *, text_column: str = "text", task: str | None = None) -> str | None:
+    """What the first lines of a stream look like, which are read as plain texts; None where they do.
+
+    Parameters
+    ----------
+    lines : without their ends; they may be few
+    text_column : as for :func:`detect_markup`
+    task : ``classify``, ``tag``, ``pair`` or another
+    """
+    sample = _Sample(tuple(lines), "", text_column, task == "tag")
+    if not sample.filled:
         return None
+    if _is_fasttext(sample):
+        return "fasttext"
+    if _is_conllu(sample):
+        return "conllu"
+    rows = sample.tab_rows()
+    if _has_tsv_header(sample) and text_column in rows[0]:
+        return "tsv"
+    if task == "classify" and all(len(row) == 2 for row in rows):
+        ends = ([row[at] for row in rows] for at in (0, 1))
+        if any(all(len(field.split()) == 1 for field in fields) for fields in ends):
+            return "labelled"
+    return _markup_of(sample)
+
+
+def _markup_of(sample: _Sample) -> str | None:
+    text_column = sample.text_column
     if _is_sentences(sample):
         return "sentences"
     if _is_json_lines(sample):
@@ -238,7 +274,7 @@ def detect_markup(path: FilePath, *, text_column: str = "text", for_tagging: boo
         return "csv"
     if _has_tsv_header(sample) and text_column in sample.lines[0].split("\t"):
         return "tsv"
-    if not for_tagging:
+    if not sample.for_tagging:
         return None
     rules = {"conllu": _is_conllu, "word/tag": _is_surely_word_tag, "conll": _is_surely_conll}
     return next((name for name, fits in rules.items() if fits(sample)), None)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.exceptions import GraphAttnError, GraphError
@@ -121,7 +122,8 @@ def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise GraphError(f"relation {name!r}: bounds gives {type(bounds).__name__}; expected two arrays, (first, stop)")
     brought = {kind: own.per_sentence for kind, own in relation.nodes(layout).items()}
-    expected = {TOKEN: layout.lengths, WORD: layout.word_counts, **brought}.get(relation.target)
+    nodes = {TOKEN: layout.lengths, WORD: layout.word_counts, **brought}
+    expected = nodes.get(relation.target)
     if expected is None:
         raise GraphError(f"relation {name!r} leads to {relation.target!r} nodes, which its nodes() does not give")
     for part, values in zip(("first", "stop"), bounds, strict=True):
@@ -134,6 +136,9 @@ def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints
     first, stop = (values.astype(np.int64, copy=False) for values in bounds)
     if (first > stop).any():
         raise GraphError(f"relation {name!r}: a range stops before it begins; an empty one has first equal to stop")
+    if relation.source in nodes:
+        lowest, end = _own_sources(nodes[relation.source], expected)
+        _refuse_crossing(name, (first == stop) | ((first >= lowest) & (stop <= end)))
     return first, stop
 
 
@@ -142,20 +147,29 @@ def _check_integers(name: str, part: str, values: Any) -> None:
         raise GraphError(f"relation {name!r}: {part} must be a NumPy array of integers in one dimension")
 
 
-def _check_sources(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
+def _own_sources(sources: Ints, destinations: Ints) -> tuple[Ints, Ints]:
+    """For each destination the first source of its sentence and the one after the last."""
     ends = np.cumsum(sources)
-    lowest, end = np.repeat(ends - sources, destinations), np.repeat(ends, destinations)
-    degrees = np.diff(arrays.indptr)
-    if isinstance(arrays, RangeArrays):
-        inside = (degrees == 0) | ((arrays.first >= lowest) & (arrays.stop <= end))
-    else:
-        inside = (arrays.indices >= np.repeat(lowest, degrees)) & (arrays.indices < np.repeat(end, degrees))
+    return np.repeat(ends - sources, destinations), np.repeat(ends, destinations)
+
+
+def _refuse_crossing(name: str, inside: npt.NDArray[np.bool_]) -> None:
     if not inside.all():
         raise GraphError(
             f"relation {name!r}: an edge leads from one sentence of the batch to another; numbers of nodes count over "
             "the batch, see layout.token_starts and layout.word_starts"
         )
-    if not isinstance(arrays, RangeArrays):
+
+
+def _check_sources(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
+    lowest, end = _own_sources(sources, destinations)
+    degrees = np.diff(arrays.indptr)
+    if isinstance(arrays, RangeArrays):
+        _refuse_crossing(name, (degrees == 0) | ((arrays.first >= lowest) & (arrays.stop <= end)))
+    else:
+        _refuse_crossing(
+            name, (arrays.indices >= np.repeat(lowest, degrees)) & (arrays.indices < np.repeat(end, degrees))
+        )
         follows = np.ones(len(arrays.indices), dtype=bool)
         follows[arrays.indptr[:-1][degrees > 0]] = False
         if (follows[1:] & (arrays.indices[1:] < arrays.indices[:-1])).any():

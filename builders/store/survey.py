@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
+from graphattn.builders.relations.vetting import is_of_user, vetted_counts
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shard import Shard, checksum, shard_name
 from graphattn.builders.store.table import words_of
 
+_LOOKED_AT = 64  # sentences of a chunk whose edges are made and looked at where a relation is not ours
 _COUNTED = ("lengths", "edges", "labels", "tags", "deprels", "counts")
 
 
@@ -60,8 +62,10 @@ class Survey:
             layout = layout_of(table, self.builder)
             tokens = layout.lengths - cls
             per_sentence = np.zeros(len(layout), np.int64)
+            if any(map(is_of_user, self.builder.relations)):
+                self.builder.arrays(layout.take(np.arange(min(len(layout), _LOOKED_AT))))  # refuses what is no edge
             for relation in self.builder.relations:
-                own = relation.num_edges(layout)
+                own = vetted_counts(relation, layout)
                 totals["edges"][relation.name] += int(own.sum())
                 per_sentence += own
             longest = max(longest, int(tokens.max(initial=0)))

@@ -27,11 +27,13 @@ from graphattn.models.estimators.inputs import (
     dev_parts,
     held_out_split,
     listed,
+    of_dev_set,
     portions,
     refuse_other_rule,
     vocabulary_source,
 )
 from graphattn.models.estimators.saved import SavedEstimator
+from graphattn.models.estimators.vector_coverage import warn_of_few_vectors
 from graphattn.models.heads import Head
 from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
@@ -196,12 +198,15 @@ class TextEstimator(SavedEstimator):
         sets = [WordVectors.read(path).known_as(spelling) for path in options.vector_files()]
         self.widths_ = [own.dim for own in sets]
         source = vocabulary_source(columns)
+        counts = None
+        if sets and options.level == "word":
+            source = counts = count_words(source, WordSplitter.by_rule(options.split))
+            warn_of_few_vectors(options.vector_files(), sets, counts, spelling)
         extra: Iterable[str] = ()
         if options.vectors_words == "all":
             extra = chain.from_iterable(own.words for own in sets)
-        elif sets and options.level == "word" and options.vocabulary_size is None:
-            source = count_words(source, WordSplitter.by_rule(options.split))  # rare ones stay if they have a vector
-            extra = [word for word in source if any(word in own or spelling(word) in own for own in sets)]
+        elif counts is not None and options.vocabulary_size is None:  # rare ones stay if they have a vector
+            extra = [word for word in counts if any(word in own or spelling(word) in own for own in sets)]
         self.vocabulary_ = Vocabulary.train(
             source,
             **rules,
@@ -258,13 +263,16 @@ class TextEstimator(SavedEstimator):
         """Training set and dev set; a share of the first when none is given."""
         if dev is not None:
             X, y = dev_parts(dev)
-            X = listed(X)
+            with of_dev_set():
+                X = listed(X)
             if not X:
                 raise DataError(
                     "there are no examples in the dev set",
                     hint="Leave it out, and a share of the training set is held out.",
                 )
-            return columns, labels, (self._columns(X), self._as_trained(self._labels(X, y), "dev set"))
+            with of_dev_set():
+                own_columns, own_labels = self._columns(X), self._labels(X, y)
+            return columns, labels, (own_columns, self._as_trained(own_labels, "dev set"))
         count = round(self.training_.dev_fraction * len(labels))
         if count < 1 or len(labels) - count < 2:
             return columns, labels, None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -45,10 +47,25 @@ def dev_parts(dev: Any) -> tuple[Any, Any]:
     ----------
     dev : a tuple of inputs and labels, or a list of these, or inputs that carry their labels
     """
+    if isinstance(dev, tuple) and len(dev) != 2 and not all(isinstance(one, (Example, Sentence)) for one in dev):
+        raise DataError(
+            f"the dev set has {len(dev)} parts", hint="Give (inputs, labels), or inputs that carry their labels."
+        )
     of_two = isinstance(dev, (tuple, list)) and len(dev) == 2
     single = (str, tuple, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
     of_inputs = of_two and any(isinstance(one, single) for one in dev)
     return (dev[0], dev[1]) if of_two and not of_inputs else (dev, None)
+
+
+@contextmanager
+def of_dev_set() -> Iterator[None]:
+    """Errors of inputs and labels say that the dev set is meant."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(
+            f"the dev set: {error.message}", path=error.path, line=error.line, field=error.field, hint=error.hint
+        ) from error
 
 
 def refuse_single(X: Any) -> None:
@@ -59,8 +76,15 @@ def refuse_single(X: Any) -> None:
     DataError
         for a single text, or a table
     """
-    if isinstance(X, (str, bytes, Sentence, Example)) or not isinstance(X, Iterable):
+    if isinstance(X, os.PathLike):
+        raise DataError(
+            f"a {type(X).__name__} is given where inputs are expected",
+            hint="Read the file with list(read_corpus(path)), a store with Store(path).",
+        )
+    if isinstance(X, (str, bytes, Sentence, Example)):
         raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Put it into a list.")
+    if not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
+        raise DataError(f"a {type(X).__name__} is given where many inputs are expected", hint="Give a list of them.")
     if isinstance(X, Mapping):
         raise DataError(
             f"a {type(X).__name__} of columns is given where a list is expected",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders.tag_schemes import convert, detect_scheme, spans
+from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
@@ -98,6 +98,9 @@ class SequenceTagger(TextEstimator):
     def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
         if self.head_.crf and (self.class_weight is not None or self.training_.label_smoothing):
             raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
+        if self.scheme not in ("auto", *SCHEMES):
+            names = ", ".join(map(repr, ("auto", *SCHEMES)))
+            raise ConfigError(f"there is no tag scheme {self.scheme!r}. Use one of {names}.")
         self.scheme_ = self._detected(labels, "IOB2") if self.scheme == "auto" else self.scheme
         try:
             return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
@@ -134,9 +137,23 @@ class SequenceTagger(TextEstimator):
 
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
         self._check_sizes(labels, columns, where)
+        self._refuse_unknown_types(labels, where)
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
         kind = np.min_scalar_type(len(self.labels_))  # one byte a word, as a rule
         return self.labels_.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
+
+    def _refuse_unknown_types(self, labels: Sequence[Any], where: str) -> None:
+        """Name entities that the training set lacks by their types: tags are learnt in a scheme of our own."""
+        if self.scheme_ == "none":
+            return
+        known = sorted({tag[2:] for tag in self.labels_.classes if tag != "O"})
+        unknown = sorted({tag[2:] for tags in labels for tag in tags if tag != "O"} - {*known})
+        if unknown:
+            names = ", ".join(map(repr, unknown[:5])) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+            shown = ", ".join(known[:20]) + " ..." * (len(known) > 20)
+            raise DataError(
+                f"the {where} has entities of type {names}, which the training set lacks", hint=f"Known are: {shown}."
+            )
 
     def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if self.scheme_ == "none" or all(_fault(tags, self.scheme_) is None for tags in labels):

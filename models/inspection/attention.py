@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ class Attention:
         """
         layers = sorted({one.layer for one in self.maps})
         if layer is not None and layer not in layers:
-            raise ConfigError(f"layer {layer} does not exist; layers count from 0 to {layers[-1]}")
+            raise ConfigError(f"layer {layer!r} does not exist; layers count from 0 to {layers[-1]}")
         relations = list(dict.fromkeys(one.relation for one in self.maps))
         if relation is not None and relation not in relations:
             raise ConfigError(f"no head looks along {relation!r}; heads look along: {', '.join(relations)}")
@@ -203,6 +204,8 @@ class Attention:
             when ``k`` is below 1, or there is no such column
         """
         columns = [by] if isinstance(by, str) else list(by)
+        if not isinstance(k, Integral):
+            raise ConfigError(f"k is {k!r}; it must be a whole number")
         if k < 1:
             raise ConfigError(f"k is {k}; it must be at least 1")
         unknown = next((name for name in columns if name not in GROUPS), None)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.compression import numbered_lines, open_text
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 suffixes = pytest.mark.parametrize("suffix", PACK)
@@ -79,6 +79,16 @@ def test_missing_file(tmp_path):
 
 def test_directory(tmp_path):
     assert message(tmp_path) == f"{tmp_path}: is a directory, not a file. Name a file inside it."
+    (tmp_path / "store.json").write_text("{}")
+    assert message(tmp_path).startswith(f"{tmp_path}: is a directory, not a file. It is a store, for Store,")
+
+
+def test_what_is_no_path():
+    for path in (None, ["a.tsv"]):
+        with pytest.raises(ConfigError) as caught:
+            list(numbered_lines(path))
+        kind = type(path).__name__
+        assert str(caught.value) == f"a path is expected, not a {kind}; give one file at a time"
 
 
 def test_impossible_path():
@@ -117,7 +127,7 @@ def test_latin_1_names_line_and_column(tmp_path, suffix):
     path = write(tmp_path, "latin.txt" + suffix, PACK[suffix](b"fine\ncaf\xe9 au lait\n"))
     assert message(path) == (
         f"{path}, line 2: byte 0xe9 at column 4 is not UTF-8."
-        " Convert the file, from Latin-1 say: iconv -f LATIN1 -t UTF-8 OLD > NEW."
+        " Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
     )
 
 

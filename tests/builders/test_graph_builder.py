@@ -223,7 +223,8 @@ def test_impossible_choices_of_relations_are_refused(relations, message):
         (
             Sentence(["Dogs", "bark"]),
             "field 'heads': sentence 0 ('Dogs bark' ...) has no heads, but the relation 'dependency' needs them. Read a"
-            " parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency().",
+            " parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give Sentence(heads=...), or leave"
+            " the relation out.",
         ),
     ],
 )

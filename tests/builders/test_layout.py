@@ -81,7 +81,8 @@ def test_a_sentence_without_heads_is_named():
         Layout.of([PLAIN, Sentence(list("abcdefg"))], with_cls=False, deprel_id=ids)
     assert str(caught.value) == (
         "field 'heads': sentence 1 ('a b c d e' ...) has no heads, but the relation 'dependency' needs them. "
-        "Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency()."
+        "Read a parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give Sentence(heads=...), or "
+        "leave the relation out."
     )
 
 

@@ -323,6 +323,17 @@ def test_a_graph_of_another_sentence_is_refused(tmp_path):
     )
 
 
+def test_a_list_of_tokens_is_drawn_and_unknown_relations_are_not(tmp_path):
+    graph = TextGraphBuilder([Window(3)], cls=False).build(["time", "flies"])
+    draw_graph(graph, ["time", "flies"], tmp_path / "a.svg", weights={"window:3": [1, 0, 0, 1]})
+    draw_graph(graph, Sentence(["time", "flies"]), tmp_path / "b.svg", weights={"window:3": [1, 0, 0, 1]})
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    with pytest.raises(DataError) as caught:
+        draw_graph(graph, ["time", "flies"], tmp_path / "c.svg", weights={"window:5": [1]})
+    assert str(caught.value) == "there are no edges of relation 'window:5'. There are: window:3."
+    assert not (tmp_path / "c.svg").exists()
+
+
 def test_sentences_of_the_grammar_are_drawn(tmp_path):
     builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency(), Order("forward")])
     sentences = generate(60, seed=1, subwords=True)

@@ -96,15 +96,36 @@ def test_columns_of_a_table_to_translate(tmp_path):
     writer.join(timeout=10)
 
 
-def test_json_on_standard_input_is_told(monkeypatch):
-    for first, count in (('{"text": "one"}', 1), ("{see below}", 0), ("one", 0)):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{first}\n{first}\n".encode())))
+@pytest.mark.parametrize(
+    ("task", "lines", "look"),
+    [
+        ("classify", ['{"text": "one"}'] * 2, "jsonl"),
+        ("classify", ["{see below}"] * 2, None),
+        ("classify", ["one", "two"], None),
+        ("classify", ["0\tno movement", "1\ta film"], "labelled"),
+        ("classify", ["one text\tanother one"], None),
+        ("classify", ["__label__x one"], "fasttext"),
+        ("classify", ["text,label", "one,x"], "csv"),
+        ("classify", ["label\ttext", "x\tone"], "tsv"),
+        ("classify", ["# sent_id = 1", "\t".join(["1", "one", *"____0___"])], "conllu"),
+        ("tag", ["SOCCER NN I-NP O", "JAPAN NNP B-NP B-LOC"], "conll"),
+        ("tag", ["Ada/N went/V"], "word/tag"),
+        ("tag", ["Ada went home", "she slept well"], None),
+    ],
+)
+def test_other_formats_on_standard_input_are_told(task, lines, look, monkeypatch):
+    def read_input(**options):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{one}\n" for one in lines).encode())))
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            assert list(read_texts("-", "classify", CorpusOptions())) == [first, first]
-        assert [str(warning.message) for warning in told] == [
-            "standard input is read as plain text, and looks like JSON Lines; give --format jsonl if it is"
-        ] * count
+            assert list(read_texts("-", task, CorpusOptions(**options))) == lines
+        return [str(warning.message) for warning in told]
+
+    assert read_input(format="text") == []
+    assert read_input() == [
+        f"standard input is read as plain text, and looks like the format {look}; give --format {look} if it is, "
+        "--format text if not"
+    ] * (look is not None)
 
 
 def test_words_are_cut_at_blanks(tmp_path):

@@ -96,6 +96,25 @@ def test_a_store_keeps_its_name(graphattn, folder, corpora_folder):
     assert graphattn("--import", "mine", "show", "store", "--out", "graph.png").code == 0
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return 1 / 0", "fails with ZeroDivisionError: division by zero"),
+        ("return np.zeros(tokens.shape, int), np.full(tokens.shape, len(tokens))", "an edge leads from one sentence"),
+    ],
+)
+def test_a_relation_that_is_wrong_makes_no_store(graphattn, folder, corpora_folder, body, message, jobs):
+    wrong = RELATIONS.replace("return tokens - np.minimum(layout.positions, self.reach), tokens + 1", body)
+    assert body in wrong
+    (folder / "mine.py").write_text(wrong)
+    build = ("build", corpora_folder / "reviews.tsv", "--relations", "before:2", "--jobs", jobs, "--out", "store")
+    answer = graphattn("--import", "mine", *build)
+    assert answer.code == 1
+    assert answer.err.startswith("error: relation 'before:2'")
+    assert message in answer.err
+
+
 def test_an_encoder_has_its_flags(started, folder, monkeypatch, corpora_folder):
     package = folder / "project"
     package.mkdir()

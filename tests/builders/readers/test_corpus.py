@@ -123,6 +123,16 @@ def test_standard_input_needs_a_format(monkeypatch):
             "there is no format 'xml'. Set format to one of 'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled',"
             " 'sentences', 'tsv', 'word/tag', or 'auto'.",
         ),
+        (
+            {"text_column": "a"},
+            "no format has an option 'text_column'. Did you mean 'text'? There are: 'columns', 'comment', 'delimiter', "
+            "'label', 'label_separator', 'multilabel', 'prefix', 'quoted', 'require_label', 'second', 'separator', "
+            "'tag_column', 'tags', 'text', 'token_column'.",
+        ),
+        (
+            {"comment": "#", "prefix": "_"},
+            "no format has all of the options 'comment', 'prefix'. Set format and only its options.",
+        ),
         ({"task": "translate"}, "there is no task 'translate'. Set task to one of 'classify', 'pair', 'tag', or None."),
         (
             {"format": "fasttext", "task": "pair"},

@@ -94,6 +94,17 @@ def test_unknown_formats(corpus, lines):
     )
 
 
+@pytest.mark.parametrize("content", ['[{"text": "a"}, {"text": "b"}]', '[\n {"text": "a"}\n]'])
+def test_a_json_array_is_told(corpus, content):
+    path = corpus("a.json", content)
+    with pytest.raises(DataError) as caught:
+        detect_format(path, among=ALL)
+    assert str(caught.value) == (
+        f"{path}: is a JSON array, where each line must hold an object. Write one on each line: jq -c '.[]' OLD > "
+        "NEW.jsonl."
+    )
+
+
 def test_an_extension_that_contradicts_the_task(corpus):
     path = corpus("a.csv", "text,label", "a,1")
     with pytest.raises(DataError) as caught:

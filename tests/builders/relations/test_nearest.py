@@ -100,7 +100,7 @@ def test_vectors_may_be_the_builders():
         TextGraphBuilder([Window(1) | Nearest(2)], vocabulary=vocabulary)
     assert str(caught.value) == (
         "relation 'window:1|nearest:2' compares words and needs vectors; give TextGraphBuilder(vectors=...), or a "
-        "model word vectors that it does not tune"
+        "model word vectors that it does not tune (--vectors, --no-tune-vectors)"
     )
 
 

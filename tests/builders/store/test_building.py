@@ -404,7 +404,7 @@ def test_a_wrong_encoding_is_found_wherever_it_is(tmp_path, name, line):
         build_store([CorpusFile(tmp_path / name)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
     assert str(caught.value) == (
         f"{tmp_path / name}, line {line}: byte 0xe9 at column {bad.index(0xE9) + 1} is not UTF-8. "
-        "Convert the file, from Latin-1 say: iconv -f LATIN1 -t UTF-8 OLD > NEW."
+        "Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
     )
 
 

@@ -34,8 +34,7 @@ def test_a_missing_column(train):
     )
     assert train("classify", "a.csv", "review,stars\ngood,5\n", "--text-column", "review") == (
         "error: a.csv, line 1: there is no column 'label'; the columns are 'review', 'stars'. Set --label-column to "
-        "one of them, or to None to read texts alone; if the first line is no header, set --columns to what "
-        "each field holds.\n"
+        "one of them; if the first line is no header, set --columns to what each field holds.\n"
     )
 
 

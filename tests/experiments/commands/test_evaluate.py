@@ -50,7 +50,7 @@ def strange_tags(tmp_path):
 def test_unknown_tags_are_an_error(graphattn, tagger, strange_tags):
     answer = graphattn("evaluate", tagger, strange_tags)
     assert (answer.code, answer.out) == (1, "")
-    told = "the evaluation set has tag 'S-CAT', which the training set lacks. Known are: "
+    told = "the evaluation set has entities of type 'CAT', which the training set lacks. Known are: "
     assert answer.err.startswith(f"error: {strange_tags}: {told}")
 
 

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -268,7 +269,14 @@ def test_without_dev_set_the_last_epoch_counts(fraction, corpus, tiny):
         (["a", float("nan")], ["x", "y"], f"input 1 of TextClassifier is a float. {GIVE}"),
         (["a", None], ["x", "y"], f"input 1 of TextClassifier is a NoneType. {GIVE}"),
         ("a text", ["x"], "a str is given where many inputs are expected. Put it into a list."),
-        (5, ["x"], "a int is given where many inputs are expected. Put it into a list."),
+        (5, ["x"], "a int is given where many inputs are expected. Give a list of them."),
+        (np.array("a b"), ["x"], "a ndarray is given where many inputs are expected. Give a list of them."),
+        (
+            Path("texts.tsv"),
+            ["x"],
+            f"a {type(Path()).__name__} is given where inputs are expected. Read the file with "
+            "list(read_corpus(path)), a store with Store(path).",
+        ),
         (
             pd.DataFrame({"text": ["a", "b"]}),
             ["x", "y"],
@@ -287,19 +295,20 @@ def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
 @pytest.mark.parametrize(
     ("dev", "message"),
     [
-        ((["a b"], ["x", "y"]), "1 inputs but 2 labels. Give one for each."),
+        ((["a b"], ["x"], 1), "the dev set has 3 parts. Give (inputs, labels), or inputs that carry their labels."),
+        ((["a b"], ["x", "y"]), "the dev set: 1 inputs but 2 labels. Give one for each."),
         ((["a b"], ["z"]), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
         ((["a b"], [None]), "the dev set has label None, which the training set lacks. Known are: x, y."),
-        (["a b"], "input 0 has no label. Give y, or inputs that carry their label."),
+        (["a b"], "the dev set: input 0 has no label. Give y, or inputs that carry their label."),
         (
             ([], []),
             "there are no examples in the dev set. Leave it out, and a share of the training set is held out.",
         ),
-        ("a b", "a str is given where many inputs are expected. Put it into a list."),
+        ("a b", "the dev set: a str is given where many inputs are expected. Put it into a list."),
         (
             {"text": ["a b"], "label": ["x"]},
-            "a dict of columns is given where a list is expected. Give one column of it, X['text'] for example, or for "
-            "pairs list(zip(X['text'], X['second'])).",
+            "the dev set: a dict of columns is given where a list is expected. Give one column of it, X['text'] for "
+            "example, or for pairs list(zip(X['text'], X['second'])).",
         ),
     ],
 )

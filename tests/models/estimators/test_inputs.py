@@ -48,9 +48,8 @@ def test_columns():
 def test_one_where_many_are_expected(single):
     with pytest.raises(DataError) as caught:
         listed(single)
-    assert str(caught.value) == (
-        f"a {type(single).__name__} is given where many inputs are expected. Put it into a list."
-    )
+    way_out = "Give a list of them." if single in (3, None) else "Put it into a list."
+    assert str(caught.value) == f"a {type(single).__name__} is given where many inputs are expected. {way_out}"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The text classifier: labels of any kind, one or several for a text."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, GraphAttnWarning
 from graphattn.models import TextClassifier, load
 
 
@@ -177,6 +178,22 @@ def test_rare_words_stay_if_they_have_a_vector(which, tiny, tmp_path):
     assert ("elsewhere" in vocabulary) is (which == "all")
 
 
+@pytest.mark.parametrize("which", ["all", "corpus"])
+def test_vectors_of_another_language_are_told(which, tiny, tmp_path):
+    path = tmp_path / "v.txt"
+    inputs = {"vectors": str(path), "vectors_words": which}
+    texts, labels = ["a film", "a rare film"] * 2, ["x", "y"] * 2
+    for content, count in (("zzz 1 2\nqqq 2 1\n", 1), ("zzz 1 2\nFilm 2 1\n", 0)):
+        path.write_text(content)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, labels)
+        assert [str(one.message) for one in told if one.category is GraphAttnWarning] == [
+            f"{path} has vectors for 0.0% of the words of the training set; check that its language and spelling are "
+            "those of the texts"
+        ] * count
+
+
 def test_rare_words_stay_if_they_have_a_vector_in_another_spelling(tiny, tmp_path):
     (tmp_path / "v.txt").write_text("Paris 1 2\no'clock 3 4\n")
     inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "corpus", "min_count": 2}
@@ -198,7 +215,8 @@ def test_heads_on_dependencies(tiny):
         estimator.predict(["a b"])
     assert str(caught.value) == (
         "field 'heads': sentence 0 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
-        "Read a parsed corpus (CoNLL-U), give Sentence(heads=...), or leave out Dependency()."
+        "Read a parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give Sentence(heads=...), or "
+        "leave the relation out."
     )
 
 

@@ -125,6 +125,7 @@ def test_the_strongest_edges(fitted_one):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"k": 1.5}, "k is 1.5; it must be a whole number"),
         ({"k": 0}, "k is 0; it must be at least 1"),
         ({"by": "token"}, "by is 'token'; choose among: layer, head, relation, source_part, target_part"),
     ],
