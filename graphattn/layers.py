@@ -118,8 +118,10 @@ class MultiScaleAttention(nn.Module):
         Raises
         ------
         GraphError
-            when the graph lacks a relation that has heads
+            when the graph lacks a relation that has heads, or the inputs have another width
         """
+        if inputs.dim() != 2 or inputs.shape[1] != self.in_feats:
+            raise GraphError(f"inputs has shape {tuple(inputs.shape)}; expected (nodes, {self.in_feats})")
         edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
         for relation in self.heads.keys() - edges.keys():
             raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")

@@ -9,7 +9,7 @@ from typing import Any
 from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
-from graphattn.models.saving import CONFIG, read_config, read_model
+from graphattn.models.saving import CONFIG, directory_of, read_config, read_model
 
 TASKS: dict[str, type[TextEstimator] | type[Translator]] = {
     estimator.task: estimator for estimator in (TextClassifier, PairClassifier, SequenceTagger, Translator)
@@ -25,7 +25,7 @@ def load(path: str | Path) -> Any:
         when the directory is missing, incomplete, corrupted, of another version, or its encoder or one of its
         relations is not registered
     """
-    files = read_model(Path(path))
+    files = read_model(directory_of(path))
     task = _known_task(path, files.config)
     encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
     if encoder not in ENCODERS:

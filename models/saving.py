@@ -47,6 +47,19 @@ class ModelFiles:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
+def directory_of(path: str | os.PathLike[str]) -> Path:
+    """A path that a user gave.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when it is none
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ModelDirectoryError(f"a path is expected, not a {type(path).__name__}; name the directory of the model")
+    return Path(path)
+
+
 def write_model(path: Path, files: ModelFiles) -> Path:
     """Write a model directory; until it is complete the one that was there stays as it was.
 

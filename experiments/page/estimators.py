@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PAIR = "pair"
 
 
-def page_model(path: Path, estimator: TextEstimator | Translator, attentions: Iterable[Attention]) -> PageModel:
+def page_model(path: str | Path, estimator: TextEstimator | Translator, attentions: Iterable[Attention]) -> PageModel:
     """A column of a page.
 
     Parameters
@@ -31,7 +31,7 @@ def page_model(path: Path, estimator: TextEstimator | Translator, attentions: It
     return PageModel(_name(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
 
 
-def live_model(path: Path, estimator: TextEstimator | Translator) -> LiveModel:
+def live_model(path: str | Path, estimator: TextEstimator | Translator) -> LiveModel:
     """A model as the server uses it.
 
     Parameters
@@ -69,5 +69,5 @@ def texts_of(estimators: Sequence[TextEstimator | Translator]) -> int:
     return sizes.pop()
 
 
-def _name(path: Path, estimator: TextEstimator | Translator) -> str:
-    return f"{path.absolute().name} · {estimator.encoder_.name}"
+def _name(path: str | Path, estimator: TextEstimator | Translator) -> str:
+    return f"{Path(path).absolute().name} · {estimator.encoder_.name}"

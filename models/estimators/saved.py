@@ -16,7 +16,7 @@ from graphattn.exceptions import NotFittedError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.options import Options
 from graphattn.models.parameters import Parameters
-from graphattn.models.saving import ModelFiles, write_model
+from graphattn.models.saving import ModelFiles, directory_of, write_model
 from graphattn.models.trainable import Trainable
 
 _turns = threading.RLock()
@@ -59,7 +59,7 @@ class SavedEstimator(Parameters):
             when ``path`` is something else than a model directory, or cannot be written
         """
         self._check_fitted()
-        return write_model(Path(path), self._files(notes or {}))
+        return write_model(directory_of(path), self._files(notes or {}))
 
     @abstractmethod
     def chosen_encoder(self) -> EncoderOptions:

@@ -309,3 +309,10 @@ def test_missing_relations_are_named(random_sentence):
     with pytest.raises(GraphError) as caught:
         layer(edges_of(graph, ["window:3"]), torch.zeros(2, 6))
     assert str(caught.value) == "the edges of relation 'group' are missing; take them with edges_of(graph, heads)"
+
+
+def test_inputs_of_another_width_are_refused():
+    graph = TextGraphBuilder([Window(3)]).build(["a"])
+    with pytest.raises(GraphError) as caught:
+        MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(2, 5))
+    assert str(caught.value) == "inputs has shape (2, 5); expected (nodes, 6)"

@@ -433,3 +433,9 @@ def test_settings_are_readable(saved):
     assert config["training"]["epochs"] == 1
     assert config["scheme"] == "IOB2"
     assert json.loads((saved["numbers as labels"][0] / "labels.json").read_text()) == [-1, 7]
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_what_is_no_path(path):
+    message = f"a path is expected, not a {type(path).__name__}; name the directory of the model"
+    assert failure(saving.directory_of, path) == failure(load, path) == message
