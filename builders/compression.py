@@ -48,8 +48,9 @@ def is_standard_input(path: FilePath) -> bool:
     ConfigError
         when it is no path at all
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise ConfigError(f"a path is expected, not a {type(path).__name__}; give one file at a time")
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        several = "; give one file at a time" if isinstance(path, (list, tuple)) else ""
+        raise ConfigError(f"a path is expected, not a {type(path).__name__}{several}")
     return os.fspath(path) == "-"
 
 

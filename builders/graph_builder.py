@@ -159,6 +159,31 @@ class TextGraphBuilder:
         GraphError
             as :meth:`graph`
         """
+        nodes, data = self._nodes(layout)
+        try:
+            edges = {
+                own.canonical: vetted_edges(own, layout, nodes) if is_of_user(own) else own.edges(layout)
+                for own in self.relations
+            }
+        except EdgeCountError as error:
+            longest = int(layout.lengths.max())
+            raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
+        return ArrayGraph(edges, nodes, data)
+
+    def vet(self, layout: Layout) -> None:
+        """Look at the edges of users' relations, as :meth:`arrays` does, without those of the library's.
+
+        Raises
+        ------
+        GraphError
+            naming the relation that fails, or whose edges are none
+        """
+        nodes, _ = self._nodes(layout)
+        for relation in filter(is_of_user, self.relations):
+            vetted_edges(relation, layout, nodes)
+
+    def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray]]]:
+        """How many nodes of each type the sentences have, and the features of these."""
         nodes: dict[str, Ints] = {TOKEN: layout.lengths}
         data: dict[str, Mapping[str, npt.NDArray]] = {
             TOKEN: {
@@ -176,15 +201,7 @@ class TextGraphBuilder:
                 brought = relation.nodes(layout)
                 nodes |= {kind: own.per_sentence for kind, own in brought.items()}
                 data |= {kind: own.data for kind, own in brought.items()}
-        try:
-            edges = {
-                own.canonical: vetted_edges(own, layout, nodes) if is_of_user(own) else own.edges(layout)
-                for own in self.relations
-            }
-        except EdgeCountError as error:
-            longest = int(layout.lengths.max())
-            raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
-        return ArrayGraph(edges, nodes, data)
+        return nodes, data
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
         """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.

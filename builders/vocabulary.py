@@ -306,7 +306,7 @@ class Vocabulary:
         pieces = list(zip(encoding.tokens, encoding.offsets, strict=True))
         parts = tuple(word[begin:end] if piece == UNKNOWN else piece for piece, (begin, end) in pieces)
         if UNKNOWN in encoding.tokens and any(begin < end for (_, (_, end)), (_, (begin, _)) in pairwise(pieces)):
-            parts = _spelt(encoding.tokens, self.spelling(word))  # what one character becomes is known in part
+            parts = _spelt(encoding.tokens, self.spelling(word)) or parts  # of one character a part may be known
         return parts or (word or UNKNOWN,)
 
     def _in_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
@@ -323,15 +323,17 @@ class Vocabulary:
 
 
 def _spelt(pieces: Sequence[str], word: str) -> tuple[str, ...]:
-    """Pieces whose unknown ones are what stands between the known ones in the word."""
+    """Pieces whose unknown ones are what stands between the known ones in the word; none if the word has others."""
     named, at = [], 0
     for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
         if piece == UNKNOWN:
             end = len(word) if after is None else at + 1 if after == UNKNOWN else word.find(after, at)
-            piece = word[at:end] or UNKNOWN
+            piece = word[at : max(end, at)]
+        if not piece or not word.startswith(piece, at):
+            return ()
         named.append(piece)
         at += len(piece)
-    return tuple(named)
+    return tuple(named) if at == len(word) else ()
 
 
 def _rebuilt(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:

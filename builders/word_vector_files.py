@@ -21,7 +21,7 @@ from graphattn.exceptions import DataError, GraphAttnWarning
 _BLOCK = 4096  # lines whose numbers are parsed together
 _HEADER = re.compile(r"\s*(\d+)\s+(\d+)\s*")
 _WHOLE = re.compile(r"[-+]?\d+")
-_DECIMAL = re.compile(r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+\.?[eE][-+]?\d+)")
+_DECIMAL = re.compile(r"[-+]?(?:(?:\d*\.\d+|\d+\.)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)")
 _SEPARATOR = re.compile(r"[ \t]+")
 _HINT = "Each line is a word and its numbers, separated by spaces; a first line with two counts is allowed."
 _BINARY_HINT = (

@@ -66,7 +66,7 @@ class _UniqueKeys(yaml.SafeLoader):
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, OverflowError) as error:  # the thirteenth month, say
+        except (ValueError, OverflowError, LookupError) as error:  # the thirteenth month, say
             raise _ImpossibleValue(problem=str(error), problem_mark=node.start_mark) from None
 
 
@@ -96,4 +96,5 @@ def _mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
         return {}, {}
     if not isinstance(content, Mapping):
         raise ConfigError(f"{path}: holds no options; write one 'option: value' on each line")
-    return content, {key.value: key.start_mark.line + 1 for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
+    keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge"]
+    return content, {str(loader.construct_object(key)): key.start_mark.line + 1 for key in keys}

@@ -59,7 +59,6 @@ def fit_and_save(
     except DivergenceError as error:
         if run_dir is None or not is_first_process():
             raise
-        _forget_best_model(run_dir, out)
         if not getattr(estimator, "history_", None):
             raise
         kept = Path(run_dir, BEST_MODEL)

@@ -30,7 +30,7 @@ _BY_SUFFIX = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".conll": "conll", ".conllu": "conllu"},
 }
-_PAIR_HEADER = {"text", "second", "source", "target"}
+_PAIR_HEADER = {"text", "second"}
 _LOOKED_AT = 8  # lines of a stream that are looked at for another format
 _JSON_LINE = re.compile(r'\s*\{\s*"\w+"\s*:')
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
@@ -90,6 +90,8 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
     found = _BY_SUFFIX.get(split_suffix(path)[0], "text")
     if "columns" in wanted and found in ("csv", "tsv", "text"):
         return "labelled"
+    if "token_column" in wanted and found == "text":
+        return "conll"
     text_column = wanted.get("text", "text")
     if found == "jsonl" and detect_markup(path, text_column=text_column) == "sentences":
         return "sentences"
@@ -98,8 +100,8 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
     named = found
     if found == "tsv" and task == TRANSLATE and not {"text", "quoted"} & wanted.keys() and not is_stream(path):
         with open_text(path) as lines:
-            first = [name.strip(' "\n').lower() for name in next(lines, "").split("\t")]
-        if len(first) == 2 and not _PAIR_HEADER & {*first}:  # as ``train`` and ``evaluate`` read it
+            first = [name.strip() for name in next(lines, "").split("\t")]
+        if len(first) == 2 and not {*first} >= _PAIR_HEADER:  # as ``train`` and ``evaluate`` read it
             wanted["columns"] = ("text", "second")
             return "labelled"
     if found == "text" or (found == "tsv" and task == TAG):  # neither labels nor markup may become words of the texts

@@ -27,6 +27,7 @@ _HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
 _ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
 _TAG = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
 _JSON_ARRAY = re.compile(r"\[\s*(\{|$)")
+_SURE_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -257,7 +258,7 @@ def detect_lines(lines: Sequence[str], *, text_column: str = "text", task: str |
     rows = sample.tab_rows()
     if _has_tsv_header(sample) and text_column in rows[0]:
         return "tsv"
-    if task == "classify" and all(len(row) == 2 for row in rows):
+    if task == "classify" and len(rows) > 1 and all(len(row) == 2 for row in rows):
         ends = ([row[at] for row in rows] for at in (0, 1))
         if any(all(len(field.split()) == 1 for field in fields) for fields in ends):
             return "labelled"
@@ -372,8 +373,8 @@ def _is_conll(sample: _Sample) -> bool:
 def _is_surely_word_tag(sample: _Sample) -> bool:
     """Whether what stands behind the slashes are tags, and no words of texts such as ``and/or``."""
     tags = [piece.rpartition("/")[2] for line in sample.lines for piece in split_at_blanks(line)]
-    recurring = len(tags) >= 10 and len({*tags}) < len(tags)
-    return len(tags) > 1 and _is_word_tag(sample) and (recurring or all(map(_TAG.fullmatch, tags)))
+    recurring = len(tags) >= 10 and len({*tags}) < len(tags) and not any(map(str.isdecimal, tags))
+    return len(tags) > 2 and _is_word_tag(sample) and (recurring or all(map(_TAG.fullmatch, tags)))
 
 
 def _is_surely_conll(sample: _Sample) -> bool:
@@ -381,10 +382,13 @@ def _is_surely_conll(sample: _Sample) -> bool:
     if not _is_conll(sample) or not sample.adjoining():
         return False
     firsts, tags = ([line.split()[at] for line in sample.filled] for at in (0, -1))
-    if all(map(_ENTITY_TAG.fullmatch, tags)) and any("-" in tag for tag in tags):
+    typed = any("-" in tag for tag in tags)
+    if typed and all(map(_SURE_TAG.fullmatch, tags)):
         return True
     if len({*tags}) == len(tags):
         return False
+    if all(map(_ENTITY_TAG.fullmatch, tags)) and (typed or len(tags) > 2):
+        return True
     numbered = all(first.isdecimal() for first in firsts)
     return sample.separated() or ("\t" in sample.filled[0] and not numbered)
 

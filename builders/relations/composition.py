@@ -43,6 +43,10 @@ class ComposedRelation(Relation):
         """Those of the operands."""
         return {kind: own for operand in self._operands for kind, own in operand.nodes(layout).items()}
 
+    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+        """As that of an only operand, whose features these are; of several as they were."""
+        return self._operands[0].reversed_data(data) if len(self._operands) == 1 else dict(data)
+
     def _per_sentence(self, layout: Layout, indptr: Ints) -> Ints:
         return edges_per_sentence(layout, self.target, indptr, self.nodes(layout))
 
@@ -181,10 +185,6 @@ class Reverse(ComposedRelation):
         data = self._operands[0].reversed_data({name: values[order] for name, values in arrays.data.items()})
         sources = destinations(arrays.indptr)[order]
         return RelationArrays(indptr, sources, self._per_sentence(layout, indptr), data)
-
-    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
-        """As the operand's, whose edges these are led the other way."""
-        return self._operands[0].reversed_data(data)
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence: as many as the other way."""

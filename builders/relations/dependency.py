@@ -88,7 +88,10 @@ class Dependency(Relation):
 
     def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
         """What came from the head goes to it, as from the dependent."""
-        turned = np.array([TO_ITSELF, FROM_DEPENDENT, FROM_HEAD], dtype=np.int8)[data["direction"]]
+        told = data.get("direction")
+        if told is None or not np.isin(told, (TO_ITSELF, FROM_HEAD, FROM_DEPENDENT)).all():
+            return dict(data)  # a relation that is derived from this one has features of its own
+        turned = np.array([TO_ITSELF, FROM_DEPENDENT, FROM_HEAD], dtype=np.int8)[told.astype(np.int8)]
         return {**data, "direction": turned}
 
     def __repr__(self) -> str:

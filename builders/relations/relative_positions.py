@@ -74,7 +74,8 @@ class RelativePositions(ComposedRelation):
 
     def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
         """The relation's, and distances to the other side."""
-        return {**self._operands[0].reversed_data(data), DISTANCE: 2 * self.clip - data[DISTANCE]}
+        turned = self._operands[0].reversed_data(data)
+        return {**turned, DISTANCE: 2 * self.clip - data[DISTANCE]} if DISTANCE in data else turned
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence."""

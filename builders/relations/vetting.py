@@ -99,7 +99,7 @@ def vetted_counts(relation: Relation, layout: Layout) -> Ints:
         naming the relation
     """
     with told_by_name(relation):
-        counts = relation.num_edges(layout)
+        counts = np.asarray(relation.num_edges(layout))
     if is_of_user(relation):
         _check_integers(relation.name, "num_edges", counts)
         if counts.shape != (len(layout),):

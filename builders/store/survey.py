@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints
+from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.vetting import is_of_user, vetted_counts
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shard import Shard, checksum, shard_name
 from graphattn.builders.store.table import words_of
 
-_LOOKED_AT = 64  # sentences of a chunk whose edges are made and looked at where a relation is not ours
+_LOOKED_AT = 1 << 20
+"""Pairs of tokens, of the shortest texts of a chunk, whose edges by users' relations are looked at."""
 _COUNTED = ("lengths", "edges", "labels", "tags", "deprels", "counts")
 
 
@@ -62,8 +64,9 @@ class Survey:
             layout = layout_of(table, self.builder)
             tokens = layout.lengths - cls
             per_sentence = np.zeros(len(layout), np.int64)
-            if any(map(is_of_user, self.builder.relations)):
-                self.builder.arrays(layout.take(np.arange(min(len(layout), _LOOKED_AT))))  # refuses what is no edge
+            short = _short_ones(layout)
+            if any(map(is_of_user, self.builder.relations)) and len(short):
+                self.builder.vet(layout.take(short))
             for relation in self.builder.relations:
                 own = vetted_counts(relation, layout)
                 totals["edges"][relation.name] += int(own.sum())
@@ -166,3 +169,10 @@ def _names(column: pa.ChunkedArray) -> dict[str, int]:
     values = values.drop_null()
     counts = np.bincount(values.indices.to_numpy(), minlength=len(values.dictionary))
     return {name: int(count) for name, count in zip(values.dictionary.to_pylist(), counts, strict=True) if count}
+
+
+def _short_ones(layout: Layout) -> npt.NDArray[np.integer]:
+    """The shortest texts, as many as are looked at."""
+    pairs = np.maximum(layout.lengths, layout.word_counts).astype(np.int64) ** 2
+    order = np.argsort(pairs, kind="stable")
+    return np.sort(order[np.cumsum(pairs[order]) <= _LOOKED_AT])

@@ -20,8 +20,8 @@ from graphattn.exceptions import ConfigError, DataError
 
 Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
-_BLANK = re.compile(r"[^\S\u00a0\u2007\u202f]")
-"""Between words; no-break spaces stand in them, as in ``10 000``."""
+_BLANK = re.compile(r"[ \t\r\n\f\v\u3000]")
+"""Between words; no-break and thin spaces stand in them, as in ``10 000``."""
 AT_ONCE = 1 << 14
 """Texts of a list that are gone through together."""
 

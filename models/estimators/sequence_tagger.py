@@ -86,7 +86,7 @@ class SequenceTagger(TextEstimator):
         labels = carried_labels(X, y, "tags")
         if y is None and isinstance(X, LazyCorpus):
             return labels
-        sources = repeat(None) if isinstance(X, LazyCorpus) else X
+        sources = X if y is None else repeat(None)  # tags of their own do not stand where the sentences do
         return [_tags(index, tags, source) for index, (tags, source) in enumerate(zip(labels, sources, strict=False))]
 
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
@@ -147,7 +147,7 @@ class SequenceTagger(TextEstimator):
         if self.scheme_ == "none":
             return
         known = sorted({tag[2:] for tag in self.labels_.classes if tag != "O"})
-        unknown = sorted({tag[2:] for tags in labels for tag in tags if tag != "O"} - {*known})
+        unknown = sorted({tag[2:] for tags in labels for tag in tags if tag[1:2] == "-"} - {*known})
         if unknown:
             names = ", ".join(map(repr, unknown[:5])) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
             shown = ", ".join(known[:20]) + " ..." * (len(known) > 20)
@@ -255,7 +255,8 @@ _LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
 class _Tags(list[str]):
     """The tags of one sentence, which know where it stands."""
 
-    origin: tuple[str, int] | None = None
+    __slots__ = ("origin",)
+    origin: tuple[str, int]
 
 
 def _origin(tags: Any) -> tuple[str, int] | tuple[None, None]:
@@ -267,13 +268,15 @@ def _name(index: int, tags: Any) -> str:
     return f"sequence {index}" if path is None else f"the sentence at line {line} of {path}"
 
 
-def _tags(index: int, tags: Any, source: Any) -> _Tags:
+def _tags(index: int, tags: Any, source: Any) -> list[str]:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise DataError(
             f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
         )
-    tags = _Tags(tags)
-    tags.origin = getattr(source, "origin", None)
+    origin = getattr(source, "origin", None)
+    tags = list(tags) if origin is None else _Tags(tags)
+    if origin is not None:
+        tags.origin = origin
     for tag in tags:
         if not isinstance(tag, str):
             raise DataError(

@@ -10,7 +10,7 @@ from typing import Any
 from graphattn.builders import Sentence
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import dev_parts, held_out_split, listed, single_column
+from graphattn.models.estimators.inputs import dev_parts, held_out_split, listed, of_dev_set, single_column
 from graphattn.models.options import TrainingOptions
 
 
@@ -70,7 +70,9 @@ def with_dev_set(pairs: Pairs, dev: Any, training: TrainingOptions) -> tuple[Pai
     training : says how large a share, and by which seed
     """
     if dev is not None:
-        held_out = Pairs(*pairs_of(*dev_parts(dev)))
+        sources, targets = dev_parts(dev)
+        with of_dev_set():
+            held_out = Pairs(*pairs_of(sources, targets))
         refuse_bad_references(held_out.targets)
         return pairs, held_out
     size = len(pairs.sources)

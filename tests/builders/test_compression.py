@@ -87,8 +87,8 @@ def test_what_is_no_path():
     for path in (None, ["a.tsv"]):
         with pytest.raises(ConfigError) as caught:
             list(numbered_lines(path))
-        kind = type(path).__name__
-        assert str(caught.value) == f"a path is expected, not a {kind}; give one file at a time"
+        several = "; give one file at a time" if path else ""
+        assert str(caught.value) == f"a path is expected, not a {type(path).__name__}{several}"
 
 
 def test_impossible_path():

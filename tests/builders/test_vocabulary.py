@@ -97,6 +97,15 @@ def test_unknown_parts_of_words_keep_their_text(pieces):
     assert (sentence.tokens[-1], pieces.ids(sentence.tokens)[-1]) == ("éß", 1)
 
 
+@pytest.mark.parametrize("word", ["abc", "xyz", "a\u65e5\u672c"])
+def test_unknown_parts_behind_a_mark_keep_their_text(word):
+    """The mark of Llama's tokenizer shares its place with the first letter."""
+    pieces = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "\u2581": 3, "a": 4}
+    tokenizer = Tokenizer(models.BPE(pieces, [], unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    assert Vocabulary(tokenizer).sentence([word]).tokens == ("\u2581", *word)
+
+
 @pytest.mark.parametrize("text", ["\u0130", "l\u0130\u0130x\u0130", "Zlow\u0130zest"])
 def test_what_one_character_becomes_may_be_known_in_part(text):
     """Capital I with a dot is i and a dot in lower case."""

@@ -132,6 +132,7 @@ def test_more_vectors_than_one_block(write):
         ("a 1 2\nb 0.5 0.5 0.5\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("a 1 2\nb 4 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("a 1 2\nb 1e-05 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
+        ("a 1. 2.\nb 1. 2. 3.\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("a 1 2\n b 0.5 5 6\n", f", line 2: 3 numbers behind 'b', expected 2. {HINT}"),
         ("2 3\na 1 2\nb 1 2 3\n", f", line 2: 2 numbers behind 'a', expected 3. {HINT}"),
         ("a 1 2\nb 3 x4\n", f", line 2: 'x4' is not a number. {HINT}"),

@@ -73,6 +73,11 @@ def test_an_empty_file_sets_nothing(tmp_path):
             "crf: true\nepochs: 2024-99-99",
             ", line 2: holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
         ),
+        ("yes: 1\n", ", line 1: there is no option True; --help lists the options"),
+        (
+            "epochs: !!bool maybe",
+            ", line 1: holds a value that cannot be ('maybe'); write one 'option: value' on each line",
+        ),
         ("[" * 5000, ": is nested too deeply; write one 'option: value' on each line"),
         (b"epochs: \xff", ": is no YAML (not UTF-8 text); write one 'option: value' on each line"),
         (

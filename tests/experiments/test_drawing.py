@@ -16,6 +16,7 @@ from graphattn.builders import (
     Complete,
     Dependency,
     DocumentTree,
+    Membership,
     Order,
     Sentence,
     Star,
@@ -330,8 +331,16 @@ def test_a_list_of_tokens_is_drawn_and_unknown_relations_are_not(tmp_path):
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     with pytest.raises(DataError) as caught:
         draw_graph(graph, ["time", "flies"], tmp_path / "c.svg", weights={"window:5": [1]})
-    assert str(caught.value) == "there are no edges of relation 'window:5'. There are: window:3."
+    assert str(caught.value) == "the graph has no relation 'window:5'. It has: window:3."
     assert not (tmp_path / "c.svg").exists()
+
+
+def test_weights_of_all_relations_may_be_given(tmp_path):
+    """Membership is shown by brackets, not by its edges."""
+    sentence = Sentence(["time", "flies"])
+    graph = TextGraphBuilder([Membership(), Window(3)]).build(sentence)
+    weights = {kinds[1]: [0.5] * graph.num_edges(kinds) for kinds in graph.canonical_etypes}
+    assert draw_graph(graph, sentence, tmp_path / "a.svg", weights=weights).exists()
 
 
 def test_sentences_of_the_grammar_are_drawn(tmp_path):

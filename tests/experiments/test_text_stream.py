@@ -65,7 +65,12 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
          [Sentence("le chat dort .".split(), tags=["det", "nc", "v", "pct"]),
           Sentence("un chat et un chien dorment".split(), tags=["det", "nc", "cc", "det", "nc", "v"])]),
         ("a.txt", "Ada B-PER\nRome B-LOC\n", "tag", [Sentence(["Ada", "Rome"])]),
+        ("a.txt", "The O\ndog O\nruns O\n", "tag", [Sentence(["The", "dog", "runs"])]),
         ("a.txt", "Type O\nBlood O\n", "tag", ["Type O", "Blood O"]),
+        ("a.txt", "take B-12\nneed B-6\n", "tag", ["take B-12", "need B-6"]),
+        ("a.txt", "die U-Bahn\ndas E-Auto\n", "tag", ["die U-Bahn", "das E-Auto"]),
+        ("a.tsv", "Source\tQuelle\nA dog\tEin Hund\n", "translate", [Example("Source", "Quelle"),
+                                                                      Example("A dog", "Ein Hund")]),
         ("a.txt", "1\tyes\n2\tno\n3\tno\n", "tag", ["1\tyes", "2\tno", "3\tno"]),
         ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"], tags=["X"])]),
         ("a.txt", "__label__x one\n__label__x __label__y two\n", "classify", [Example("one", label="x"),
@@ -87,6 +92,8 @@ def test_columns_of_a_table_to_translate(tmp_path):
     """A header tells of a table, whatever its quotes; a pipe is not looked at, which would take its first line."""
     (tmp_path / "a.tsv").write_text('"Text"\t"x"\n"dogs bark"\t"y"\n')
     assert read(tmp_path / "a.tsv", "translate", text_column="Text") == [Example("dogs bark")]
+    (tmp_path / "d.txt").write_text("1\tThe\tDT\n2\tdog\tNN\n")
+    assert read(tmp_path / "d.txt", "tag", token_column=1) == [Sentence(["The", "dog"])]
     (tmp_path / "b.tsv").write_text('text\t"x"\n"dogs"\t"y"\n')
     assert read(tmp_path / "b.tsv", "translate", quoted=True) == [Example("dogs")]
     os.mkfifo(tmp_path / "c.tsv")
@@ -109,7 +116,10 @@ def test_columns_of_a_table_to_translate(tmp_path):
         ("classify", ["label\ttext", "x\tone"], "tsv"),
         ("classify", ["# sent_id = 1", "\t".join(["1", "one", *"____0___"])], "conllu"),
         ("tag", ["SOCCER NN I-NP O", "JAPAN NNP B-NP B-LOC"], "conll"),
-        ("tag", ["Ada/N went/V"], "word/tag"),
+        ("tag", ["Ada/N went/V home/R"], "word/tag"),
+        ("tag", ["AC/DC TCP/IP", "Hello world"], None),
+        ("tag", ["1/2 " * 12], None),
+        ("classify", ["Hello\tthe world is big"], None),
         ("tag", ["Ada went home", "she slept well"], None),
     ],
 )

@@ -103,6 +103,24 @@ def test_what_tells_a_direction_tells_the_other_one_in_reverse():
     assert graph.edges[near.reverse().name].data["distance"].tolist() == expected.tolist()
 
 
+def test_relations_derived_from_ours_keep_features_of_their_own():
+    class Plain(Dependency):
+        def edges(self, layout):
+            arrays = super().edges(layout)
+            return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {})
+
+    class Coded(Dependency):
+        def edges(self, layout):
+            arrays = super().edges(layout)
+            data = {"direction": arrays.data["direction"] + 7}
+            return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, data)
+
+    dogs = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    assert TextGraphBuilder([Plain("token").reverse()], cls=False).build(dogs).num_edges() == 4
+    graph = TextGraphBuilder([Coded("token").reverse()], cls=False).build(dogs)
+    assert sorted(graph.edata["direction"].tolist()) == [7, 7, 8, 9]
+
+
 def test_operators_and_names():
     bigbird = Window(3) | Global(1) | Random(2)
     assert bigbird.name == "window:3|global:1|random:2"

@@ -87,10 +87,10 @@ def test_counts_of_a_users_relation():
         relation.num_edges = lambda layout: give()
         return TextGraphBuilder([relation]).num_edges(layout)
 
-    assert counting(lambda: array(3, 2)).tolist() == [3, 2]
+    assert counting(lambda: array(3, 2)).tolist() == counting(lambda: [3, 2]).tolist() == [3, 2]
     for give, message in (
         (lambda: 1 / 0, " fails with ZeroDivisionError: division by zero"),
-        (lambda: [3, 2], ": num_edges must be a NumPy array of integers in one dimension"),
+        (lambda: [3.0, 2.0], ": num_edges must be a NumPy array of integers in one dimension"),
         (lambda: array(5), ": num_edges has shape (1,); expected (2,), one for each sentence"),
     ):
         with pytest.raises(GraphError) as caught:

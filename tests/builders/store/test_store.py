@@ -7,15 +7,18 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders import (
+    Complete,
     Dependency,
     Links,
     Membership,
     RandomArcs,
+    RangeRelation,
     RelativePositions,
     Sentence,
     TextGraphBuilder,
@@ -190,6 +193,20 @@ def test_few_shards_are_open_at_a_time(stored, trees, monkeypatch):
         assert descriptors() <= 2
     assert [sentence for table in tables for sentence in sentences_of(table)] == sentences, "closed, they stay whole"
     assert list(store) == sentences
+
+
+def test_long_texts_and_a_users_relation_make_a_store(stored):
+    """Only edges of the user's relation are looked at, and only those of short texts."""
+
+    class Here(RangeRelation):
+        name = "here"
+
+        def bounds(self, layout):
+            return np.arange(layout.num_tokens), np.arange(layout.num_tokens) + 1
+
+    sentences = [Sentence(["a"] * 6000), Sentence(["a"] * 3)] * 32
+    store = stored(sentences, relations=TextGraphBuilder([Here(), Complete()], cls=False))
+    assert store.manifest.edges == {"here": 32 * 6003, "all": 32 * (6000**2 + 9)}
 
 
 @pytest.mark.parametrize(

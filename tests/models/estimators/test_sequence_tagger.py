@@ -189,6 +189,8 @@ def test_a_slip_in_tags_is_named_with_its_line(name, tiny, tmp_path):
         with pytest.raises(DataError) as caught:
             tiny("tagger", scheme=scheme).fit(sentences)
         assert str(caught.value).startswith(message)
+    with pytest.raises(DataError, match=r"^field 'tags': sentence 0 of the training set: tag 1 \('I-X'\)"):
+        tiny("tagger", scheme="IOB2").fit(sentences, [["I-X", "O"]] * len(sentences))
 
 
 BROKEN = [["a", "b", "c"]] * 2, [["O", "B-LOC", "O"], ["O", "I-LOC", "I-LOC"]]

@@ -254,7 +254,7 @@ def test_a_sample_depends_on_the_place_of_its_source_and_not_on_chunks(small, to
 def test_a_list_of_two_pairs_is_no_list_of_sources_and_targets(small, toy_pairs):
     sources, targets = toy_pairs(24)
     pairs = list(zip(sources[:2], targets[:2], strict=True))
-    with pytest.raises(DataError, match=r"^source 1 has no target"):
+    with pytest.raises(DataError, match=r"^the dev set: source 1 has no target"):
         small().fit(sources, targets, dev=pairs)
 
 
