@@ -70,9 +70,6 @@ def draw_graph(
         )
     tokens = ("[CLS]",) * extra + sentence.tokens
     shown = {name: kinds for name, kinds in _by_name(graph).items() if name != MEMBERSHIP}  # which the brackets show
-    unknown = next((name for name in weights or () if name not in graph.etypes), None)
-    if unknown is not None:
-        raise DataError(f"the graph has no relation {unknown!r}", hint=f"It has: {', '.join(_by_name(graph))}.")
     edges = {name: _pairs(graph, kinds, tokens) for name, kinds in shown.items()}
     word_relations = [name for name, kinds in shown.items() if kinds[0][0] == WORD]
     word_ids = graph.nodes[TOKEN].data["word"].tolist()
@@ -88,7 +85,7 @@ def draw_graph(
         word_relations=word_relations,
         other_nodes={name: texts for name, kinds in shown.items() if (texts := _places(graph, kinds, tokens)[1])},
         edge_labels=names,
-        weights={name: own for name, own in (weights or {}).items() if name in shown},
+        weights={name: own for name, own in (weights or {}).items() if name != MEMBERSHIP},
         title=title,
     )
 

@@ -57,18 +57,10 @@ def fit_and_save(
     try:
         estimator.fit(*parts["training"], dev=parts.get("dev"))
     except DivergenceError as error:
-        if run_dir is None or not is_first_process():
+        if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
-        if not getattr(estimator, "history_", None):
-            raise
-        kept = Path(run_dir, BEST_MODEL)
-        try:
-            estimator.save(kept, notes={CONFIG_FILE: plan_text(plan.task, plan.values)})
-        except (GraphAttnError, OSError) as unsaved:
-            raise DivergenceError(f"{error}. The best epoch's model could not be saved ({unsaved})") from error
-        raise DivergenceError(
-            f"{error}. The best epoch's model is {kept}; with other options train anew, with --no-resume"
-        ) from error
+        fate = _save_best_model(estimator, plan, Path(run_dir, BEST_MODEL))
+        raise DivergenceError(f"{error}. The best epoch's model {fate}") from error
     if not is_first_process():
         return {}
     figures = run_facts(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
@@ -84,6 +76,15 @@ def fit_and_save(
     if unmeasured is not None:
         raise _of_test_set(unmeasured, plan.values.get("test"), out)
     return figures
+
+
+def _save_best_model(estimator: TextEstimator | Translator, plan: TrainingPlan | TranslationPlan, place: Path) -> str:
+    """Save the model of a training that diverged, and say what has become of it."""
+    try:
+        estimator.save(place, notes={CONFIG_FILE: plan_text(plan.task, plan.values)})
+    except (GraphAttnError, OSError) as error:
+        return f"could not be saved ({error})"
+    return f"is {place}; with other options train anew, with --no-resume"
 
 
 def _of_test_set(error: DataError, corpus: object, out: Path) -> DataError:
@@ -140,19 +141,14 @@ def run_folder_of(values: Values, out: Path) -> str | None:
 
 
 def finish_run(run_dir: str | None, out: Path) -> None:
-    """Remove the checkpoints of a run whose model is saved."""
+    """Remove the checkpoints of a run whose model is saved, and the model of one that diverged before."""
     from graphattn.models.run_folder import BEST, CHECKPOINT
-
-    for name in (CHECKPOINT, BEST) if run_dir else ():
-        Path(str(run_dir), name).unlink(missing_ok=True)
-    if run_dir:
-        _forget_best_model(run_dir, out)
-
-
-def _forget_best_model(run_dir: str, out: Path) -> None:
-    """Remove what an earlier training that diverged has left in the folder of its run."""
     from graphattn.models.saving import is_model_directory
 
+    if not run_dir:
+        return
+    for name in (CHECKPOINT, BEST):
+        Path(run_dir, name).unlink(missing_ok=True)
     kept = Path(run_dir, BEST_MODEL)
     if is_model_directory(kept) and kept.resolve() != out.resolve():
         shutil.rmtree(kept, ignore_errors=True)

@@ -25,9 +25,11 @@ _USUAL_HEADERS = frozenset(
 )
 _HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
 _ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
-_TAG = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
+_CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
+"""``B-PER``, but neither ``B-12`` nor ``U-Bahn``."""
+_WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
+"""``NN``, ``PRP$`` or ``.``"""
 _JSON_ARRAY = re.compile(r"\[\s*(\{|$)")
-_SURE_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
 _CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
 
 
@@ -374,7 +376,7 @@ def _is_surely_word_tag(sample: _Sample) -> bool:
     """Whether what stands behind the slashes are tags, and no words of texts such as ``and/or``."""
     tags = [piece.rpartition("/")[2] for line in sample.lines for piece in split_at_blanks(line)]
     recurring = len(tags) >= 10 and len({*tags}) < len(tags) and not any(map(str.isdecimal, tags))
-    return len(tags) > 2 and _is_word_tag(sample) and (recurring or all(map(_TAG.fullmatch, tags)))
+    return len(tags) > 2 and _is_word_tag(sample) and (recurring or all(map(_WORD_CLASS.fullmatch, tags)))
 
 
 def _is_surely_conll(sample: _Sample) -> bool:
@@ -383,7 +385,7 @@ def _is_surely_conll(sample: _Sample) -> bool:
         return False
     firsts, tags = ([line.split()[at] for line in sample.filled] for at in (0, -1))
     typed = any("-" in tag for tag in tags)
-    if typed and all(map(_SURE_TAG.fullmatch, tags)):
+    if typed and all(map(_CAPITAL_ENTITY_TAG.fullmatch, tags)):
         return True
     if len({*tags}) == len(tags):
         return False

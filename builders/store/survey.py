@@ -64,8 +64,7 @@ class Survey:
             layout = layout_of(table, self.builder)
             tokens = layout.lengths - cls
             per_sentence = np.zeros(len(layout), np.int64)
-            short = _short_ones(layout)
-            if any(map(is_of_user, self.builder.relations)) and len(short):
+            if any(map(is_of_user, self.builder.relations)) and len(short := _short_ones(layout)):
                 self.builder.vet(layout.take(short))
             for relation in self.builder.relations:
                 own = vetted_counts(relation, layout)

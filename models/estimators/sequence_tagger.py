@@ -137,23 +137,16 @@ class SequenceTagger(TextEstimator):
 
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
         self._check_sizes(labels, columns, where)
-        self._refuse_unknown_types(labels, where)
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
         kind = np.min_scalar_type(len(self.labels_))  # one byte a word, as a rule
-        return self.labels_.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
-
-    def _refuse_unknown_types(self, labels: Sequence[Any], where: str) -> None:
-        """Name entities that the training set lacks by their types: tags are learnt in a scheme of our own."""
-        if self.scheme_ == "none":
-            return
-        known = sorted({tag[2:] for tag in self.labels_.classes if tag != "O"})
-        unknown = sorted({tag[2:] for tags in labels for tag in tags if tag[1:2] == "-"} - {*known})
-        if unknown:
-            names = ", ".join(map(repr, unknown[:5])) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
-            shown = ", ".join(known[:20]) + " ..." * (len(known) > 20)
-            raise DataError(
-                f"the {where} has entities of type {names}, which the training set lacks", hint=f"Known are: {shown}."
-            )
+        try:
+            return self.labels_.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
+        except DataError:
+            if self.scheme_ != "none":  # tags are learnt in a scheme of our own, and no user has written those
+                types = LabelSet(sorted({tag[2:] for tag in self.labels_.classes if tag != "O"}))
+                given = (tag[2:] for tags in labels for tag in tags if tag[1:2] == "-")
+                types.ids(given, where=where, what="entities of type")
+            raise
 
     def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if self.scheme_ == "none" or all(_fault(tags, self.scheme_) is None for tags in labels):

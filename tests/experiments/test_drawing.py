@@ -331,7 +331,7 @@ def test_a_list_of_tokens_is_drawn_and_unknown_relations_are_not(tmp_path):
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     with pytest.raises(DataError) as caught:
         draw_graph(graph, ["time", "flies"], tmp_path / "c.svg", weights={"window:5": [1]})
-    assert str(caught.value) == "the graph has no relation 'window:5'. It has: window:3."
+    assert str(caught.value) == "there are no edges of relation 'window:5'. There are: window:3."
     assert not (tmp_path / "c.svg").exists()
 
 

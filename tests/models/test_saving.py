@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import torch
 
+from graphattn.builders import compression
+from graphattn.builders.store.manifest import MANIFEST
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models import load, saving
 from graphattn.models.saving import FORMAT, ModelFiles, read_model, write_model
@@ -433,6 +435,11 @@ def test_settings_are_readable(saved):
     assert config["training"]["epochs"] == 1
     assert config["scheme"] == "IOB2"
     assert json.loads((saved["numbers as labels"][0] / "labels.json").read_text()) == [-1, 7]
+
+
+def test_readers_of_corpora_know_models_and_stores_by_their_files():
+    """The lowest module cannot import those names."""
+    assert {*compression._DIRECTORIES} == {MANIFEST, saving.WEIGHTS}
 
 
 @pytest.mark.parametrize("path", [None, 3])

@@ -3,6 +3,7 @@
 import json
 import resource
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -123,22 +124,30 @@ def test_a_full_disk_while_training_says_so(graphattn, command, tmp_path, no_roo
     assert not out.exists()
 
 
-def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, monkeypatch):
+@pytest.fixture
+def diverging_at(monkeypatch):
+    """``with diverging_at(epoch):`` what trains inside meets a loss that is no number there."""
     from graphattn.exceptions import DivergenceError
     from graphattn.models.training import TrainingModule
 
     step = TrainingModule.training_step
 
-    def failing(self, batch, number):
-        if self.current_epoch == 2:
-            raise DivergenceError("the loss is nan")
-        return step(self, batch, number)
+    @contextmanager
+    def diverging(epoch):
+        def failing(self, batch, number):
+            if self.current_epoch == epoch:
+                raise DivergenceError("the loss is nan")
+            return step(self, batch, number)
 
-    def failing_at_once(self, batch, number):
-        raise DivergenceError("the loss is inf")
+        with monkeypatch.context() as patch:
+            patch.setattr(TrainingModule, "training_step", failing)
+            yield
 
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", failing)
+    return diverging
+
+
+def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, diverging_at):
+    with diverging_at(2):
         answer = graphattn(*command, "--out", tmp_path / "model")
     kept = tmp_path / "model.run" / "best-model"
     assert (answer.code, answer.err) == (
@@ -147,10 +156,9 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, comm
     )
     assert (tmp_path / "model.run" / "last.ckpt").exists()
     assert graphattn("info", kept).code == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", failing_at_once)
+    with diverging_at(0):
         answer = graphattn(*command, "--no-resume", "--out", tmp_path / "model")
-    assert (answer.code, answer.err) == (1, "error: the loss is inf\n")
+    assert (answer.code, answer.err) == (1, "error: the loss is nan\n")
     assert graphattn("info", kept).code == 0, "that of the run before"
     assert graphattn(*command, "--out", tmp_path / "model").code == 0
     assert not kept.exists()
@@ -158,22 +166,11 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, comm
     assert figures["epochs"] == 5
 
 
-def test_a_best_model_that_cannot_be_saved_hides_no_loss(graphattn, command, tmp_path, monkeypatch):
-    from graphattn.exceptions import DivergenceError
-    from graphattn.models.training import TrainingModule
-
-    step = TrainingModule.training_step
-
-    def failing(self, batch, number):
-        if self.current_epoch == 1:
-            raise DivergenceError("the loss is nan")
-        return step(self, batch, number)
-
+def test_a_best_model_that_cannot_be_saved_hides_no_loss(graphattn, command, tmp_path, monkeypatch, diverging_at):
     def full(self, folder, **more):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", failing)
+    with diverging_at(1), monkeypatch.context() as patch:
         patch.setattr(TextEstimator, "save", full)
         answer = graphattn(*command, "--out", tmp_path / "model")
     assert (answer.code, answer.err) == (
