@@ -30,3 +30,16 @@ def pad(flat: Tensor, lengths: Tensor, value: float = 0) -> Tensor:
 def unpad(rows: Tensor, lengths: Tensor) -> Tensor:
     """(B, T, ...) -> (N, ...); undoes :func:`pad`."""
     return rows[prefix_mask(lengths, rows.shape[1])]
+
+
+def turned_around(lengths: Tensor) -> Tensor:
+    """(N,) where each flat element is once every sentence is read from its end; applied twice, nothing has changed.
+
+    Examples
+    --------
+    >>> turned_around(torch.tensor([3, 0, 2])).tolist()
+    [2, 1, 0, 4, 3]
+    """
+    ends = lengths.cumsum(0)
+    first_and_last = torch.repeat_interleave(2 * ends - lengths - 1, lengths)  # their sum is that of any mirrored pair
+    return first_and_last - torch.arange(len(first_and_last), device=lengths.device)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from graphattn.builders.relations import Relation, Window
 from graphattn.exceptions import ConfigError
 from graphattn.graphs import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import option
-from graphattn.models.padding import pad, unpad
+from graphattn.models.padding import pad, turned_around, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -36,20 +36,22 @@ class BiLSTMOptions(EncoderOptions):
 
 
 class BiLSTMEncoder(Encoder):
-    """Half of the width reads forward, half backward; sentences are packed, so batches do not mix."""
+    """Half of the width reads forward, half backward; each sentence alone, whatever else is in the batch.
+
+    Sentences are read as rows with padding behind them, those of the backward half turned around first: no state that
+    is kept has seen padding. PyTorch's own packed sequences would do the same, but on a CPU their gradients take time
+    that grows with the square of the longest sentence.
+    """
 
     def __init__(self, options: BiLSTMOptions):
         super().__init__()
         options.check()
         self.options, self.width = options, options.hidden
-        self.lstm = nn.LSTM(
-            options.hidden,
-            options.hidden // 2,
-            num_layers=options.layers,
-            dropout=options.dropout if options.layers > 1 else 0.0,
-            batch_first=True,
-            bidirectional=True,
-        )
+        self.dropout = nn.Dropout(options.dropout)
+        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
+        for _ in range(options.layers):
+            for direction in (self.forwards, self.backwards):
+                direction.append(nn.LSTM(options.hidden, options.hidden // 2, batch_first=True))
 
     def relations(self) -> list[Relation]:
         """None is needed; a graph must have one."""
@@ -62,7 +64,12 @@ class BiLSTMEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         lengths = lengths_of(graph, TOKEN)
-        filled = lengths.clamp(min=1)  # packing refuses empty sequences; their padding is dropped again below
-        packed = pack_padded_sequence(pad(tokens, lengths), filled, batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
-        return unpad(states, lengths)
+        turned = turned_around(lengths)
+        states = tokens
+        for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
+            if layer:
+                states = self.dropout(states)
+            ahead = unpad(forwards(pad(states, lengths))[0], lengths)
+            back = unpad(backwards(pad(states[turned], lengths))[0], lengths)
+            states = torch.cat([ahead, back[turned]], dim=1)
+        return states

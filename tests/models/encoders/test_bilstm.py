@@ -4,34 +4,66 @@ import pytest
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.encoders import BiLSTMOptions, make_encoder
+from graphattn.models.encoders import BiLSTMEncoder, BiLSTMOptions, make_encoder
+
+
+@pytest.fixture
+def torch_lstm():
+    """PyTorch's bidirectional LSTM with the weights of an encoder."""
+
+    def make(encoder: BiLSTMEncoder) -> torch.nn.LSTM:
+        hidden, layers = encoder.options.hidden, encoder.options.layers
+        reference = torch.nn.LSTM(hidden, hidden // 2, layers, batch_first=True, bidirectional=True).double()
+        with torch.no_grad():
+            for own, parameter in zip(weights_of(encoder), reference.parameters(), strict=True):
+                parameter.copy_(own)
+        return reference
+
+    return make
+
+
+def weights_of(encoder: BiLSTMEncoder) -> list[torch.nn.Parameter]:
+    """In PyTorch's order: layer after layer, forwards before backwards."""
+    pairs = zip(encoder.forwards, encoder.backwards, strict=True)
+    return [parameter for pair in pairs for lstm in pair for parameter in lstm.parameters()]
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_encoder_equals_one_sentence_at_a_time(layers, double_encoder, encode):
+def test_encoder_equals_one_sentence_at_a_time(layers, double_encoder, encode, torch_lstm):
     encoder = double_encoder(BiLSTMOptions(hidden=8, layers=layers))
     _, inputs, outputs = encode(encoder, 8)
-    reference = torch.nn.LSTM(8, 4, num_layers=layers, batch_first=True, bidirectional=True).double()
-    reference.load_state_dict(encoder.lstm.state_dict())
+    reference = torch_lstm(encoder)
     for tokens, output in zip(inputs, outputs, strict=True):
         torch.testing.assert_close(output, reference(tokens.unsqueeze(0))[0][0], rtol=0, atol=1e-10)
 
 
-def test_gradients_equal_one_sentence_at_a_time(double_encoder, encode):
-    encoder = double_encoder(BiLSTMOptions(hidden=6))
+@pytest.mark.parametrize("layers", [1, 2])
+def test_gradients_equal_one_sentence_at_a_time(layers, double_encoder, encode, torch_lstm):
+    encoder = double_encoder(BiLSTMOptions(hidden=6, layers=layers))
     _, inputs, outputs = encode(encoder, 6)
     sum((output**3).sum() for output in outputs).backward()
-    reference = torch.nn.LSTM(6, 3, batch_first=True, bidirectional=True).double()
-    reference.load_state_dict(encoder.lstm.state_dict())
+    reference = torch_lstm(encoder)
     for tokens in inputs:
         (reference(tokens.unsqueeze(0))[0] ** 3).sum().backward()
-    for (name, ours), theirs in zip(encoder.lstm.named_parameters(), reference.parameters(), strict=True):
+    for ours, (name, theirs) in zip(weights_of(encoder), reference.named_parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-9, atol=1e-9, msg=name)
 
 
-def test_dropout_between_layers_only():
-    assert make_encoder(BiLSTMOptions(hidden=8, layers=1, dropout=0.4)).lstm.dropout == 0.0
-    assert make_encoder(BiLSTMOptions(hidden=8, layers=2, dropout=0.4)).lstm.dropout == 0.4
+def test_first_weights_are_those_of_pytorch():
+    torch.manual_seed(3)
+    encoder = make_encoder(BiLSTMOptions(hidden=8, layers=2))
+    torch.manual_seed(3)
+    reference = torch.nn.LSTM(8, 4, 2, batch_first=True, bidirectional=True)
+    for own, theirs in zip(weights_of(encoder), reference.parameters(), strict=True):
+        assert torch.equal(own, theirs)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_dropout_between_layers_only(layers, encode):
+    encoder = make_encoder(BiLSTMOptions(hidden=8, layers=layers, dropout=0.4)).double()
+    trained, evaluated = encode(encoder.train(), 8)[2], encode(encoder.eval(), 8)[2]
+    assert all(map(torch.equal, trained, evaluated)) == (layers == 1)
+    assert all(output.all() for output in trained)  # what leaves the last layer is whole
 
 
 def test_no_attention_to_show(double_encoder, encode):
