@@ -1,11 +1,8 @@
-"""The result tables: one run is a data set, an encoder and a seed; its figures are appended to a file as they come."""
+"""The runs behind the result tables: one is a data set, an encoder and a seed, and its figures are kept as it ends."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +22,7 @@ from graphattn.experiments.data_sets import DATA_SETS, check_fold, data_folder
 from graphattn.experiments.finished_runs import best_epoch
 from graphattn.experiments.folds import held_out_fold
 from graphattn.experiments.parallel_sets import PARALLEL_SETS
+from graphattn.experiments.result_rows import append, read_rows
 from graphattn.experiments.run_settings import settings
 from graphattn.experiments.translation_results import LEAD, run_translation
 from graphattn.models import (
@@ -220,88 +218,3 @@ def _check_writable(out: Path) -> None:
         raise DataError(
             f"cannot be written ({error.strerror})", path=out, hint="Name a file in a folder that is there."
         ) from error
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that earlier runs wrote.
-
-    Raises
-    ------
-    DataError
-        when the file cannot be read, or a line of it is no row; it names the line
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise DataError(f"cannot be read ({reason})", path=path, hint="Give the file of an earlier run.") from None
-    return [_row(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
-
-
-def _row(line: str, path: Path, number: int) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-        row["data_set"], row["encoder"], row["seed"]
-    except (ValueError, KeyError, TypeError):
-        raise DataError(
-            "is no run's figures", path=path, line=number, hint="Remove the line; the run is made anew then."
-        ) from None
-    return dict(row)
-
-
-def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Mean and standard deviation over the seeds as a Markdown table, one line for each data set and encoder.
-
-    Runs with changed settings have a line of their own, which names the changes; of two with one seed the later counts.
-
-    Examples
-    --------
-    >>> rows = [{"data_set": "sst2", "encoder": "ms-trans", "seed": s, "dev": 80 + s, "test": 81 + s} for s in (0, 2)]
-    >>> print(results_table(rows))
-    | data set | encoder | seeds | dev | test |
-    |---|---|---|---|---|
-    | sst2 | ms-trans | 2 | 81.0 ± 1.4 | 82.0 ± 1.4 |
-    """
-    groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["data_set"], row["encoder"] + _changed(row)), {})[row["seed"]] = row
-    order = {name: index for index, name in enumerate([*DATA_SETS, *PARALLEL_SETS])}
-    lines = ["| data set | encoder | seeds | dev | test |", "|---|---|---|---|---|"]
-    for (data_set, encoder), group in sorted(groups.items(), key=lambda item: order.get(item[0][0], len(order))):
-        own = group.values()
-        figures = " | ".join(_mean_and_spread([row[part] for row in own if part in row]) for part in ("dev", "test"))
-        lines.append(f"| {data_set} | {encoder} | {len(group)} | {figures} |")
-    return "\n".join(lines)
-
-
-def _changed(row: Mapping[str, Any]) -> str:
-    values = [f"{name} {value}" for group in (row.get("changes") or {}).values() for name, value in group.items()]
-    return f" ({', '.join(values)})" if values else ""
-
-
-def _mean_and_spread(values: Sequence[float]) -> str:
-    if not values:
-        return "-"
-    mean = f"{statistics.mean(values):.1f}"
-    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
-
-
-def described(row: Mapping[str, Any]) -> str:
-    """One run in one line.
-
-    Examples
-    --------
-    >>> described({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
-    'sst2 tfidf seed 0: dev 79.4, test 81.1, 2 s'
-    """
-    figures = ", ".join(f"{part} {row[part]}" for part in ("dev", "test") if part in row)
-    return f"{row['data_set']} {row['encoder']} seed {row['seed']}: {figures}, {row['seconds']} s"
-
-
-def append(path: Path, row: Mapping[str, Any]) -> None:
-    """Write one run's figures as a line of JSON; lines of other runs, also simultaneous ones, stay whole."""
-    with open(path, "a+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 1))
-        begun = size > 0 and file.read(1) != b"\n"  # by a run that was killed while it wrote
-        file.write(("\n" * begun + json.dumps(row) + "\n").encode("utf-8"))

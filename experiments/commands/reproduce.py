@@ -31,11 +31,14 @@ def reproduce(
             "--table", help="Only print the table of the runs in --out, of the data sets and encoders that are named."
         ),
     ] = False,
+    side_by_side: Annotated[
+        bool, typer.Option("--side-by-side", help="Print test figures only, an encoder in each column.")
+    ] = False,
 ) -> None:
     """Train and test on the corpora of the result tables, write each run's figures as it ends, print the table."""
     import torch
 
-    from graphattn.experiments import results
+    from graphattn.experiments import result_rows, results
     from graphattn.models.encoders import ENCODERS
 
     if threads is not None:
@@ -47,8 +50,8 @@ def reproduce(
             range(seeds),
             out,
             folder=data,
-            told=lambda row: print(results.described(row), flush=True),
+            told=lambda row: print(result_rows.described(row), flush=True),
         )
     wanted = (("data_set", data_sets), ("encoder", encoder)) if table else ()
-    rows = [row for row in results.read_rows(out) if all(not names or row[name] in names for name, names in wanted)]
-    print(results.results_table(rows))
+    rows = [row for row in result_rows.read_rows(out) if all(not names or row[name] in names for name, names in wanted)]
+    print(result_rows.side_by_side(rows) if side_by_side else result_rows.results_table(rows))

@@ -9,6 +9,7 @@ import pytest
 from graphattn.exceptions import ConfigError
 from graphattn.experiments import results, translation_results
 from graphattn.experiments.parallel_sets import PARALLEL_SETS
+from graphattn.experiments.result_rows import described, read_rows, results_table
 from graphattn.experiments.translation_results import run_translation, settings
 from graphattn.models import SearchOptions, SubwordOptions, TranslationTraining
 from graphattn.models.encoders import ENCODERS
@@ -49,7 +50,7 @@ def test_a_run(data_set, folder):
     assert (row["data_set"], row["encoder"], row["seed"], row["epochs"]) == (data_set, "transformer", 1, 2)
     assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
     assert row["test"] == row["all_test"][PARALLEL_SETS[data_set].metric]
-    assert results.described(row).startswith(f"{data_set} transformer seed 1: dev ")
+    assert described(row).startswith(f"{data_set} transformer seed 1: dev ")
 
 
 def test_an_encoder_with_an_option_off(folder, monkeypatch):
@@ -104,9 +105,7 @@ def test_a_series_runs_what_fits(folder, tmp_path, monkeypatch):
     sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
     results.reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=folder)
     assert seen == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
-    assert "| multi30k | transformer | 1 | - | 1.0 |" in results.results_table(
-        results.read_rows(tmp_path / "out.jsonl")
-    )
+    assert "| multi30k | transformer | 1 | - | 1.0 |" in results_table(read_rows(tmp_path / "out.jsonl"))
 
 
 @pytest.mark.parametrize("data_set", PARALLEL_SETS)
