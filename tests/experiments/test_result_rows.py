@@ -1,6 +1,7 @@
 """Figures of runs: lines of a file, and tables."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,11 @@ def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
         "| sst2 | - | 81.0 ± 1.4 | 81.0 |  |",
         "| sick |  |  |  | 60.0 |",
     ]
+
+
+def test_the_page_of_results_has_the_tables_of_its_file():
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    page, rows = (docs / "results.md").read_text(encoding="utf-8"), read_rows(docs / "results.jsonl")
+    assert results_table(rows) in page
+    columns = next(line for line in page.splitlines() if line.startswith("| data set | ms-trans |"))
+    assert side_by_side([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page
