@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torchcrf import CRF
 
 from graphattn.dropout import Dropout
 from graphattn.graphs import lengths_of
 from graphattn.models.heads.base import Head
+from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, prefix_mask
 from graphattn.products import Linear
@@ -49,7 +49,7 @@ class TaggingHead(Head):
         self.options, self.label_smoothing = options, label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
         self.classify = nn.Sequential(Dropout(options.head_dropout), Linear(width, classes))
-        self.crf = CRF(classes, batch_first=True) if options.crf else None
+        self.crf = LinearChainCRF(classes, batch_first=True) if options.crf else None
 
     def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
@@ -77,10 +77,7 @@ class TaggingHead(Head):
             emissions, mask, rows = self._rows(leaf, graph)
             if not len(rows):
                 return scores.clone()
-            some_tags = torch.zeros(mask.shape, dtype=torch.long, device=mask.device)
-            likelihood = self.crf(emissions, some_tags, mask=mask, reduction="sum")  # score(tags) - log Z
-            (gradient,) = torch.autograd.grad(-likelihood, leaf)
-        gradient[:, 0] += 1  # takes score(tags) out again: all those tags are tag 0
+            (gradient,) = torch.autograd.grad(self.crf.log_partition(emissions, mask).sum(), leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
     def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:

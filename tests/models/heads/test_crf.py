@@ -1,0 +1,50 @@
+"""Our likelihood against pytorch-crf's own; against the enumeration of all sequences it stands in the head's tests."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torchcrf import CRF
+
+from graphattn.models.heads.crf import LinearChainCRF
+from graphattn.models.padding import prefix_mask
+
+
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), tags=st.integers(1, 4), seed=st.integers(0, 2**32 - 1)
+)
+def test_likelihood_and_gradients_are_those_of_pytorch_crf(lengths, tags, seed):
+    """Ours has a gradient for every parameter, even where no sentence has two words; several processes need it."""
+    torch.manual_seed(seed)
+    ours, theirs = (one(tags, batch_first=True).double() for one in (LinearChainCRF, CRF))
+    ours.load_state_dict(theirs.state_dict())
+    mask = prefix_mask(torch.tensor(lengths))
+    scores = torch.randn(*mask.shape, tags, dtype=torch.float64, requires_grad=True)
+    gold = torch.randint(tags, mask.shape)
+    found = []
+    for crf in (ours, theirs):
+        likelihood = crf(scores, gold, mask=mask, reduction="none")
+        variables = [scores, *crf.parameters()]
+        gradients = torch.autograd.grad((likelihood**2).sum(), variables, materialize_grads=crf is theirs)
+        found.append([likelihood, *gradients])
+    for own, other in zip(*found, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-10, atol=1e-10)
+
+
+def test_first_values_are_those_of_pytorch_crf():
+    torch.manual_seed(2)
+    ours = LinearChainCRF(3).state_dict()
+    torch.manual_seed(2)
+    torch.testing.assert_close(ours, CRF(3).state_dict(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("length", [1, 40])
+def test_scores_of_more_digits_than_the_parameters_keep_them(length):
+    torch.manual_seed(4)
+    crf = LinearChainCRF(3, batch_first=True)
+    scores, mask = 1000 * torch.randn(2, length, 3, dtype=torch.float64), torch.ones(2, length, dtype=torch.bool)
+    gold = torch.randint(3, (2, length))
+    exact = LinearChainCRF(3, batch_first=True).double()
+    exact.load_state_dict(crf.state_dict())
+    single, double = (one(scores, gold, mask=mask, reduction="none") for one in (crf, exact))
+    torch.testing.assert_close(single, double, rtol=1e-12, atol=1e-5)
