@@ -43,3 +43,22 @@ def turned_around(lengths: Tensor) -> Tensor:
     ends = lengths.cumsum(0)
     first_and_last = torch.repeat_interleave(2 * ends - lengths - 1, lengths)  # their sum is that of any mirrored pair
     return first_and_last - torch.arange(len(first_and_last), device=lengths.device)
+
+
+def padded_together(lengths: Tensor) -> Tensor:
+    """(B,) numbers of the groups in which sentences are padded, so that less than half of all rows is padding.
+
+    That is one group where the lengths are alike, else one for each power of two.
+
+    Examples
+    --------
+    >>> padded_together(torch.tensor([5, 4, 0, 3])).tolist()
+    [0, 0, 0, 0]
+    >>> padded_together(torch.tensor([5, 4, 0, 900])).tolist()
+    [1, 1, 0, 2]
+    """
+    filled = lengths.clamp(min=1)
+    if not len(lengths) or len(lengths) * filled.max() <= 2 * filled.sum():
+        return torch.zeros_like(lengths)
+    powers = torch.frexp(filled.double()).exponent  # length 4 to 7: 3
+    return powers.unique(return_inverse=True)[1]

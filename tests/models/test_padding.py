@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.padding import pad, prefix_mask, turned_around, unpad
+from graphattn.models.padding import pad, padded_together, prefix_mask, turned_around, unpad
 
 
 @given(
@@ -38,3 +38,13 @@ def test_sentences_are_turned_around_one_by_one(lengths):
     for own, back in zip(flat.split(lengths), flat[turned].split(lengths), strict=True):
         assert back.tolist() == own.tolist()[::-1]
     assert torch.equal(turned[turned], flat)
+
+
+@given(lengths=st.lists(st.integers(0, 40) | st.integers(0, 20_000), max_size=9))
+def test_half_of_what_is_padded_together_is_no_padding(lengths):
+    groups = padded_together(torch.tensor(lengths, dtype=torch.long)).tolist()
+    assert sorted(set(groups)) == list(range(len(set(groups))))
+    rows = {group: [max(1, own) for own, its in zip(lengths, groups, strict=True) if its == group] for group in groups}
+    assert sum(len(own) * max(own) for own in rows.values()) <= 2 * sum(map(sum, rows.values()))
+    alike = not lengths or len(lengths) * max(1, *lengths) <= 2 * sum(max(1, own) for own in lengths)
+    assert len(rows) <= 1 or not alike
