@@ -45,20 +45,28 @@ def turned_around(lengths: Tensor) -> Tensor:
     return first_and_last - torch.arange(len(first_and_last), device=lengths.device)
 
 
-def padded_together(lengths: Tensor) -> Tensor:
-    """(B,) numbers of the groups in which sentences are padded, so that less than half of all rows is padding.
+def padding_groups(lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Sentences that are padded together, so that less than half of the rows is padding, however lengths differ.
 
-    That is one group where the lengths are alike, else one for each power of two.
+    Parameters
+    ----------
+    lengths : (B,) of the sentences
+
+    Returns
+    -------
+    For each group the numbers of its flat elements and its sentences' lengths, both in their order. All sentences are
+    one group where they are of like length, else those between two powers of two.
 
     Examples
     --------
-    >>> padded_together(torch.tensor([5, 4, 0, 3])).tolist()
-    [0, 0, 0, 0]
-    >>> padded_together(torch.tensor([5, 4, 0, 900])).tolist()
-    [1, 1, 0, 2]
+    >>> padding_groups(torch.tensor([1, 0, 2]))
+    [(tensor([0, 1, 2]), tensor([1, 0, 2]))]
+    >>> padding_groups(torch.tensor([1, 9, 0, 1]))
+    [(tensor([ 0, 10]), tensor([1, 0, 1])), (tensor([1, 2, 3, 4, 5, 6, 7, 8, 9]), tensor([9]))]
     """
-    filled = lengths.clamp(min=1)
+    filled = lengths.clamp(min=1)  # an empty sentence has a row, too
     if not len(lengths) or len(lengths) * filled.max() <= 2 * filled.sum():
-        return torch.zeros_like(lengths)
-    powers = torch.frexp(filled.double()).exponent  # length 4 to 7: 3
-    return powers.unique(return_inverse=True)[1]
+        return [(torch.arange(int(lengths.sum()), device=lengths.device), lengths)]
+    powers = torch.frexp(filled.double()).exponent
+    of_element = powers.repeat_interleave(lengths)
+    return [((of_element == own).nonzero().squeeze(1), lengths[powers == own]) for own in powers.unique()]

@@ -13,7 +13,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.graphs import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import option
-from graphattn.models.padding import pad, padded_together, turned_around, unpad
+from graphattn.models.padding import pad, padding_groups, turned_around, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -64,14 +64,11 @@ class BiLSTMEncoder(Encoder):
     def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         lengths = lengths_of(graph, TOKEN)
-        groups = padded_together(lengths)
-        if not groups.any():
+        groups = padding_groups(lengths)
+        if len(groups) == 1:
             return self._read(tokens, lengths)
-        of_token = groups.repeat_interleave(lengths)
-        order = of_token.argsort(stable=True)
-        parts = tokens[order].split(torch.bincount(of_token).tolist())
-        read = [self._read(part, lengths[groups == group]) for group, part in enumerate(parts)]
-        return torch.cat(read)[order.argsort()]
+        order = torch.cat([own for own, _ in groups])
+        return torch.cat([self._read(tokens[own], sizes) for own, sizes in groups])[order.argsort()]
 
     def _read(self, states: Tensor, lengths: Tensor) -> Tensor:
         """(N, hidden) -> (N, hidden) of sentences that are padded to the longest."""

@@ -13,7 +13,7 @@ from graphattn.graphs import lengths_of
 from graphattn.models.heads.base import Head
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
-from graphattn.models.padding import pad, prefix_mask
+from graphattn.models.padding import pad, padding_groups, prefix_mask
 from graphattn.products import Linear
 from graphattn.schema import TOKEN
 
@@ -61,12 +61,13 @@ class TaggingHead(Head):
             return F.cross_entropy(
                 scores, targets, weight=self.class_weights, reduction="sum", label_smoothing=self.label_smoothing
             )
-        emissions, mask, rows = self._rows(_precise(scores), graph)
-        if not len(rows):
-            # no word at all; processes that train together expect a gradient for every weight all the same
-            return 0 * (scores.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
-        likelihood = self.crf(emissions, pad(targets, self.items(graph))[rows], mask=mask, reduction="sum")
-        return -likelihood.to(scores.dtype)
+        precise = _precise(scores)
+        # processes that train together expect a gradient for every weight, also where there is no word at all
+        loss = 0 * (precise.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
+        for words, counts in self._chains(scores, graph):
+            emissions, mask = pad(precise[words], counts), prefix_mask(counts)
+            loss = loss - self.crf(emissions, pad(targets[words], counts), mask=mask, reduction="sum")
+        return loss.to(scores.dtype)
 
     def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
         """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores."""
@@ -74,19 +75,21 @@ class TaggingHead(Head):
             return scores.softmax(1)
         with torch.inference_mode(False), torch.enable_grad():
             leaf = _precise(scores.detach().clone()).requires_grad_()
-            emissions, mask, rows = self._rows(leaf, graph)
-            if not len(rows):
-                return scores.clone()
-            (gradient,) = torch.autograd.grad(self.crf.log_partition(emissions, mask).sum(), leaf)
+            partition = leaf.sum() * 0
+            for words, counts in self._chains(scores, graph):
+                partition = partition + self.crf.log_partition(pad(leaf[words], counts), prefix_mask(counts)).sum()
+            (gradient,) = torch.autograd.grad(partition, leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
     def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
         """The best tag of each word, or the words' tags in the best sequence."""
         if self.crf is None:
             return scores.argmax(1)
-        emissions, mask, rows = self._rows(_precise(scores), graph)
-        best = self.crf.decode(emissions, mask=mask) if len(rows) else []
-        return torch.tensor([tag for sequence in best for tag in sequence], dtype=torch.long)
+        precise, best = _precise(scores), torch.zeros(len(scores), dtype=torch.long)
+        for words, counts in self._chains(scores, graph):
+            sequences = self.crf.decode(pad(precise[words], counts), mask=prefix_mask(counts))
+            best[words.cpu()] = torch.tensor([tag for sequence in sequences for tag in sequence])
+        return best
 
     def items(self, graph: DGLGraph) -> Tensor:
         """(B,) words of each sentence."""
@@ -94,11 +97,10 @@ class TaggingHead(Head):
         sentence = starts.long().cumsum(0) - 1
         return torch.bincount(sentence[first_tokens(graph)], minlength=lengths_of(graph, TOKEN).shape[0])
 
-    def _rows(self, scores: Tensor, graph: DGLGraph) -> tuple[Tensor, Tensor, Tensor]:
-        """Padded scores and mask of the sentences that have words; the CRF cannot take an empty one."""
-        counts = self.items(graph).to(scores.device)
-        rows = counts.nonzero().squeeze(1)
-        return pad(scores, counts)[rows], prefix_mask(counts)[rows], rows
+    def _chains(self, scores: Tensor, graph: DGLGraph) -> list[tuple[Tensor, Tensor]]:
+        """What the CRF takes at a time: the numbers of the words, and how many each sentence has, one or more."""
+        groups = padding_groups(self.items(graph).to(scores.device))
+        return [(words, counts[counts > 0]) for words, counts in groups if len(words)]
 
 
 def first_tokens(graph: DGLGraph) -> Tensor:
