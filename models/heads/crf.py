@@ -8,7 +8,7 @@ from torchcrf import CRF
 
 
 class LinearChainCRF(CRF):
-    """pytorch-crf, with a likelihood whose gradients take time that grows with the sentences, not with their squares.
+    """The CRF of pytorch-crf, but that gradients take time that grows with the sentences, not with their squares.
 
     Each step of pytorch-crf's own likelihood takes its scores out of those of the whole batch, and the gradient of each
     is as large as the batch. Parameters, their first values, checks and decoding are pytorch-crf's.
