@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from graphattn.exceptions import DataError
+
 EXAMPLES = (
     "graphattn reproduce sst2 sst5 --encoder ms-trans --seeds 3 --data DATA --out results.jsonl\n\n"
     "graphattn reproduce multi30k --encoder transformer --encoder umst --seeds 2 --out results.jsonl\n\n"
@@ -54,4 +56,7 @@ def reproduce(
         )
     wanted = (("data_set", data_sets), ("encoder", encoder)) if table else ()
     rows = [row for row in result_rows.read_rows(out) if all(not names or row[name] in names for name, names in wanted)]
+    if table and not rows:
+        hint = "Name the file that runs were written to, and data sets and encoders that are in it."
+        raise DataError("holds no such runs", path=out, hint=hint)
     print(result_rows.side_by_side(rows) if side_by_side else result_rows.results_table(rows))

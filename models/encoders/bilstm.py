@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,10 @@ from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+
+
+_FORMER_NAME = re.compile(r"lstm\.(\w+)_l(\d+)(_reverse)?")
+"""Of the weights of models that were saved when both directions were one module."""
 
 
 @dataclass
@@ -52,6 +57,7 @@ class BiLSTMEncoder(Encoder):
         for _ in range(options.layers):
             for direction in (self.forwards, self.backwards):
                 direction.append(nn.LSTM(options.hidden, options.hidden // 2, batch_first=True))
+        self.register_load_state_dict_pre_hook(_take_former_names)
 
     def relations(self) -> list[Relation]:
         """None is needed; a graph must have one."""
@@ -80,3 +86,12 @@ class BiLSTMEncoder(Encoder):
             back = unpad(backwards(pad(states[turned], lengths))[0], lengths)
             states = torch.cat([ahead, back[turned]], dim=1)
         return states
+
+
+def _take_former_names(encoder: nn.Module, weights: dict[str, Tensor], prefix: str, *_: Any) -> None:
+    for name in list(weights):
+        former = _FORMER_NAME.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
+        if former is not None:
+            kind, layer, backwards = former.groups()
+            direction = "backwards" if backwards else "forwards"
+            weights[f"{prefix}{direction}.{layer}.{kind}_l0"] = weights.pop(name)

@@ -148,3 +148,15 @@ def test_the_table_of_some_runs(graphattn, tmp_path):
     assert len(graphattn("reproduce", "--table", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6
     answer = graphattn("reproduce", "--table", "--side-by-side", "--out", tmp_path / "r.jsonl")
     assert answer.out.splitlines()[2:] == ["| r8 | 90.0 | 90.0 |", "| cr | 90.0 | 90.0 |"]
+
+
+@pytest.mark.parametrize("arguments", [["--out", "none.jsonl"], ["mr", "--out", "r.jsonl"]])
+def test_a_table_of_no_runs_says_so(graphattn, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.jsonl").write_text('{"data_set": "r8", "encoder": "tfidf", "seed": 0, "test": 90.0}\n')
+    answer = graphattn("reproduce", "--table", *arguments)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        f"error: {arguments[-1]}: holds no such runs. "
+        "Name the file that runs were written to, and data sets and encoders that are in it.\n"
+    )
