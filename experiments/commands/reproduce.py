@@ -12,7 +12,7 @@ from graphattn.exceptions import DataError
 EXAMPLES = (
     "graphattn reproduce sst2 sst5 --encoder ms-trans --seeds 3 --data DATA --out results.jsonl\n\n"
     "graphattn reproduce multi30k --encoder transformer --encoder umst --seeds 2 --out results.jsonl\n\n"
-    "graphattn reproduce --table --out results.jsonl"
+    "graphattn reproduce --table --side-by-side --out results.jsonl"
 )
 
 
