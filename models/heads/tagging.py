@@ -13,7 +13,7 @@ from graphattn.graphs import lengths_of
 from graphattn.models.heads.base import Head
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
-from graphattn.models.padding import pad, padding_groups, prefix_mask
+from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
 from graphattn.products import Linear
 from graphattn.schema import TOKEN
 
@@ -85,10 +85,10 @@ class TaggingHead(Head):
         """The best tag of each word, or the words' tags in the best sequence."""
         if self.crf is None:
             return scores.argmax(1)
-        precise, best = _precise(scores), torch.zeros(len(scores), dtype=torch.long)
+        precise, best = _precise(scores), torch.zeros(len(scores), dtype=torch.long, device=scores.device)
         for words, counts in self._chains(scores, graph):
-            sequences = self.crf.decode(pad(precise[words], counts), mask=prefix_mask(counts))
-            best[words.cpu()] = torch.tensor([tag for sequence in sequences for tag in sequence])
+            rows = self.crf.best_tags(pad(precise[words], counts), prefix_mask(counts))
+            best[words] = unpad(rows, counts)
         return best
 
     def items(self, graph: DGLGraph) -> Tensor:

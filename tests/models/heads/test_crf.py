@@ -1,4 +1,4 @@
-"""Our likelihood against pytorch-crf's own; against the enumeration of all sequences it stands in the head's tests."""
+"""Our likelihood and decoding against pytorch-crf's own; against all sequences they stand in the head's tests."""
 
 import pytest
 import torch
@@ -29,6 +29,21 @@ def test_likelihood_and_gradients_are_those_of_pytorch_crf(lengths, tags, seed):
         found.append([likelihood, *gradients])
     for own, other in zip(*found, strict=True):
         torch.testing.assert_close(own, other, rtol=1e-10, atol=1e-10)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), tags=st.integers(1, 4), seed=st.integers(0, 2**32 - 1)
+)
+def test_best_tags_are_those_of_pytorch_crf(lengths, tags, seed):
+    torch.manual_seed(seed)
+    ours, theirs = (one(tags, batch_first=True).double() for one in (LinearChainCRF, CRF))
+    ours.load_state_dict(theirs.state_dict())
+    lengths = torch.tensor(lengths)
+    mask = prefix_mask(lengths)
+    scores = torch.randn(*mask.shape, tags, dtype=torch.float64)
+    best = ours.best_tags(scores, mask)
+    assert [row[:length].tolist() for row, length in zip(best, lengths, strict=True)] == theirs.decode(scores, mask)
+    torch.testing.assert_close(best[~mask], best.gather(1, lengths.unsqueeze(1) - 1).expand_as(best)[~mask])
 
 
 def test_first_values_are_those_of_pytorch_crf():
