@@ -59,6 +59,10 @@ class UnreadableError(DataError):
     """A file cannot be read any further: the disk fails, or the archive is damaged."""
 
 
+class UnknownLabelError(DataError):
+    """A label or tag that the training set lacks stands where the model's own are expected."""
+
+
 class GraphError(GraphAttnError):
     """A graph lacks a relation, or tensors do not fit the graph."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.exceptions import DataError
+from graphattn.exceptions import DataError, UnknownLabelError
 
 
 class LabelSet:
@@ -80,7 +80,7 @@ class LabelSet:
 
         Raises
         ------
-        DataError
+        UnknownLabelError
             naming the labels that the model does not know
         """
         unknown: dict[str, Any] = {}
@@ -95,7 +95,7 @@ class LabelSet:
         if unknown:
             names = sorted(unknown)
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            raise DataError(
+            raise UnknownLabelError(
                 f"the {where} has {what} {shown}, which the training set lacks",
                 hint=f"Known are: {self._listed(unknown.values())}.",
             )

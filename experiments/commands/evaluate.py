@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
 from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions, read_items
 from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.output_files import check_place, new_file
@@ -71,7 +71,7 @@ def evaluate(
         )
     else:
         multilabel = getattr(estimator, "multilabel", False)
-        with _telling_the_corpus(corpus[0]):
+        with _telling_the_corpus(corpus[0], estimator.task):
             items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
             figures = estimator.evaluate(items, _spelt_as_trained(items, estimator), unknown=unknown)
     text = json.dumps(figures, indent=1)
@@ -99,10 +99,14 @@ def _spelt_as_trained(items: list[Example | Sentence] | Store, estimator: Any) -
 
 
 @contextmanager
-def _telling_the_corpus(path: Path) -> Iterator[None]:
-    """Let errors name the corpus, and give no advice that is for training."""
+def _telling_the_corpus(path: Path, task: str) -> Iterator[None]:
+    """Let errors name the corpus, and give advice for measuring, not for training."""
     try:
         yield
+    except UnknownLabelError as error:
+        otherwise = " Give --tags or --tag-column if training read other tags." if task == TAG else ""
+        hint = f"{error.hint}{otherwise} With --unknown wrong they count as wrong."
+        raise DataError(error.message, path=path, hint=hint) from error
     except DataError as error:
         hint = error.hint
         if hint is not None and "--multilabel" in hint:

@@ -52,6 +52,9 @@ def test_unknown_tags_are_an_error(graphattn, tagger, strange_tags):
     assert (answer.code, answer.out) == (1, "")
     told = "the evaluation set has entities of type 'CAT', which the training set lacks. Known are: "
     assert answer.err.startswith(f"error: {strange_tags}: {told}")
+    assert answer.err.endswith(
+        ". Give --tags or --tag-column if training read other tags. With --unknown wrong they count as wrong.\n"
+    )
 
 
 def test_unknown_tags_can_count_as_wrong(graphattn, tagger, strange_tags):
@@ -63,7 +66,10 @@ def test_unknown_tags_can_count_as_wrong(graphattn, tagger, strange_tags):
 def test_unknown_labels_can_count_as_wrong(graphattn, classifier, tmp_path):
     corpus = tmp_path / "strange.tsv"
     corpus.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
-    assert "has label 'odd', which the training set lacks" in graphattn("evaluate", classifier, corpus).err
+    assert graphattn("evaluate", classifier, corpus).err == (
+        f"error: {corpus}: the evaluation set has label 'odd', which the training set lacks. "
+        "Known are: neg, pos. With --unknown wrong they count as wrong.\n"
+    )
     answer = graphattn("evaluate", classifier, corpus, "--unknown", "wrong")
     assert json.loads(answer.out)["accuracy"] == 0
 
