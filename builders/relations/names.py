@@ -97,6 +97,8 @@ RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(_REGISTERED)
 """Name -> how it is written; composed relations are made of these. :func:`register_relation` adds to them."""
 
 _USAGE = re.compile(r"([a-z][a-z0-9-]*)((?::[A-Z][A-Z0-9_]*)*)((?:\[:[A-Z][A-Z0-9_]*\])*)")
+_DEEPEST = 100
+"""Brackets within each other; each takes some of Python's stack."""
 _FUNCTIONS = ("reverse", "within-words", "relative")
 
 
@@ -205,7 +207,7 @@ class _Parser:
     def __init__(self, text: str, on: str, *, required: bool):
         self.text, self.on, self.required = text, on, required
         self.signs = [sign.strip() for sign in _SIGNS.findall(text) if sign.strip()]
-        self.at = 0
+        self.at = self.depth = 0
 
     def whole(self) -> Relation:
         relation = self.union()
@@ -229,9 +231,13 @@ class _Parser:
         name = "" if self.skip("(") else self.name()
         if name and not self.skip("("):
             return self.named(name)
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise ConfigError(f"relation {self.text[:40]!r}... has more than {_DEEPEST} brackets within each other")
         inner = self.union()
         if not self.skip(")"):
             raise self.error("a bracket is not closed")
+        self.depth -= 1
         return self.function(name, inner)
 
     def name(self) -> str:

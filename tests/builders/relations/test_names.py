@@ -181,6 +181,11 @@ def test_parameters_that_do_not_fit(name, usage):
     assert str(caught.value) == f"relation {name!r} is written as {usage}"
 
 
+def test_brackets_within_each_other_and_side_by_side():
+    assert parse_relation("(" * 100 + "all" + ")" * 100).name == "all"
+    assert parse_relation("|".join(["(group)"] * 200)).name == "|".join(["group"] * 200)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -193,6 +198,10 @@ def test_parameters_that_do_not_fit(name, usage):
             "not(window:3)",
             "relation 'not(window:3)': there is no 'not' of a relation; choose from: reverse(...), within-words(...), "
             "relative:CLIP(...)",
+        ),
+        (
+            "(" * 5000 + "all" + ")" * 5000,
+            f"relation {'(' * 40!r}... has more than 100 brackets within each other",
         ),
         (
             "window:4",
