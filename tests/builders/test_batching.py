@@ -126,3 +126,9 @@ def test_impossible_options_are_refused(options, message):
     with pytest.raises(ConfigError) as caught:
         BudgetBatches(np.array([1, 2]), **options)
     assert str(caught.value) == message
+
+
+def test_a_budget_that_is_never_reached_changes_nothing():
+    tokens = np.random.default_rng(0).integers(1, 50, 1_000)
+    plain = list(BudgetBatches(tokens, max_sentences=4))
+    assert list(BudgetBatches(tokens, max_sentences=4, max_tokens=1_000_000)) == plain

@@ -184,3 +184,8 @@ def test_unknown_scheme():
         convert([], "IOB2", "BILOU")
     assert str(caught.value) == "there is no tag scheme 'BILOU'. Use one of 'IOB1', 'IOB2', 'BIOES', 'none'."
     assert SCHEMES == ("IOB1", "IOB2", "BIOES", "none")
+
+
+def test_plain_tags_are_copied():
+    tags = ["DT", "NN"]
+    assert convert(tags, "none", "none") is not tags

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.models.batches import Corpus, Share
+from graphattn.builders.relations import parse_relation
+from graphattn.models.batches import Corpus, Share, digest_of
 from graphattn.models.characters import CharacterVocabulary
 
 TEXTS = [["a", "dog"], [], ["barks"], ["the", "dog", "barks", "loudly"], ["a"]]
@@ -147,3 +148,53 @@ def test_fingerprint_sees_how_words_are_written(builder):
 
     assert corpus("Dog").fingerprint() != corpus("dog").fingerprint()
     assert corpus("dog").fingerprint() == corpus("dog").fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("relation", "one", "other"),
+    [
+        ("dependency", {"heads": [2, 0]}, {"heads": [0, 1]}),
+        ("dependency", {"heads": [2, 0], "deprels": ["det", "root"]}, {"heads": [2, 0], "deprels": ["obj", "root"]}),
+        ("sentence", {"sentence_ids": [0, 0]}, {"sentence_ids": [0, 1]}),
+        ("links", {"links": [(0, 1)]}, {"links": [(1, 0)]}),
+    ],
+)
+def test_fingerprint_sees_what_the_edges_come_from(relation, one, other):
+    builder = TextGraphBuilder([parse_relation(relation)], vocabulary=Vocabulary.train(TEXTS))
+
+    def fingerprint(given):
+        return Corpus.encode(builder, [[Sentence(["a", "dog"], **given)]]).fingerprint()
+
+    assert fingerprint(one) == fingerprint(one)
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_fingerprint_sees_the_second_texts_of_pairs(builder):
+    other = [*TEXTS[:4], ["the"]]
+    assert Corpus.encode(builder, [TEXTS, TEXTS]).fingerprint() != Corpus.encode(builder, [TEXTS, other]).fingerprint()
+
+
+def test_fingerprint_sees_how_words_of_unknown_characters_are_written(builder):
+    known = CharacterVocabulary.of(["dog"])
+    one, other = (Corpus.encode(builder, [[[word]]], characters=known).fingerprint() for word in ("\u00d6", "\u00f6"))
+    assert one != other
+
+
+def test_fingerprint_sees_where_targets_are_cut():
+    texts = [["a"], ["b"]]
+    builder = TextGraphBuilder([Window(1)], vocabulary=Vocabulary.train(texts))
+    one, other = (
+        Corpus.encode(builder, [texts], targets=(np.arange(3), np.array(counts))).fingerprint()
+        for counts in ([1, 2], [2, 1])
+    )
+    assert one != other
+
+
+def test_digest_tells_where_something_is_missing():
+    column = np.arange(3)
+    assert len({digest_of(column, None), digest_of(None, column), digest_of(column)}) == 3
+
+
+def test_a_share_of_one_target_counts_in_full(builder):
+    corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
+    assert corpus[Share([2], [2], 2)].whole == 0.5  # averaged over two processes, it counts 1

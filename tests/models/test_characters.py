@@ -131,3 +131,17 @@ def test_gradients_reach_the_characters_of_the_token_only(vocabulary):
     touched = features.embed.weight.grad.abs().sum(1).nonzero().flatten().tolist()
     assert set(touched) <= {known_id(vocabulary, character) for character in "nab"}
     assert touched
+
+
+def test_a_batch_without_words_has_features():
+    torch.manual_seed(0)
+    vocabulary, numbers = CharacterVocabulary.of(["ab"]), FormNumbers()
+    numbers.of([["ab"]])
+    features, forms = CharacterFeatures(len(vocabulary), embedding=4, filters=3).eval(), vocabulary.forms(numbers)
+    alone, beside = features(forms.take(np.array([0]))), features(forms.take(np.array([1, 0])))[1:]
+    assert torch.isfinite(alone).all()
+    torch.testing.assert_close(alone, beside)
+
+
+def test_equally_frequent_characters_stand_in_their_order():
+    assert CharacterVocabulary.of(["cab"]).characters == CharacterVocabulary.of(["b", "ca"]).characters == tuple("abc")

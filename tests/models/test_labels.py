@@ -1,6 +1,7 @@
 """Labels to ids and back; what is wrong is named."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,4 +90,19 @@ def test_many_known_labels_are_cut():
     assert str(caught.value) == (
         "the data has tag 'x', which the training set lacks. "
         f"Known are: {', '.join(f'c{number:02}' for number in range(20))} ...."
+    )
+
+
+def test_a_missing_label_of_pandas():
+    with pytest.raises(DataError) as caught:
+        LabelSet.of(["a", pd.NA])
+    assert str(caught.value) == "a label is <NA>. Drop examples without a label."
+
+
+def test_lists_of_labels_are_cut_behind_the_twentieth_and_the_fifth():
+    with pytest.raises(DataError) as caught:
+        LabelSet([f"c{number:02}" for number in range(20)]).ids(list("uvwxyz"))
+    assert str(caught.value) == (
+        "the data has label 'u', 'v', 'w', 'x', 'y' and 1 more, which the training set lacks. "
+        f"Known are: {', '.join(f'c{number:02}' for number in range(20))}."
     )

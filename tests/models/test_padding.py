@@ -52,3 +52,14 @@ def test_half_of_what_is_padded_together_is_no_padding(lengths):
     assert sum(len(sizes) * int(sizes.max()) for sizes in rows) <= 2 * sum(int(sizes.sum()) for sizes in rows)
     filled = [max(1, length) for length in lengths]
     assert len(groups) == 1 or len(filled) * max(filled) > 2 * sum(filled)
+
+
+def test_just_half_may_be_padding():
+    assert len(padding_groups(torch.tensor([1, 1, 4]))) == 1
+    assert len(padding_groups(torch.tensor([1, 1, 5]))) == 2
+    assert len(padding_groups(torch.tensor([0, 0, 3]))) == 1
+
+
+def test_rows_wider_than_the_longest():
+    rows = torch.arange(8).view(2, 4)
+    assert unpad(rows, torch.tensor([1, 2])).tolist() == [0, 4, 5]

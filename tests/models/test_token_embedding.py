@@ -129,3 +129,21 @@ def test_sets_of_vectors_are_combined(combine):
     projected = TokenEmbedding(options, 7, 11, vectors=vectors, widths=(2, 3))
     assert projected.project.in_features == expected.shape[1]
     assert projected(torch.tensor([0, 6])).shape == (2, 11)
+
+
+@pytest.mark.parametrize("which", ["word_dropout", "embedding_dropout"])
+def test_each_dropout_alone(which):
+    embedding = layer(**{"word_dropout": 0.0, "embedding_dropout": 0.0, which: 0.5})
+    ids = torch.arange(7).repeat(20)
+    assert not torch.equal(embedding.train()(ids), embedding(ids))
+    assert torch.equal(embedding.eval()(ids), embedding(ids))
+
+
+def test_vectors_that_are_all_alike_stay_finite():
+    embedding = layer(np.full((7, 4), 2.0, dtype=np.float32), normalize_vectors=True).eval()
+    assert torch.isfinite(embedding.table).all()
+
+
+def test_special_tokens_are_drawn_whatever_the_vectors():
+    embedding = layer(np.full((7, 4), 1e6, dtype=np.float32), normalize_vectors=False)
+    assert embedding.trained.abs().max() < 10

@@ -244,3 +244,17 @@ def test_lightning_may_speak_again_afterwards(corpus, tiny):
     before = logger.level
     tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
     assert logger.level == before
+
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_own_batches(parts, monkeypatch):
+    model, corpus = parts()
+    losses, original = {}, TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        loss = original(self, batch, batch_idx)
+        losses.setdefault(self.current_epoch, []).append(float(loss.detach()))
+        return loss
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    rows = train(model, corpus, TrainingOptions(epochs=3, batch_size=8, learning_rate=0.02))
+    assert [row["train_loss"] for row in rows] == pytest.approx([sum(own) / len(own) for own in losses.values()])

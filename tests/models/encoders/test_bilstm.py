@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import BiLSTMEncoder, BiLSTMOptions, make_encoder
 
@@ -87,3 +88,18 @@ def test_odd_width_is_refused():
     with pytest.raises(ConfigError) as caught:
         BiLSTMOptions(hidden=7).check()
     assert str(caught.value) == "hidden 7 is odd; half of it goes to each direction"
+
+
+def test_sentences_of_unlike_lengths_come_back_to_their_places(double_encoder, torch_lstm):
+    """Those of like length are read together, in an order that is not the batch's, and little of it is padding."""
+    encoder = double_encoder(BiLSTMOptions(hidden=8))
+    sizes = (5, 90, 1, 40, 3, 2)
+    graph = TextGraphBuilder(encoder.relations()).batch([["x"] * (size - 1) for size in sizes])
+    tokens = torch.randn(sum(sizes), 8, dtype=torch.float64)
+    read = []
+    encoder.forwards[0].register_forward_pre_hook(lambda _, given: read.append(given[0].shape[:2].numel()))
+    outputs = encoder(graph, tokens).split(sizes)
+    reference = torch_lstm(encoder)
+    for own, output in zip(tokens.split(sizes), outputs, strict=True):
+        torch.testing.assert_close(output, reference(own.unsqueeze(0))[0][0], rtol=0, atol=1e-10)
+    assert sum(read) <= 2 * sum(sizes)

@@ -132,3 +132,15 @@ def test_impossible_options(call, message):
     with pytest.raises(ConfigError) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_scores_begin_as_glorot_says():
+    torch.manual_seed(0)
+    (score, _) = make_encoder(DuoOptions(parts=("200", "200"))).scores
+    assert abs(float(score.weight.detach().std()) * 200**0.5 - 1) < 0.05
+
+
+def test_duo_translates_with_one_layer():
+    made = DuoOptions.for_translation({"hidden": 16, "layers": 3})
+    assert made.layers == 1
+    made.check()

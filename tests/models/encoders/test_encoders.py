@@ -1,6 +1,7 @@
 """Encoders by name, by plain values, by options."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -99,3 +100,26 @@ def test_gradients_of_many_tokens(options):
         encoder.to(kind)(graph, inputs).sin().sum().backward()
         found.append(inputs.grad)
     torch.testing.assert_close(found[0].double(), found[1], rtol=1e-3, atol=1e-3)
+
+
+KINDS = ("dropout", "attn_drop")
+DROPPING = [
+    (name, layers, kind)
+    for name in ENCODERS
+    for layers in (1, 2)
+    for kind in KINDS
+    if hasattr(encoder_options(name), kind) and (name, layers) not in {("duo", 2), ("bilstm", 1)}
+]
+
+
+@pytest.mark.parametrize(("name", "layers", "kind"), DROPPING)
+def test_each_dropout_alone_in_training_only(name, layers, kind):
+    options = replace(encoder_options(name), hidden=20, layers=layers)
+    options = replace(options, **{own: 0.5 * (own == kind) for own in KINDS if hasattr(options, own)})
+    if name == "mtsa":
+        options = replace(options, head_feats=10)
+    encoder = make_encoder(options)
+    graph = TextGraphBuilder(encoder.relations()).batch([Sentence(["x"] * 9, heads=range(9))])
+    tokens = torch.randn(10, 20 * options.streams)
+    assert not torch.equal(encoder.train()(graph, tokens), encoder(graph, tokens))
+    assert torch.equal(encoder.eval()(graph, tokens), encoder(graph, tokens))

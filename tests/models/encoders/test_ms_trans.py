@@ -307,3 +307,29 @@ def test_a_relation_without_heads_is_not_read_as_another_with_them(spec, meant):
         parse_relation_heads((spec,))
     assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"
     assert parse_relation_heads((f"{spec}:2",)) == {parse_relation(spec, on="token").name: 2}
+
+
+def test_relations_without_heads_are_not_told():
+    assert make_encoder(MSTransOptions(layers=1, heads=1, hidden=4)).heads_along() == {"window:1": 1}
+
+
+def test_width_of_heads_frees_the_hidden_width():
+    MSTransOptions(hidden=301, head_feats=30).check()
+
+
+@pytest.mark.parametrize("heads", [True, False])
+def test_a_truth_value_is_no_number_of_heads(heads):
+    with pytest.raises(ConfigError) as caught:
+        MSTransOptions(heads=heads).check()
+    assert str(caught.value).startswith(f"heads is {heads}; it must be a whole number, or relations")
+
+
+def test_distances_of_a_relation_that_is_not_the_first():
+    encoder = make_encoder(MSTransOptions(hidden=8, heads="window:3=1,relative:2(all)=1", layers=1))
+    assert encoder.layers[0].attention.distances == {"relative:2(all)": 2}
+
+
+def test_width_of_heads_is_at_least_one():
+    with pytest.raises(ConfigError) as caught:
+        MSTransOptions(head_feats=0).check()
+    assert str(caught.value) == "head_feats is 0; it must be at least 1"

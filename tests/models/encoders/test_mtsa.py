@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.layers import edges_of
 from graphattn.models import HeadOptions, InputOptions, MTSAOptions, PairClassifier, SequenceTagger, TrainingOptions
-from graphattn.models.encoders import make_encoder
+from graphattn.models.encoders import make_encoder, mtsa
 
 
 def test_one_layer_is_the_layer(double_encoder, encode):
@@ -99,3 +100,43 @@ def test_impossible_options(options, message):
     assert str(caught.value) == message
     with pytest.raises(ConfigError):
         make_encoder(MTSAOptions(**options))
+
+
+def test_a_stack_drops_some_of_what_each_layer_adds(monkeypatch):
+    seen = []
+    monkeypatch.setattr(mtsa, "dropout", lambda added, share, training: seen.append((share, training)) or added)
+    encoder = make_encoder(MTSAOptions(hidden=8, layers=2, dropout=0.25)).train()
+    encoder(TextGraphBuilder(encoder.relations()).batch([["x"] * 3]), torch.randn(4, 8))
+    assert seen == [(0.25, True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("base", "changed"),
+    [
+        ({}, {"variant": "paper"}),
+        ({}, {"activation": "relu"}),
+        ({}, {"token_function": "tanh"}),
+        ({}, {"source_function": "tanh"}),
+        ({"source_function": "tanh"}, {"bound": 0.5}),
+        ({}, {"token2token": False}),
+        ({}, {"source2token": False}),
+        ({}, {"gate": False}),
+    ],
+)
+def test_every_option_of_the_attention_has_a_say(base, changed, double_encoder, encode):
+    plain, other = (encode(double_encoder(MTSAOptions(hidden=6, **own)), 6)[2] for own in (base, {**base, **changed}))
+    assert not torch.allclose(plain[-1], other[-1])
+
+
+@pytest.mark.parametrize("option", ["heads", "head_feats"])
+def test_heads_and_their_features_are_at_least_one(option):
+    with pytest.raises(ConfigError) as caught:
+        MTSAOptions(**{option: 0}).check()
+    assert str(caught.value) == f"{option} is 0; it must be at least 1"
+
+
+@pytest.mark.parametrize("name", ["star", "binary:1", "all:word"])
+def test_masks_join_tokens_with_tokens(name):
+    with pytest.raises(ConfigError) as caught:
+        MTSAOptions(masks=(name,)).check()
+    assert str(caught.value) == f"masks: {name} does not join tokens with tokens; heads cannot look along it"

@@ -1,6 +1,7 @@
 """UMST against the paper's equations, sentence after sentence with dense matrices in double precision."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -333,3 +334,43 @@ def test_impossible_options(options, message):
     with pytest.raises(ConfigError) as caught:
         UMSTOptions(**options).check()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("options", "places"), [({}, 5), ({"intra_group": False}, 4), ({"inter_group": False}, 4)])
+def test_dropout_on_some_of_whatever_a_layer_adds(options, places):
+    encoder = make_encoder(UMSTOptions(hidden=12, layers=2, heads=3, ffn=16, **options)).train()
+    calls = Counter()
+    for layer, part in enumerate(encoder.layers):
+        part.dropout.register_forward_hook(lambda *_, layer=layer: calls.update([layer]))
+    encoder(TextGraphBuilder(encoder.relations()).batch([Sentence(["x"], heads=[0])]), torch.randn(2, 12))
+    assert calls == {0: places, 1: places}
+
+
+@pytest.mark.parametrize("options", [{"groups": "shuffled"}, {"groups": "random"}, {"arcs": "random"}])
+def test_random_graphs_depend_on_the_seed(options):
+    """Another seed joins other tokens or words; the same one the same."""
+    sentence = Sentence(["x"] * 24, word_ids=[number // 2 for number in range(24)], heads=range(12))
+
+    def edges(seed):
+        made = UMSTOptions(graph_seed=seed, **options)
+        relation = made.group_relation() if "groups" in options else made.arc_relation()
+        graph = TextGraphBuilder([relation]).build(sentence)
+        return {tuple(edge) for edge in torch.stack(graph.edges(etype=relation.name)).T.tolist()}
+
+    assert edges(5) == edges(5)
+    assert edges(5) != edges(6)
+
+
+def test_a_seed_is_not_negative():
+    with pytest.raises(ConfigError) as caught:
+        UMSTOptions(graph_seed=-1).check()
+    assert str(caught.value) == "graph_seed is -1; it must be at least 0"
+
+
+def test_heads_and_dropout_of_the_sizes():
+    assert {name: (own["heads"], own["dropout"]) for name, own in SIZES.items()} == {
+        "small": (4, 0.1),
+        "base": (8, 0.1),
+        "deep": (8, 0.1),
+        "big": (16, 0.3),
+    }

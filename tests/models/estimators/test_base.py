@@ -452,3 +452,8 @@ def test_class_weights_change_what_is_learnt(corpus, tiny):
     for favoured in ("good", "bad"):
         estimator = tiny("classifier", class_weight={favoured: 1000.0}, training=training).fit(texts, labels)
         assert set(estimator.predict(texts)) == {favoured}
+
+
+def test_less_than_two_texts_to_train_on_hold_none_out(tiny):
+    estimator = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.6})
+    assert set(estimator.fit(["a", "b", "c"], ["x", "y", "x"]).history_[0]) == {"epoch", "train_loss"}

@@ -20,3 +20,7 @@ def test_by_name():
 def test_balanced_over_the_classes_that_occur():
     weights = class_weights("balanced", LABELS, ["a", "a", "a", "c"])
     assert weights.tolist() == pytest.approx([4 / (2 * 3), 1.0, 4 / (2 * 1)])
+
+
+def test_balanced_weight_of_a_class_that_every_text_has():
+    assert class_weights("balanced", LabelSet(["a", "b"]), ["a", "a", "b"], texts=2).tolist() == [0.5, 1.0]

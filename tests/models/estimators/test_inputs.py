@@ -95,3 +95,7 @@ def test_words_with_no_break_spaces():
     assert single_column([["1\u00a0000"]], "SequenceTagger") == [[["1\u00a0000"]]]
     with pytest.raises(DataError, match="is a list whose words hold blanks"):
         single_column([["a text"]], "SequenceTagger")
+
+
+def test_another_seed_holds_out_others():
+    assert len({tuple(held_out_split(50, 10, None, seed)[1]) for seed in range(5)}) == 5

@@ -272,3 +272,10 @@ def test_class_weights_of_tags_that_are_none(corpus, tiny):
     assert str(caught.value) == (
         "class_weight names the tag 'S-ORG', which is none of IOB2. Tags begin with B or I; S- and E- follow from them."
     )
+
+
+def test_weight_of_an_inner_tag_of_iob1_is_that_of_whole_entities(tiny):
+    words, tags = [["a", "b", "c"]] * 4, [["I-X", "I-X", "O"]] * 4
+    fitted = tiny("tagger", class_weight={"I-X": 3.0}, scheme="IOB1", training={"epochs": 1}).fit(words, tags)
+    weights = dict(zip(fitted.labels_.classes, fitted.model_.head.class_weights.tolist(), strict=True))
+    assert weights == {"O": 1.0, **{f"{prefix}-X": 3.0 for prefix in "BIES"}}

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
 from graphattn.exceptions import DataError, GraphAttnWarning
-from graphattn.models import TextClassifier, load
+from graphattn.models import MSTransOptions, TextClassifier, load
 
 
 def test_learns(corpus, able):
@@ -328,3 +328,20 @@ def test_a_matrix_as_lists_is_not_read_as_names():
     with pytest.raises(DataError) as caught:
         TextClassifier(multilabel=True).fit(["a", "b"], [[0, 0, 1], [1, 0, 1]])
     assert str(caught.value) == "label [0, 0, 1] looks like a row of a matrix of 0 and 1. Give numpy.array(y)."
+
+
+def test_every_word_of_the_corpus_is_tuned(tiny, tmp_path):
+    (tmp_path / "v.txt").write_text("film 1 2\nother 3 4\n")
+    inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "all", "tune_vectors": True}
+    fitted = tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(["a film"] * 4, ["x", "y"] * 2)
+    last = max(fitted.vocabulary_.encode(["a", "film"]))
+    assert len(fitted.model_.embedding.trained) == last + 1
+
+
+def test_relations_see_the_vector_of_each_word(tiny, tmp_path):
+    (tmp_path / "v.txt").write_text("film 1 2\nplot 3 5\n")
+    inputs = {"vectors": str(tmp_path / "v.txt"), "normalize_vectors": False, "tune_vectors": False}
+    encoder = MSTransOptions(hidden=12, heads="window:3=1,nearest:1=2", layers=1)
+    fitted = tiny("classifier", encoder, inputs=inputs, training={"epochs": 1}).fit(["film plot"] * 4, ["x", "y"] * 2)
+    rows = fitted.builder_.vectors[fitted.vocabulary_.encode(["film", "plot"])]
+    assert np.asarray(rows).tolist() == [[1, 2], [3, 5]]

@@ -153,3 +153,14 @@ def test_words_are_scored_from_their_first_token(graph_of):
 def test_scores_are_float32_whatever_the_tokens(graph_of):
     head = TaggingHead(4, TAGS, HeadOptions()).bfloat16()
     assert head(torch.randn(3, 4, dtype=torch.bfloat16), graph_of(2)).dtype == torch.float32
+
+
+def test_dropout_in_training_only(graph_of):
+    torch.manual_seed(0)
+    head, graph, tokens = TaggingHead(64, TAGS, HeadOptions(head_dropout=0.5)), graph_of(3), torch.randn(4, 64)
+    assert not torch.equal(head.train()(tokens, graph), head(tokens, graph))
+    assert torch.equal(head.eval()(tokens, graph), head(tokens, graph))
+
+
+def test_sentences_without_words_are_counted_at_the_end_too(graph_of):
+    assert TaggingHead(4, TAGS, HeadOptions()).items(graph_of(2, 0, 0)).tolist() == [2, 0, 0]
