@@ -407,3 +407,14 @@ def test_splitting_agrees_with_the_vectors(corpora, name):
 def test_an_indented_line(write):
     words, matrix = word_vector_files.VectorFile(write("a 1 2\n b 3 4\n"), lambda word: True, None).read()
     assert (words, matrix.tolist()) == (["a", "b"], [[1, 2], [3, 4]])
+
+
+def test_a_words_own_vector_wins_over_one_that_is_only_respelled():
+    vectors = WordVectors(["Paris", "paris"], np.array([[1.0], [2.0]])).known_as(str.lower)
+    table = vectors.table(Vocabulary.train(["paris"]), seed=0)
+    assert table[-1].tolist() == [2.0]
+
+
+def test_sets_whose_vectors_are_all_alike_stay_finite():
+    alike, other = (WordVectors(["a", "b"], np.array(rows)) for rows in ([[3.0], [3.0]], [[1.0], [2.0]]))
+    assert np.isfinite(WordVectors.concatenated([alike, other]).matrix).all()

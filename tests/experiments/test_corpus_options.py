@@ -42,6 +42,8 @@ def test_every_task_can_use_the_options_that_are_left(task):
         (CorpusOptions(), {}),
         (CorpusOptions(format="csv", text_column="review"), {"text": "review"}),
         (CorpusOptions(label_column="none"), {"label": None}),
+        (CorpusOptions(label_column="None"), {"label": None}),
+        (CorpusOptions(columns=("None", "text")), {"columns": (None, "text")}),
         (CorpusOptions(columns=("none", "text", "")), {"columns": (None, "text", None)}),
         (CorpusOptions(separator="\\t", delimiter=";"), {"separator": "\t", "delimiter": ";"}),
         (CorpusOptions(quoted=False, tag_column=1, tags="xpos"), {"quoted": False, "tag_column": 1, "tags": "xpos"}),
@@ -141,3 +143,10 @@ def test_texts_with_several_labels_in_a_store(tmp_path):
     assert str(caught.value) == (
         f"{tmp_path / 's'}: text 2 has a list of labels. Give --multilabel if a text may have several."
     )
+
+
+@pytest.mark.parametrize(("labelled", "otherwise"), [(True, ""), (False, ", or to None to read texts alone")])
+def test_texts_alone_are_no_way_out_where_labels_are_needed(labelled, otherwise):
+    with pytest.raises(DataError) as caught, naming_corpus_flags(labelled=labelled):
+        raise DataError("no", hint="Set label to one of them, or to None to read texts alone.")
+    assert caught.value.hint == f"Set --label-column to one of them{otherwise}."

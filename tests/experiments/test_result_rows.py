@@ -38,7 +38,7 @@ def test_lines_that_are_no_rows(tmp_path, content, message):
 
 def test_blank_lines_are_passed_over_and_half_ones_are_ended(tmp_path):
     row = {"data_set": "a", "encoder": "b", "seed": 0}
-    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n\n" + json.dumps(row))
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n \n\n" + json.dumps(row))
     append(tmp_path / "r.jsonl", row)
     assert read_rows(tmp_path / "r.jsonl") == [row] * 3
 

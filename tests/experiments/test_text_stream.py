@@ -8,7 +8,9 @@ import warnings
 
 import pytest
 
-from graphattn.builders import Example, Sentence
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
+from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import CorpusOptions
 from graphattn.experiments.text_stream import read_texts
 
@@ -189,3 +191,20 @@ def test_pairs_have_a_second_text(tmp_path):
     (tmp_path / "a.txt").write_text("one\ttwo\n")
     (tmp_path / "a.jsonl").write_text('{"text": "one", "second": "two"}\n')
     assert read(tmp_path / "a.txt", "pair") == read(tmp_path / "a.jsonl", "pair") == [Example("one", "two")]
+
+
+@pytest.mark.parametrize("column", ["text", "review"])
+def test_a_header_is_no_labelled_text_whatever_the_texts_column(tmp_path, column):
+    (tmp_path / "a.tsv").write_text(f"label\t{column}\nlabel\tone\n")
+    options = {} if column == "text" else {"text_column": column}
+    assert read(tmp_path / "a.tsv", **options) == [Example("one")]
+
+
+def test_a_store_whose_texts_were_cut_by_another_rule(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\tdon't\ny\tno\n")
+    settings = StoreSettings(TextGraphBuilder([Window(3)]), learn={"split": "whitespace"})
+    build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", settings)
+    with pytest.raises(ConfigError) as caught:
+        list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="words"))
+    assert str(caught.value).startswith("the store's texts were cut into words by the rule 'whitespace', not 'words'; ")
+    assert len(list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="whitespace"))) == 2

@@ -24,6 +24,7 @@ def test_sentences_end_at_blank_lines_and_documents(corpus):
     [
         ({"tag_column": 1}, ("EU", "rejects"), ("NNP", "VBZ")),
         ({"tag_column": -2}, ("EU", "rejects"), ("I-NP", "I-VP")),
+        ({"tag_column": -4}, ("EU", "rejects"), ("EU", "rejects")),
         ({"token_column": 1, "tag_column": 0}, ("NNP", "VBZ"), ("EU", "rejects")),
         ({"tag_column": None}, ("EU", "rejects"), None),
     ],
@@ -109,3 +110,12 @@ def test_empty_marks(option):
 def test_documents_begin_in_the_token_column_too(corpus):
     path = corpus("a.conll", "1 -DOCSTART- O", "", "1 Ada B-PER")
     assert [sentence.tokens for sentence in read_conll(path, token_column=1)] == [("Ada",)]
+
+
+def test_a_sentence_tells_where_it_begins(corpus):
+    path = corpus("a", "", *NEWS)
+    assert [sentence.origin for sentence in read_conll(path)] == [(str(path), 4), (str(path), 8)]
+
+
+def test_a_word_of_a_blank_that_is_none_of_the_separators(corpus):
+    assert next(read_conll(corpus("a", "a", "\u00a0", "b"), tag_column=None)) == Sentence(("a", "\u00a0", "b"))

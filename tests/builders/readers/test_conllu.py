@@ -120,3 +120,22 @@ def test_unknown_tags():
     with pytest.raises(ConfigError) as caught:
         read_conllu("missing", tags="feats")
     assert str(caught.value) == "tags is 'feats'. Set it to 'upos', 'xpos' or None."
+
+
+def test_a_sentence_tells_where_its_first_word_stands(corpus):
+    path = corpus("a.conllu", *SENTENCE.splitlines(), "", *SENTENCE.splitlines())
+    assert [sentence.origin for sentence in read_conllu(path)] == [(str(path), 3), (str(path), 12)]
+
+
+def test_blanks_alone_end_a_sentence(corpus):
+    assert len(list(read_conllu(corpus("a.conllu", row(), "  ", row())))) == 2
+
+
+def test_relations_without_heads_are_left_out(corpus):
+    sentence = next(read_conllu(corpus("a.conllu", row(head="_", deprel="nsubj"))))
+    assert (sentence.heads, sentence.deprels) == (None, None)
+
+
+def test_an_empty_relation(corpus):
+    message = "FILE, line 1, field 'deprel': the field is empty. Write '_'."
+    assert problem(corpus("a.conllu", row(deprel=""))) == message

@@ -110,3 +110,7 @@ def test_empty_label_separator(read):
     assert str(caught.value) == (
         "label_separator is empty. Set it to what stands between two labels of a text, '|' say."
     )
+
+
+def test_a_separator_that_is_given_leaves_a_csv_file_its_quotes(corpus):
+    assert list(read_labelled_lines(corpus("a.csv", '1;"a, b"'), separator=";")) == [Example('"a, b"', label="1")]

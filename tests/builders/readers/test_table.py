@@ -314,3 +314,30 @@ def test_wrong_options_are_refused_before_anything_is_read(name, options, messag
     with pytest.raises(ConfigError) as caught:
         read_table(name, **options)
     assert str(caught.value) == message
+
+
+def test_quotes_of_a_csv_file_can_be_kept(corpus):
+    path = corpus("a.csv", "text,label", '"good",1')
+    assert next(read_table(path, quoted=False)) == Example('"good"', label="1")
+
+
+def test_blanks_around_the_names_of_columns(corpus):
+    assert next(read_table(corpus("a.tsv", "label \t text", "1\tgood"))) == Example("good", label="1")
+
+
+@pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 37 + "...")])
+def test_long_names_of_columns_are_cut(corpus, length, shown):
+    path = corpus("a.csv", f"{'x' * length},label", "a,1")
+    assert f"the columns are '{shown}', 'label'." in problem(path)
+
+
+def test_half_a_character_in_a_label(corpus):
+    path = corpus("a.jsonl", '{"text": "good", "label": "\\ud83d"}')
+    assert problem(path) == (
+        "FILE, line 1, field 'label': half a surrogate pair at character 1. Write both halves, or the character itself."
+    )
+
+
+def test_blank_labels_between_separators_are_none(corpus):
+    path = corpus("a.csv", "text,label", "good,a| |b|")
+    assert next(read_table(path, label_separator="|")).label == ("a", "b")

@@ -33,7 +33,8 @@ def test_separator(corpus, separator, line):
 
 
 @pytest.mark.parametrize(
-    ("piece", "lacking"), [("plain", "tag"), ("word/", "tag"), ("/TAG", "word"), ("/", "word"), (r"a\/b", "tag")]
+    ("piece", "lacking"),
+    [("plain", "tag"), ("word/", "tag"), ("/TAG", "word"), ("/", "word"), (r"a\/b", "tag"), (r"a\/b\/c", "tag")],
 )
 def test_a_word_without_its_tag(corpus, piece, lacking):
     path = corpus("a.pos", "fine/JJ", f"so/RB {piece} here/RB")
@@ -47,3 +48,7 @@ def test_impossible_separator(separator):
     with pytest.raises(ConfigError) as caught:
         read_word_tag("missing", separator=separator)
     assert str(caught.value) == f"separator is {separator!r}. Set it to what stands between word and tag, '/' say."
+
+
+def test_a_backslash_before_anything_else_stays(corpus):
+    assert next(read_word_tag(corpus("a.pos", r"C:\dir/NN"))) == Sentence((r"C:\dir",), tags=("NN",))
