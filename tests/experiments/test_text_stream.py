@@ -193,11 +193,11 @@ def test_pairs_have_a_second_text(tmp_path):
     assert read(tmp_path / "a.txt", "pair") == read(tmp_path / "a.jsonl", "pair") == [Example("one", "two")]
 
 
-@pytest.mark.parametrize("column", ["text", "review"])
+@pytest.mark.parametrize("column", ["text", "review", "what was said?"])
 def test_a_header_is_no_labelled_text_whatever_the_texts_column(tmp_path, column):
-    (tmp_path / "a.tsv").write_text(f"label\t{column}\nlabel\tone\n")
+    (tmp_path / "a.tsv").write_text(f"stars!\t{column}\n5\tone\n5\ttwo\n")
     options = {} if column == "text" else {"text_column": column}
-    assert read(tmp_path / "a.tsv", **options) == [Example("one")]
+    assert read(tmp_path / "a.tsv", **options) == [Example("one"), Example("two")]
 
 
 def test_a_store_whose_texts_were_cut_by_another_rule(tmp_path):
