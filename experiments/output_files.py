@@ -110,6 +110,13 @@ def _same_file(path: Path, other: str | Path) -> bool:
         return False
 
 
+def files_of_model(model: Path) -> list[Path]:
+    """What a model is read from."""
+    from graphattn.models.saving import CONFIG, LABELS, TOKENIZER, WEIGHTS
+
+    return [model / name for name in (CONFIG, LABELS, TOKENIZER, WEIGHTS)]
+
+
 def _is_stream(path: Path) -> bool:
     """Whether this is a pipe or a device."""
     return path.exists() and not path.is_file() and not path.is_dir()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.config_files import read_config
 from graphattn.experiments.corpus_options import CLASSIFY, PAIR, TAG, CorpusOptions, irrelevant_options
-from graphattn.experiments.option_flags import Flag, Values, flags_of, merged_flags
+from graphattn.experiments.option_flags import Flag, Values, as_flag, flags_of, merged_flags
 from graphattn.models import (
     EncoderOptions,
     HeadOptions,
@@ -122,6 +122,13 @@ def part_of(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:
     return kind(**{**{name: values[name] for name in names if name in values}, **changes})
 
 
+_OF_NO_USE_WITHOUT = {
+    "vectors": ("vectors_words", "tune_vectors", "normalize_vectors", "combine"),
+    "characters": ("character_embedding", "character_filters"),
+}
+"""Option -> those that are about it."""
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """A training command, settled.
@@ -198,6 +205,17 @@ class TrainingPlan:
         ConfigError
             naming the option
         """
+        self._refuse_idle()
         estimator = self.estimator()
         for options in (self._encoder(), estimator.inputs, estimator.head, estimator.training):
             options.check()
+
+    def _refuse_idle(self) -> None:
+        """Refuse options of the inputs that say something of what is not there."""
+        usual = InputOptions()
+        for needed, names in _OF_NO_USE_WITHOUT.items():
+            changed = [name for name in names if self.values.get(name, getattr(usual, name)) != getattr(usual, name)]
+            if changed and not self.values.get(needed):
+                raise ConfigError(
+                    f"{as_flag(changed[0])} is of no use without {as_flag(needed)}; give that too, or leave it out"
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -119,7 +120,10 @@ class CharacterVocabulary:
     @classmethod
     def of(cls, tokens: Iterable[str]) -> CharacterVocabulary:
         """All characters of a corpus, most frequent first."""
-        counts = Counter(character for token in tokens for character in token)
+        counts: Counter[str] = Counter()
+        for token, count in Counter(tokens).items():
+            for character in _as_in_vocabularies(token):
+                counts[character] += count
         return cls(sorted(counts, key=lambda character: (-counts[character], character)))
 
     def __len__(self) -> int:
@@ -129,11 +133,20 @@ class CharacterVocabulary:
         """The characters of distinct tokens."""
         characters = np.zeros((len(tokens.numbers) + 1, LONGEST), dtype=np.int32)
         capitals = np.zeros(len(tokens.numbers) + 1, dtype=np.int32)
-        for token, number in tokens.numbers.items():
+        for raw, number in tokens.numbers.items():
+            token = _as_in_vocabularies(raw)
             shown = token if len(token) <= LONGEST else token[: LONGEST // 2] + token[-LONGEST // 2 :]
             characters[number, : len(shown)] = [self._ids.get(character, UNKNOWN) for character in shown]
             capitals[number] = capitals_of(token)
         return Forms(characters, capitals)
+
+
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+
+
+def _as_in_vocabularies(token: str) -> str:
+    """Composed characters and straight quotes, as words are looked up, but in the case and the length they have."""
+    return token if token.isascii() else unicodedata.normalize("NFC", token).translate(_QUOTES)
 
 
 CAPITALS_WIDTH = 10

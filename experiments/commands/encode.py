@@ -15,7 +15,7 @@ import typer
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import TAG, CorpusOptions
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
-from graphattn.experiments.output_files import check_place, new_file
+from graphattn.experiments.output_files import check_place, files_of_model, new_file
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
@@ -47,7 +47,7 @@ def encode(
     from graphattn.experiments.text_stream import read_texts
     from graphattn.models import load
 
-    check_place(out, texts)
+    check_place(out, texts, *files_of_model(model))
     estimator = load(model)
     if not hasattr(estimator, "sentence_vectors"):
         does = "tags words" if estimator.task == TAG else "translates"

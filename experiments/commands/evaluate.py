@@ -13,7 +13,7 @@ import typer
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
 from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions, read_items
 from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
-from graphattn.experiments.output_files import check_place, new_file
+from graphattn.experiments.output_files import check_place, files_of_model, new_file
 
 if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
@@ -57,7 +57,7 @@ def evaluate(
     from graphattn.models import load
 
     if out is not None:
-        check_place(out, *corpus)
+        check_place(out, *corpus, *files_of_model(model))
     estimator = load(model)
     if estimator.task == TRANSLATE:
         useless = ["unknown"] * (unknown != "error") + [name for name in given if name not in _OF_PAIRS]

@@ -86,7 +86,10 @@ def inspect(
     if summary and html is not None:
         raise ConfigError("--html shows single texts, --summary sums over all; leave one of them out")
     _check_flags(kind, compares=summary or html is not None, other=other)
-    _check_files(out, picture, html, text=text, summary=summary)
+    from graphattn.experiments.output_files import files_of_model
+
+    read = [text, *(file for one in (model, other) if one is not None for file in files_of_model(one))]
+    _check_files(out, picture, html, *read, summary=summary)
     texts: Iterable[Any] = _texts(text, task_of(model), CorpusOptions(**given))
     if not summary:
         texts = _one_if_needed(texts, out, picture)
@@ -122,8 +125,8 @@ def _check_flags(kind: str, *, compares: bool, other: Path | None) -> None:
         raise ConfigError("--other is compared in sums over texts or on a page; give --summary or --html too")
 
 
-def _check_files(out: Path | None, picture: Path | None, html: Path | None, *, text: str | None, summary: bool) -> None:
-    """Refuse files that cannot be written, and that of the texts, before texts are looked at for them."""
+def _check_files(out: Path | None, picture: Path | None, html: Path | None, *read: str | Path, summary: bool) -> None:
+    """Refuse files that cannot be written, and those that are read, before texts are looked at for them."""
     from graphattn.experiments.output_files import check_place
     from graphattn.models.inspection.files import SUFFIXES, check_suffix
 
@@ -136,7 +139,7 @@ def _check_files(out: Path | None, picture: Path | None, html: Path | None, *, t
         check_format(picture)
     for path in (None if to_folder else out, picture, html):
         if path is not None:
-            check_place(path, *([] if text is None else [text]))
+            check_place(path, *read)
 
 
 def _one_if_needed(texts: Iterable[Any], out: Path | None, picture: Path | None) -> Iterable[Any]:

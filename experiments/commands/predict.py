@@ -15,7 +15,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.corpus_options import TAG, TRANSLATE, CorpusOptions
 from graphattn.experiments.json_lines import encoded_line
 from graphattn.experiments.option_flags import Values, flags_of, with_flags
-from graphattn.experiments.output_files import check_place, new_file
+from graphattn.experiments.output_files import check_place, files_of_model, new_file
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
@@ -62,7 +62,7 @@ def predict(
     from graphattn.models import load
 
     if out is not None:
-        check_place(out, texts)
+        check_place(out, texts, *files_of_model(model))
     estimator = load(model)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     items = read_texts(texts, estimator.task, CorpusOptions(**given), split=estimator.inputs_.split)

@@ -15,7 +15,7 @@ from matplotlib.path import Path as Curve
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.drawing import MOST_TOKENS
 from graphattn.experiments.pictures.picture_file import GREY, INK, heading, picture
-from graphattn.experiments.sheet import PALETTE, Sheet, visible
+from graphattn.experiments.sheet import PALETTE, Sheet, own_settings, visible
 from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection.words import word_ids_of
 
@@ -114,7 +114,8 @@ class _Row:
     def __init__(self, attention: Attention, text: str, arcs: pd.DataFrame):
         sentence = attention.sentences[text]
         self.texts = [visible(token) for token in attention.tokens[text]]
-        self.centres = np.array(Sheet().centres_of(self.texts, word_ids_of(sentence)))
+        with own_settings():
+            self.centres = np.array(Sheet().centres_of(self.texts, word_ids_of(sentence)))
         self.arcs = arcs
         self.width = float(self.centres[-1]) + 0.6
         spans = np.abs(self.centres[arcs.source] - self.centres[arcs.target])

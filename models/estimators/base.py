@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.vocabulary_training import count_words
 from graphattn.builders.word_boundaries import WordSplitter
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models.batches import Corpus, digest_of
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
@@ -274,7 +275,16 @@ class TextEstimator(SavedEstimator):
                 own_columns, own_labels = self._columns(X), self._labels(X, y)
             return columns, labels, (own_columns, self._as_trained(own_labels, "dev set"))
         count = round(self.training_.dev_fraction * len(labels))
-        if count < 1 or len(labels) - count < 2:
+        if count < 1:
+            return columns, labels, None
+        left = len(labels) - count
+        if left < 2:
+            warnings.warn(
+                f"dev_fraction {self.training_.dev_fraction} of {len(labels)} examples would leave {left} to train on: "
+                "nothing is held out, and the last epoch counts; give a smaller one",
+                GraphAttnWarning,
+                stacklevel=3,
+            )
             return columns, labels, None
         rest, held = held_out_split(len(labels), count, self._strata(labels), self.training_.seed)
         taken = [chosen(column, held) for column in columns], chosen(labels, held)

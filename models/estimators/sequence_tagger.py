@@ -163,6 +163,7 @@ class SequenceTagger(TextEstimator):
                 hint = f"The model's tags are of the scheme {self.scheme_}."
                 raise DataError(f"the tags of the {where} mark no entities: {tag!r}", field="tags", hint=hint)
             return labels
+        self._refuse_broken(labels, where, theirs)
         return [convert(tags, theirs, self.scheme_, repair=self.repair_tags) for tags in labels]
 
     def _detected(self, labels: Sequence[Any], likely: str) -> str:
@@ -176,14 +177,17 @@ class SequenceTagger(TextEstimator):
                 error.message, field="tags", hint=f"Correct the tags, or name their scheme (--scheme) and {_REPAIR}."
             ) from None
 
-    def _refuse_broken(self, labels: Sequence[Any], where: str) -> None:
-        """Name the first sentence whose tags break the scheme."""
-        if self.scheme_ == "none":
+    def _refuse_broken(self, labels: Sequence[Any], where: str, scheme: str | None = None) -> None:
+        """Name the first sentence whose tags break a scheme, the model's own when None."""
+        scheme = self.scheme_ if scheme is None else scheme
+        if scheme == "none":
             return
         for index, tags in enumerate(labels):
-            fault = _fault(tags, self.scheme_, repair=self.repair_tags)
+            fault = _fault(tags, scheme, repair=self.repair_tags)
             if fault is not None:
-                hint = fault.hint if _fault(tags, self.scheme_, repair=True) else f"Correct the tags, or {_REPAIR}."
+                fitted = hasattr(self, "model_")
+                hint = f"Correct the tags, or {_REPAIR_IN_TRAINING if fitted else _REPAIR}."
+                hint = fault.hint or hint if _fault(tags, scheme, repair=True) else hint
                 path, line = _origin(tags)
                 place = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
                 raise DataError(f"{place} {fault.message}", path=path, line=line, field="tags", hint=hint)
@@ -241,6 +245,7 @@ class SequenceTagger(TextEstimator):
 
 
 _REPAIR = "set repair_tags (--repair-tags), which reads slips as conlleval does"
+_REPAIR_IN_TRAINING = "train with repair_tags (--repair-tags), which reads slips as conlleval does"
 _LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
 """Scheme -> first letter of a tag -> those of the BIOES tags that are learnt for it."""
 

@@ -78,3 +78,21 @@ def test_options_of_other_tasks_are_unknown(task, config):
     foreign = {"classify": "crf: true", "pair": "multilabel: true", "tag": "pooling: max"}[task]
     with pytest.raises(ConfigError, match="there is no option"):
         TrainingPlan.of(task, {}, config(foreign))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tune_vectors": True}, "--tune-vectors is of no use without --vectors; give that too, or leave it out"),
+        ({"combine": "average"}, "--combine is of no use without --vectors; give that too, or leave it out"),
+        (
+            {"character_filters": 7},
+            "--character-filters is of no use without --characters; give that too, or leave it out",
+        ),
+    ],
+)
+def test_options_of_what_is_not_there(given, message):
+    with pytest.raises(ConfigError) as caught:
+        TrainingPlan.of("tag", given).check()
+    assert str(caught.value) == message
+    TrainingPlan.of("tag", {**given, "vectors": ("v.txt",), "characters": True}).check()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from graphattn.models.characters import (
     CAPITALS,
     LONGEST,
+    UNKNOWN,
     CharacterFeatures,
     CharacterVocabulary,
     FormNumbers,
@@ -145,3 +146,20 @@ def test_a_batch_without_words_has_features():
 
 def test_equally_frequent_characters_stand_in_their_order():
     assert CharacterVocabulary.of(["cab"]).characters == CharacterVocabulary.of(["b", "ca"]).characters == tuple("abc")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Zo\u00eb", "Zoe\u0308"), ("o'clock", "o\u2019clock"), ('"a"', "\u201ca\u201d")]
+)
+def test_spellings_that_vocabularies_do_not_tell_apart_have_the_same_characters(one, other):
+    numbers = FormNumbers()
+    numbers.of([[one, other]])
+    for known in (one, other):
+        vocabulary = CharacterVocabulary.of([known])
+        _, first, second = vocabulary.forms(numbers).characters
+        assert first.tolist() == second.tolist()
+        assert UNKNOWN not in first
+
+
+def test_frequent_characters_come_first():
+    assert CharacterVocabulary.of(["ab", "b", "b", "ca"]).characters == ("b", "a", "c")

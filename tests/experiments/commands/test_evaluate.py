@@ -136,3 +136,26 @@ def test_a_place_that_cannot_be_written_is_refused_first(graphattn, classifier, 
         f"error: {tmp_path / 'no' / 'm.json'}: cannot be written (No such file or directory). "
         "Check the folder and the space on the disk.\n"
     )
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_the_model_itself_is_not_written_over(graphattn, classifier, tmp_path, command):
+    corpus = tmp_path / "a.tsv"
+    corpus.write_text("label\ttext\npos\ta film\nneg\ta play\n")
+    weights = classifier / "model.safetensors"
+    before = weights.read_bytes()
+    answer = graphattn(command, classifier, corpus, "--out", weights)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == f"error: {weights}: would be written over what is read. Choose another file.\n"
+    assert weights.read_bytes() == before
+
+
+@pytest.mark.parametrize(("tag", "scheme"), [("I-PER", "IOB2"), ("E-PER", "BIOES")])
+def test_a_slip_in_tags_of_any_scheme_is_told_with_its_line(graphattn, tagger, tmp_path, tag, scheme):
+    corpus = tmp_path / "slips.conll"
+    corpus.write_text(f"saw O\n\nAda B-LOC\nRome {tag}\nsaw O\n")
+    assert graphattn("evaluate", tagger, corpus).err == (
+        f"error: {corpus}, line 3, field 'tags': in the sentence that begins here, tag 2 ({tag!r}) does not continue "
+        f"a span in {scheme}. Correct the tags, or train with repair_tags (--repair-tags), which reads slips as "
+        "conlleval does.\n"
+    )

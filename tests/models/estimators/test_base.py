@@ -1,5 +1,6 @@
 """What all estimators share: scikit-learn's conventions, dev sets, class weights, errors in the user's words."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, NotFittedError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFittedError
 from graphattn.models import MSTransOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
 from graphattn.models.encoders import ENCODERS
 
@@ -456,4 +457,7 @@ def test_class_weights_change_what_is_learnt(corpus, tiny):
 
 def test_less_than_two_texts_to_train_on_hold_none_out(tiny):
     estimator = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.6})
-    assert set(estimator.fit(["a", "b", "c"], ["x", "y", "x"]).history_[0]) == {"epoch", "train_loss"}
+    told = "dev_fraction 0.6 of 3 examples would leave 1 to train on: nothing is held out, and the last epoch counts; "
+    with pytest.warns(GraphAttnWarning, match=re.escape(told)):
+        estimator.fit(["a", "b", "c"], ["x", "y", "x"])
+    assert set(estimator.history_[0]) == {"epoch", "train_loss"}
