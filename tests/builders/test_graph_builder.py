@@ -22,6 +22,7 @@ from graphattn.builders import (
     WordGroup,
 )
 from graphattn.builders.graph_builder import CLS_ID
+from graphattn.builders.relations.base import RangeRelation
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.dgl_import import dgl
 from graphattn.exceptions import ConfigError, DataError, GraphError
@@ -249,3 +250,34 @@ def test_too_many_edges_are_refused_before_they_are_made():
 def test_repr():
     builder = TextGraphBuilder([Window("N/16"), Dependency()], cls=False)
     assert repr(builder) == "TextGraphBuilder([Window('N/16'), Dependency(on='word'), Membership()], cls=False)"
+
+
+class Backwards(RangeRelation):
+    name = "backwards"
+
+    def bounds(self, layout):
+        here = np.arange(layout.num_tokens)
+        return here + 1, here
+
+
+def test_vectors_that_no_relation_compares_are_not_carried_along():
+    assert TextGraphBuilder([Window(3)], vectors=np.eye(4)).layout([["a"]]).vectors is None
+
+
+def test_ids_are_those_of_the_vocabulary_whatever_else_is_given():
+    builder = TextGraphBuilder([Window(1)], cls=False, vocabulary=Vocabulary.train([["a", "b"]]))
+    layout = builder.layout([["b", "a"]], features={"id": ([np.array([7, 8])], 9)})
+    assert layout.features["id"].tolist() == [4, 3]
+
+
+def test_relations_of_users_are_looked_at_without_making_a_graph():
+    builder = TextGraphBuilder([Window(3), Backwards()], cls=False)
+    layout = builder.layout([["a", "b"]])
+    with pytest.raises(GraphError, match="relation 'backwards': a range stops before it begins"):
+        builder.vet(layout)
+
+
+def test_too_many_edges_name_the_longest_text():
+    builder = TextGraphBuilder([Complete()], cls=False)
+    with pytest.raises(GraphError, match="Of 2 texts the longest has 60,000 tokens"):
+        builder.graph(builder.layout([["word"] * 60_000, ["word"]]))

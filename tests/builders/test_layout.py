@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.layout import Layout
+from graphattn.builders.layout import Layout, joined
 from graphattn.exceptions import DataError
 
 COLUMNS = ("lengths", "word_counts", "word_ids", "heads", "deprels")
@@ -156,3 +156,38 @@ def test_every_column_equals_a_loop_over_sentences(random_sentence, random, size
     assert list(zip(*(column.tolist() for column in own_columns), strict=True)) == tokens
     own_columns = (layout.sentence_of_word, layout.heads, layout.deprels)
     assert list(zip(*(column.tolist() for column in own_columns), strict=True)) == words
+
+
+TEXTS = [
+    Sentence(["un", "known", "."], word_ids=[0, 0, 1], heads=[2, 0], deprels=["det", "root"], links=[(0, 1)]),
+    Sentence(["a", ".", "b"], heads=[0, 1, 1], sentence_ids=[0, 0, 1], links=[(2, 0), (0, 0)]),
+    Sentence(["c"], heads=[0], links=[]),
+]
+
+
+def flat(texts, vectors, **options):
+    columns = {"x": ([np.arange(len(text)) for text in texts], -1)}
+    options = {"deprel_id": len, "with_sentences": True, "with_links": True, **options}
+    return Layout.of(texts, with_cls=True, vectors=vectors, features=columns, **options)
+
+
+def test_layouts_joined_equal_the_layout_of_all_texts():
+    vectors = np.eye(3)
+    found, expected = joined([flat(TEXTS[:2], vectors), flat(TEXTS[2:], vectors)]), flat(TEXTS, vectors)
+    for name in COLUMNS:
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+    for name in ("counts", "sources", "targets"):
+        assert getattr(found.links, name).tolist() == getattr(expected.links, name).tolist()
+    assert found.features["x"].tolist() == expected.features["x"].tolist()
+    assert found.vectors is vectors
+
+
+def test_layouts_joined_have_the_columns_that_all_have():
+    found = joined([flat(TEXTS[:2], None), flat(TEXTS[2:], None, deprel_id=None, with_sentences=False)])
+    assert (found.heads, found.deprels, found.sentence_ids) == (None, None, None)
+    assert found.lengths.tolist() == [4, 4, 2]
+
+
+def test_a_choice_of_texts_shares_the_vectors():
+    vectors = np.eye(3)
+    assert flat(TEXTS, vectors).take([2]).vectors is vectors

@@ -248,3 +248,11 @@ def test_a_destination_whose_edges_are_all_hidden_gets_zeros(random_tensors, bac
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert (gradients[0][0, 0] == 0).all()
     assert (gradients[3][hidden, 0] == 0).all()
+
+
+@pytest.mark.parametrize("backend", ["auto", *BACKENDS])
+def test_bias_is_in_the_order_of_edge_ids(random_tensors, backend):
+    edges = Edges(torch.tensor([0, 3]), torch.tensor([0, 1, 2]), 3, torch.tensor([2, 0, 1]))
+    tensors, hidden = random_tensors(1, 3), float("-inf")
+    bias = torch.tensor([[0.0], [hidden], [hidden]], dtype=torch.float64).expand(3, 2)
+    assert_close(attend(edges, *tensors, bias=bias, backend=backend), tensors[2][1:2])

@@ -276,3 +276,26 @@ def test_what_is_first_asked_for_in_inference_mode_can_be_trained_on(make):
         found = (edges.indices, edges.sources, edges.destinations, edges.reverse[0].indices, edges.reverse[1])
         edges.blocks  # noqa: B018
     assert not any(tensor.is_inference() for tensor in found)
+
+
+def test_ranges_count_in_the_type_of_their_ends():
+    low = torch.tensor([0, 0, 1], dtype=torch.int32)
+    edges = Edges.of_ranges(low, low + 2, 3)
+    assert {edges.indptr.dtype, edges.indices.dtype, edges.reverse[0].indptr.dtype} == {torch.int32}
+
+
+def test_as_many_edges_as_nodes_that_count_up_are_no_identity_when_a_node_has_two():
+    assert not Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2).is_identity
+    assert not Edges.of_ranges(torch.tensor([0, 1]), torch.tensor([2, 1]), 2).is_identity
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices"), [([0, 2, 2], [0, 1]), ([0, 1, 2], [1, 0]), ([0, 2, 4, 5], [1, 2, 1, 2, 0])]
+)
+def test_runs_that_see_another_run_or_nothing_are_no_blocks(indptr, indices):
+    assert Edges(torch.tensor(indptr), torch.tensor(indices), len(indptr) - 1).blocks is None
+
+
+def test_edges_on_the_meta_device_are_taken_as_they_are():
+    edges = Edges(*(torch.zeros(count, dtype=torch.int64, device="meta") for count in (3, 5)), 4)
+    assert (edges.num_edges, edges.num_destinations, edges.num_sources) == (5, 2, 4)

@@ -1,5 +1,6 @@
 """Graph convolution, graph attention and means against dense matrices in double precision, written from the papers."""
 
+import math
 from random import Random
 
 import pytest
@@ -136,3 +137,40 @@ def test_impossible_layers(make, message):
     with pytest.raises(ConfigError) as caught:
         make()
     assert str(caught.value) == message
+
+
+def test_attention_along_edges_whose_ids_are_in_another_order():
+    indptr, indices, ids = (
+        torch.tensor([0, 3, 5, 6]),
+        torch.tensor([0, 1, 2, 0, 1, 1]),
+        torch.tensor([4, 0, 5, 2, 1, 3]),
+    )
+    plain, named = Edges(indptr, indices, 3), Edges(indptr, indices, 3, ids)
+    layer, inputs = GraphAttention(6, 2).double(), torch.randn(3, 6, dtype=torch.float64)
+    seen, by_id = [], []
+    torch.testing.assert_close(layer(named, inputs, by_id), layer(plain, inputs, seen), rtol=0, atol=1e-12)
+    torch.testing.assert_close(by_id[0][ids], seen[0], rtol=0, atol=1e-12)
+
+
+def test_attention_sums_in_float32_under_autocast():
+    edges, adjacency = edges_and_adjacency("dependency", Random(3))
+    layer, inputs, seen = GraphAttention(8, 2), torch.randn(len(adjacency), 8), []
+    exact = layer(edges, inputs)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = layer(edges, inputs, seen)
+    assert (found.dtype, seen[0].dtype) == (torch.float32, torch.float32)
+    torch.testing.assert_close(found, exact, rtol=0.05, atol=0.05)
+
+
+def test_weights_are_drawn_by_xaviers_rule():
+    torch.manual_seed(0)
+    attention, convolution = GraphAttention(64, 4), GraphConvolution(64)
+    for weight in (attention.linear.weight, convolution.linear.weight):
+        assert 0.99 * math.sqrt(6 / 128) < weight.abs().max() <= math.sqrt(6 / 128)
+    for weight in (attention.target, attention.source):
+        assert 0.9 * math.sqrt(6 / 20) < weight.abs().max() <= math.sqrt(6 / 20)
+
+
+def test_runs_are_looked_for_once():
+    edges, _ = edges_and_adjacency("group", Random(3))
+    assert run_members(edges) is run_members(edges) is not None

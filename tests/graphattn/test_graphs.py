@@ -102,3 +102,13 @@ def test_saved_graphs_come_back(tmp_path):
     assert loaded[0].nodes["token"].data["id"].tolist() == [7, 8, 9]
     assert loaded[1].edges(etype="in")[0].tolist() == [0, 1, 2]
     assert {graph.idtype for graph in loaded} == {torch.int32}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no graphs at all"])
+def test_a_file_without_graphs_is_named(tmp_path, content):
+    path = tmp_path / "graphs.bin"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(GraphError) as caught:
+        load_graphs(str(path))
+    assert str(caught.value) == f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote"

@@ -13,7 +13,8 @@ from torch.testing import assert_close
 from graphattn import Edges, MultiScaleAttention, layers
 from graphattn.backends import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import BackendError, ConfigError, GraphError
 from graphattn.layers import edges_of
 from graphattn.products import Linear
 
@@ -316,3 +317,77 @@ def test_inputs_of_another_width_are_refused():
     with pytest.raises(GraphError) as caught:
         MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(2, 5))
     assert str(caught.value) == "inputs has shape (2, 5); expected (nodes, 6)"
+
+
+def test_dropout_of_heads_with_distances_happens_in_training_only(random_sentence):
+    graph = BUILDER.build(random_sentence(Random(0), 12))
+    layer = make_layer({"all": 2}, attn_drop=0.5, distances={"all": 2})
+    inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    plain = layer(graph, inputs)
+    assert torch.equal(layer(graph, inputs), plain)
+    assert not torch.allclose(layer.train()(graph, inputs), plain)
+
+
+def test_another_scale_multiplies_the_scores_with_distances(random_sentence):
+    graph = BUILDER.build(random_sentence(Random(0), 12))
+    inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
+    layer, doubled = (make_layer({"all": 2}, scale=scale, distances={"all": 2}) for scale in (0.3, 0.6))
+    assert not torch.allclose(doubled(graph, inputs), layer(graph, inputs))
+    with torch.no_grad():
+        for own in (layer, doubled):
+            own.distance_vectors[0].normal_(generator=torch.Generator().manual_seed(1))
+        layer.project.weight[:8] *= 2  # the queries
+    assert_close(doubled(graph, inputs), layer(graph, inputs))
+
+
+@pytest.mark.parametrize("distances", [None, {"all": 2}])
+def test_the_backend_is_handed_on(random_sentence, distances):
+    graph = BUILDER.build(random_sentence(Random(0), 5))
+    layer = make_layer({"all": 2}, backend="none", distances=distances)
+    with pytest.raises(BackendError, match="none"):
+        layer(graph, torch.randn(graph.num_nodes(), 6, dtype=torch.float64))
+
+
+def test_distances_of_edges_whose_ids_are_in_another_order():
+    indptr, indices, ids = (
+        torch.tensor([0, 3, 5, 6]),
+        torch.tensor([0, 1, 2, 0, 1, 1]),
+        torch.tensor([4, 0, 5, 2, 1, 3]),
+    )
+    inputs = torch.randn(3, 6, dtype=torch.float64)
+    layer = make_layer({"any": 2}, distances={"any": 2})
+    plain, named = (layer({"any": Edges(indptr, indices, 3, own)}, inputs) for own in (None, ids))
+    assert_close(named, plain)
+
+
+def test_distances_of_relations_without_heads_are_left_out():
+    layer = make_layer({"all": 2, "group": 0}, distances={"all": 1, "group": 2, "window:3": 3})
+    assert layer.distances == {"all": 1}
+    assert [tuple(vectors.shape) for vectors in layer.distance_vectors] == [(3, 4)]
+
+
+def test_a_distance_below_one_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        make_layer({"all": 2}, distances={"all": 0})
+    assert str(caught.value) == "distances are {'all': 0}; each must be at least 1"
+
+
+@pytest.mark.parametrize("distances", [None, {"all": 2}])
+def test_weights_are_in_float32_under_autocast(random_sentence, distances):
+    graph = BUILDER.build(random_sentence(Random(0), 12))
+    layer, weights = make_layer({"all": 2}, dtype=torch.float32, distances=distances), {}
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        layer(graph, torch.randn(graph.num_nodes(), 6), weights=weights)
+    assert weights["all"].dtype == torch.float32
+
+
+def test_inputs_in_three_dimensions_are_refused():
+    graph = TextGraphBuilder([Window(3)]).build(["a"])
+    with pytest.raises(GraphError) as caught:
+        MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(1, 2, 6))
+    assert str(caught.value) == "inputs has shape (1, 2, 6); expected (nodes, 6)"
+
+
+def test_edges_are_taken_to_the_device_that_is_asked_for():
+    graph = dgl.graph(([0, 1], [1, 0]))
+    assert edges_of(graph, ["_E"], "meta")["_E"].indptr.device.type == "meta"

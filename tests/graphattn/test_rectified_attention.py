@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from graphattn import Edges
 from graphattn.builders import Complete, Membership, Sentence, TextGraphBuilder
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import BackendError, ConfigError
 from graphattn.rectified_attention import RectifiedAttention
 from graphattn.upsampling import KINDS, Upsampling
 
@@ -241,3 +241,39 @@ def test_other_types_and_hooks(shared):
     pure = RectifiedAttention(FEATS, HEADS, shared_scores=shared, relative_positions=2).bfloat16()
     pure.load_state_dict(layer.state_dict())
     torch.testing.assert_close(problem.run(pure).float(), exact, rtol=0.1, atol=0.1)
+
+
+def test_a_hook_on_the_output_changes_nothing():
+    problem, layer = Problem([[2, 1], [1]]), made()
+    expected = problem.run(layer)
+    layer.output.register_forward_hook(lambda *_: None)
+    torch.testing.assert_close(problem.run(layer), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("relative_positions", [None, 2])
+@pytest.mark.parametrize("of_words", [True, False])
+def test_dropout_is_for_the_maps_of_tokens_and_of_words(of_words, relative_positions):
+    problem = Problem([[2, 1, 3]])
+    layer = made(attn_drop=0.5, words=of_words, relative_positions=relative_positions)
+    if of_words:  # tokens see nothing
+        problem.edges = Edges(torch.zeros(7, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), 6)
+    else:
+        problem.words = None
+    dropped = problem.run(layer)
+    assert not torch.equal(problem.run(layer), dropped)
+    assert not torch.allclose(problem.run(layer.eval()), dropped)
+
+
+def test_a_layer_without_words_in_bfloat16():
+    problem, layer = Problem([[2, 1], [1]]), made(words=False)
+    expected = layer(problem.edges, problem.tokens).float()
+    found = layer.bfloat16()(problem.edges, problem.tokens.bfloat16())
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("options", [{}, {"relative_positions": 2}])
+def test_the_backend_is_handed_on(options):
+    problem, layer = Problem([[2, 1]]), made(words=False, backend="none", **options)
+    with pytest.raises(BackendError, match="none"):
+        layer(problem.edges, problem.tokens)

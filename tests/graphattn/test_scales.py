@@ -134,3 +134,8 @@ def test_impossible_layers_are_refused(options, message):
     with pytest.raises(ConfigError) as caught:
         allocate_heads(**{"num_heads": 10, "num_layers": 3, "num_scales": 5, "alpha": 0.5, **options})
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("alpha", "shallowest"), [(1000.0, [10, 0, 0, 0, 0]), (-1000.0, [0, 0, 0, 0, 10])])
+def test_any_finite_alpha_will_do(alpha, shallowest):
+    assert allocate_heads(10, 2, 5, alpha) == [shallowest, [2, 2, 2, 2, 2]]

@@ -1,14 +1,16 @@
 """The layer of MTSA against its equations, written out densely with copied weights, and its numbers of parameters."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from graphattn import Edges, TensorizedAttention
-from graphattn.builders import TextGraphBuilder
-from graphattn.builders.relations import Complete, Order, Window
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.builders import Complete, TextGraphBuilder
+from graphattn.builders.relations import Order, Window
+from graphattn.exceptions import BackendError, ConfigError, GraphError
 
 ORDER = {"forward": 1, "backward": 1}
 LENGTHS = (4, 0, 9)
@@ -198,3 +200,49 @@ def test_a_missing_relation(graph):
     with pytest.raises(GraphError) as caught:
         layer({"forward": Edges.of(graph, "forward")}, torch.zeros(graph.num_nodes(), 6))
     assert str(caught.value) == ("the edges of relation 'backward' are missing; take them with edges_of(graph, heads)")
+
+
+class Noted(torch.nn.Module):
+    """Passes numbers through and remembers how wide they were."""
+
+    def __init__(self):
+        super().__init__()
+        self.widths = []
+
+    def forward(self, inputs):
+        self.widths.append(inputs.shape[-1])
+        return inputs
+
+
+@pytest.mark.parametrize(
+    ("variant", "widths"),
+    [("paper", [5, 5, 5, 4, 4, 8]), ("gated", [5, 4, 4, 4, 4, 4, 4])],  # inputs, then those of a head, last all heads
+)
+def test_every_projection_has_dropout_on_its_input(variant, widths):
+    graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
+    layer = TensorizedAttention(5, 4, {"all": 2}, variant=variant)
+    layer.dropout, layer.attn_drop = Noted(), Noted()
+    layer(graph, torch.randn(2, 5))
+    assert sorted(layer.dropout.widths) == sorted(widths)
+    assert layer.attn_drop.widths == [4]
+
+
+def test_the_backend_is_handed_on():
+    graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
+    with pytest.raises(BackendError, match="none"):
+        TensorizedAttention(5, 4, {"all": 2}, backend="none")(graph, torch.randn(2, 5))
+
+
+@pytest.mark.parametrize(("variant", "function"), [("paper", "identity"), ("gated", "log-sigmoid")])
+def test_scores_go_through_the_variants_own_function(variant, function):
+    assert TensorizedAttention(5, 4, {"all": 2}, variant=variant).scale_function == function
+    assert TensorizedAttention(5, 4, {"all": 2}, variant=variant, scale_function="tanh").scale_function == "tanh"
+
+
+def test_weights_are_drawn_per_head():
+    torch.manual_seed(0)
+    layer = TensorizedAttention(96, 32, {"all": 8})
+    bound = math.sqrt(6 / (96 + 32))
+    for whole in (layer.value, layer.query, layer.key):
+        for weight in whole.weight.chunk(8):
+            assert 0.98 * bound < weight.abs().max() <= bound

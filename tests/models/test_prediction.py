@@ -98,3 +98,19 @@ def test_a_text_of_20000_tokens(fitted):
     text = "the film was not very slow " * 3334
     alone = chances(fitted("classifier", "ms-trans"), [text])
     close(alone, chances(fitted("classifier", "ms-trans"), ["film", text, ""])[1:2])
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair"])
+def test_vectors_leave_the_mode_as_it_was_and_come_in_float32(kind, corpus, tiny):
+    inputs, labels = corpus(kind)
+    estimator = tiny(kind, training={"epochs": 1}).fit(inputs, labels)
+    model, data = estimator.model_, estimator._corpus(estimator._columns(inputs[:3]))
+    found = []
+    for training in (True, False):
+        model.train(training)
+        found.append(prediction.encode_corpus(model, data))
+        assert model.training is training
+    assert np.array_equal(*found)
+    nothing = prediction.encode_corpus(model, estimator._corpus(estimator._columns([])))
+    assert nothing.shape == (0, found[0].shape[1])
+    assert prediction.encode_corpus(model.bfloat16(), data).dtype == nothing.dtype == np.float32

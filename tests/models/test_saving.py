@@ -446,3 +446,21 @@ def test_readers_of_corpora_know_models_and_stores_by_their_files():
 def test_what_is_no_path(path):
     message = f"a path is expected, not a {type(path).__name__}; name the directory of the model"
     assert failure(saving.directory_of, path) == failure(load, path) == message
+
+
+def test_weights_may_lie_in_memory_in_any_order(tmp_path):
+    turned = torch.arange(6.0).view(2, 3).t()
+    write_model(tmp_path / "model", ModelFiles({"task": "x"}, [], "{}", {"turned": turned}))
+    assert torch.equal(read_model(tmp_path / "model").weights["turned"], turned)
+
+
+@pytest.mark.parametrize("sums", [{}, {"labels.json": "0"}, ["model.safetensors"]])
+def test_a_config_without_the_weights_checksum_is_damaged(tmp_path, sums):
+    model = write_model(tmp_path / "model", ModelFiles({}, [], "{}", {"weight": torch.ones(2)}))
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "sha256": sums}))
+    with pytest.raises(ModelDirectoryError) as caught:
+        read_model(model)
+    assert str(caught.value) == (
+        f"{model / 'config.json'} is damaged (its checksums are missing). Save the model again"
+    )

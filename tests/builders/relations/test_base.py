@@ -1,15 +1,29 @@
 """A relation of one's own, and the bounds of all relations made of ranges."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn import attend
-from graphattn.builders import Complete, Membership, Order, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders import (
+    BinaryPartition,
+    Complete,
+    Dilated,
+    Membership,
+    Nearest,
+    Order,
+    Random,
+    Sentence,
+    TextGraphBuilder,
+    Window,
+    WordGroup,
+)
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations import RangeRelation, Relation, base
-from graphattn.exceptions import GraphError
+from graphattn.exceptions import EdgeCountError, GraphError
 from graphattn.graphs import RelationArrays
 
 
@@ -115,3 +129,18 @@ def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
     assert (len(seen) == 1) == (limit > 1000)
     pairs = [(part.lengths**2).sum() for part in seen]
     assert all(count < 2 * limit or len(part) == 1 for count, part in zip(pairs, seen, strict=True))
+
+
+@pytest.mark.parametrize("relation", [Random(2), Dilated(3, 2), Nearest(1, "place"), BinaryPartition(1).parts()[1]])
+def test_edges_are_counted_before_they_are_made(monkeypatch, relation):
+    def refuse(name, count):
+        raise EdgeCountError(f"{name}: {count}")
+
+    layout = TextGraphBuilder([Nearest(1, "place")], cls=False).layout(
+        [list("abcde")], features={"place": ([np.eye(5)], 0)}
+    )
+    count = int(relation.num_edges(layout).sum())
+    monkeypatch.setattr(sys.modules[type(relation).__module__], "check_edge_count", refuse)
+    with pytest.raises(EdgeCountError) as caught:
+        relation.edges(layout)
+    assert str(caught.value) == f"{relation.name}: {count}"

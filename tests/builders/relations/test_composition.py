@@ -12,6 +12,7 @@ from graphattn.builders import (
     Global,
     Intersection,
     Membership,
+    Nearest,
     Order,
     Random,
     Relation,
@@ -19,12 +20,14 @@ from graphattn.builders import (
     RelativePositions,
     Reverse,
     Sentence,
+    SentenceNodes,
     Star,
     TextGraphBuilder,
     Union,
     Window,
     WordGroup,
 )
+from graphattn.builders.relations.composition import may_read_ids
 from graphattn.exceptions import ConfigError, DataError
 
 TOKENS = st.sampled_from(
@@ -169,3 +172,42 @@ def test_what_does_not_compose(compose, message):
     with pytest.raises(ConfigError) as caught:
         compose()
     assert str(caught.value) == message
+
+
+class Twice(Relation):
+    """Every token sees the first one, twice."""
+
+    name = "twice"
+
+    def edges(self, layout):
+        indptr = np.arange(layout.num_tokens + 1) * 2
+        return RelationArrays(indptr, np.repeat(layout.token_starts, 2 * layout.lengths), 2 * layout.lengths)
+
+
+def test_an_edge_that_an_operand_has_twice_counts_once(pairs):
+    for composed in (Twice() & Complete(), Complete() & Twice(), Twice() | Global(1) & Window(1)):
+        graph = TextGraphBuilder([composed], cls=False).build(["a", "b"])
+        assert pairs(graph, composed.canonical) == [(0, 0), (1, 0)]
+
+
+def test_a_dependency_that_needs_no_parse_needs_none_in_a_composition(pairs):
+    composed = Dependency("token", required=False) | Window(1)
+    builder = TextGraphBuilder([composed], cls=False)
+    assert pairs(builder.build(Sentence(["a", "b"], heads=[2, 0])), composed.canonical) == [
+        (0, 0), (0, 1), (1, 0), (1, 1),
+    ]  # fmt: skip
+    assert pairs(builder.build(["a", "b"]), composed.canonical) == [(0, 0), (1, 1)]
+
+
+def test_sentences_are_known_to_a_composition(pairs):
+    composed = SentenceNodes().parts()[0] & Window(3)
+    graph = TextGraphBuilder([composed], cls=False).build(["a", ".", "b"])
+    assert pairs(graph, composed.canonical) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)]
+
+
+def test_compositions_read_ids_as_their_operands_do():
+    assert may_read_ids(Nearest(1))
+    assert may_read_ids((Window(3) | Nearest(1)).reverse())
+    assert may_read_ids(Window(3) | Twice())
+    assert not may_read_ids(Window(3) | Global(1))
+    assert not may_read_ids(Nearest(1, "place"))

@@ -295,3 +295,10 @@ def test_another_place_does_not_replace_a_relation():
         f"relation 'every' is registered already, by {__name__}.Every; register "
         "graphattn.builders.relations.base.RangeRelation under another name"
     )
+
+
+def test_what_a_relation_of_a_user_refuses_is_told_in_its_own_words():
+    register_relation("wide:SCALE", lambda scale: Window(scale))
+    with pytest.raises(ConfigError) as caught:
+        parse_relation("wide:4")
+    assert str(caught.value) == ("relation 'wide:4': scale 4 is even; a window has the same reach on both sides: use 5")

@@ -108,3 +108,13 @@ def test_name():
     assert Nearest(3, "place").canonical == ("token", "nearest:3", "token")
     shown = [repr(Nearest(3)), repr(Nearest(3, "place")), repr(Nearest(3, np.eye(2)))]
     assert shown == ["Nearest(3)", "Nearest(3, 'place')", "Nearest(3, '...')"]
+
+
+def test_a_feature_that_is_no_vector_is_refused():
+    builder = TextGraphBuilder([Nearest(1, "place")], cls=False)
+    with pytest.raises(DataError) as caught:
+        builder.graph(builder.layout([["a", "b"]], features={"place": ([np.arange(2.0)], 0)}))
+    assert str(caught.value) == (
+        "field 'place': 1 dimensions where relation 'nearest:1' needs a vector for each token. Give (tokens, numbers) "
+        "arrays."
+    )

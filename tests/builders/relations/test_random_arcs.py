@@ -57,3 +57,14 @@ def test_an_arc_is_no_self_loop():
     graph = TextGraphBuilder([RandomArcs()]).build(["x"] * 5)
     sources, targets = graph.edges(etype="random-arcs")
     assert graph.edges["random-arcs"].data["label"].tolist() == (sources != targets).int().tolist()
+
+
+def test_every_tree_may_be_drawn():
+    seen = set()
+    for seed in range(200):
+        relation = RandomArcs(seed)
+        graph = TextGraphBuilder([relation], cls=False).build(["a", "b", "c"])
+        sources, targets = (ends.tolist() for ends in graph.edges(etype=relation.name, order="eid"))
+        directions = graph.edges[relation.name].data["direction"].tolist()
+        seen.add(frozenset(zip(sources, targets, directions, strict=True)))
+    assert len(seen) == 9  # n ** (n - 1) rooted trees of n words

@@ -1,10 +1,12 @@
 """Random pairs: an undirected graph in which half of all pairs are edges."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import RandomPairs, Sentence, TextGraphBuilder
+from graphattn.builders.relations.lots import lots
 from graphattn.exceptions import ConfigError, GraphError
 
 
@@ -42,3 +44,12 @@ def test_too_many_pairs_are_refused_before_they_are_made():
     builder = TextGraphBuilder([RandomPairs()], cls=False)
     with pytest.raises(GraphError, match="relation 'random-pairs' has 3,600,000,000 edges"):
         builder.build(["x"] * 60_000)
+
+
+def test_lots_depend_on_the_length_of_the_text(pairs):
+    assert lots(0, np.array([5]), np.array([1])) != lots(0, np.array([6]), np.array([1]))
+    of_many = []
+    for length in (20, 21):
+        graph = TextGraphBuilder([RandomPairs()], cls=False).build(["x"] * length)
+        of_many.append([pair for pair in pairs(graph, ("token", "random-pairs", "token")) if max(pair) < 20])
+    assert of_many[0] != of_many[1]

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn.builders import Dependency, Membership, Random, RelativePositions, TextGraphBuilder, Window
+from graphattn.builders import (
+    Dependency,
+    Membership,
+    Order,
+    Random,
+    RelativePositions,
+    Sentence,
+    TextGraphBuilder,
+    Window,
+)
+from graphattn.builders.relations.relative_positions import inner_distances
 from graphattn.exceptions import ConfigError
 
 
@@ -48,3 +58,19 @@ def test_a_clip_of_zero_is_refused():
     with pytest.raises(ConfigError) as caught:
         RelativePositions(Window(3), 0)
     assert str(caught.value) == "clip is 0; it must be at least 1"
+
+
+def test_in_reverse_the_relations_own_features_turn_too():
+    relation = RelativePositions(Dependency("token"), 2).reverse()
+    graph = TextGraphBuilder([relation], cls=False).build(Sentence(["Dogs", "bark"], heads=[2, 0]))
+    sources, targets = (ends.tolist() for ends in graph.edges(etype=relation.name, order="eid"))
+    data = graph.edges[relation.name].data
+    directions, distances = data["direction"].tolist(), data["distance"].tolist()
+    told = {(s, t): both for s, t, *both in zip(sources, targets, directions, distances, strict=True)}
+    assert told == {(0, 0): [0, 2], (1, 1): [0, 2], (1, 0): [1, 3], (0, 1): [2, 1]}, "bark is the head"
+
+
+def test_distances_deep_inside_are_found():
+    inner = RelativePositions(Order("forward"), 2)
+    assert inner_distances((Window(3) | inner).reverse()) is inner
+    assert inner_distances((Window(3) | Window(5)).reverse()) is None

@@ -63,6 +63,12 @@ def to_each(*sources, per_sentence=(3, 2)):
             "per_sentence is not the number of edges that arrive in each sentence",
         ),
         (arcs(lambda: None), "edges gives NoneType; expected RelationArrays"),
+        (arcs(lambda: to_each(3, 1, 2, 3, 3)), CROSSING),
+        (arcs(lambda: to_each(0, 1, 2, 2, 3)), CROSSING),
+        (
+            arcs(lambda: RelationArrays(array(0, 1, 2, 3, 4, 5), array(0, 1, 2, 3, 3)[:, None], array(3, 2))),
+            "indices must be a NumPy array of integers in one dimension",
+        ),
     ],
 )
 def test_what_is_no_edge_is_refused_by_name(relation, message):

@@ -1,6 +1,8 @@
 """Sums over a corpus against the tables of single predictions."""
 
 import json
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,8 @@ from graphattn.models import (
     UMSTOptions,
 )
 from graphattn.models.inspection import compare_summaries, passes, summarise, summary
+from graphattn.models.inspection.head_sums import HeadSums, shares_of_strongest
+from graphattn.models.inspection.summary import _add_relation
 from graphattn.scales import Scale
 
 HEAD = ["layer", "head", "relation"]
@@ -270,3 +274,28 @@ def test_what_cannot_be_summarised(classifier):
     with pytest.raises(ConfigError) as caught:
         summarise(lstm.fit(["a", "b"] * 4, [0, 1] * 4), ["a"])
     assert str(caught.value) == "encoder 'bilstm' has no attention weights"
+
+
+def test_edges_of_several_kinds_into_a_target_count_together():
+    kinds = [
+        SimpleNamespace(targets=np.array(targets), count=2, target_type="token", ends=None)
+        for targets in ([0, 0, 1], [0, 1])
+    ]
+    sums = HeadSums()
+    _add_relation([sums], np.array([[1 / 3], [1 / 3], [1 / 2], [1 / 3], [1 / 2]]), kinds, [])
+    assert sums.targets == 2
+    assert math.isclose(sums.largest_entropy, math.log(3) + math.log(2))
+    assert math.isclose(sums.entropy, sums.largest_entropy)
+
+
+def test_targets_without_edges_have_no_entropy():
+    kind = SimpleNamespace(targets=np.array([1, 1]), count=3, target_type="token", ends=None)
+    sums = HeadSums()
+    _add_relation([sums], np.array([[0.5], [0.5]]), [kind], [])
+    assert sums.targets == 1
+    assert math.isclose(sums.largest_entropy, math.log(2))
+
+
+def test_equal_weights_share_being_the_strongest():
+    shares = shares_of_strongest(np.array([0, 0, 0, 2]), np.array([[0.4], [0.2], [0.4], [1.0]]), 3)
+    assert shares.ravel().tolist() == [0.5, 0.0, 0.5, 1.0]
