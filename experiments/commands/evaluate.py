@@ -105,8 +105,8 @@ def _telling_the_corpus(path: Path, task: str) -> Iterator[None]:
         yield
     except UnknownLabelError as error:
         otherwise = " Give --tags or --tag-column if training read other tags." if task == TAG else ""
-        hint = f"{error.hint}{otherwise} With --unknown wrong they count as wrong."
-        raise DataError(error.message, path=path, hint=hint) from error
+        advice = f"{error.hint}{otherwise} With --unknown wrong they count as wrong."
+        raise DataError(error.message, path=path, hint=advice) from error
     except DataError as error:
         hint = error.hint
         if hint is not None and "--multilabel" in hint:

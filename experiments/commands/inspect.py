@@ -88,8 +88,8 @@ def inspect(
     _check_flags(kind, compares=summary or html is not None, other=other)
     from graphattn.experiments.output_files import files_of_model
 
-    read = [text, *(file for one in (model, other) if one is not None for file in files_of_model(one))]
-    _check_files(out, picture, html, *read, summary=summary)
+    read = [file for one in (model, other) if one is not None for file in files_of_model(one)]
+    _check_files(out, picture, html, text, *read, summary=summary)
     texts: Iterable[Any] = _texts(text, task_of(model), CorpusOptions(**given))
     if not summary:
         texts = _one_if_needed(texts, out, picture)
