@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, UnusedOptionError
 from graphattn.experiments.option_flags import as_flag
 
 if TYPE_CHECKING:
@@ -252,6 +252,11 @@ def naming_corpus_flags(*, labelled: bool = False) -> Iterator[None]:
         if labelled and hint is not None:
             hint = _WITHOUT_LABELS.sub("", hint) or None
         raise DataError(error.message, path=error.path, line=error.line, field=error.field, hint=hint) from error
+    except UnusedOptionError as error:
+        flags = " and ".join(map(flag_of, error.names))
+        raise ConfigError(
+            f"format {error.format!r} has no use for {flags}; leave that out, or choose another --format"
+        ) from error
     except ConfigError as error:
         raise ConfigError(in_corpus_flags(str(error))) from error
 

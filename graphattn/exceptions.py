@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 
 class GraphAttnError(Exception):
@@ -87,6 +88,22 @@ class UnregisteredError(ConfigError):
     def __init__(self, message: str, name: str):
         self.name = name
         super().__init__(message)
+
+
+class UnusedOptionError(ConfigError):
+    """A format of corpora has no use for some of the options that were given.
+
+    Parameters
+    ----------
+    format : the format
+    names : the options
+    known : those that it has
+    """
+
+    def __init__(self, format: str, names: Collection[str], known: Collection[str]):
+        self.format, self.names = format, sorted(names)
+        listed, others = (", ".join(map(repr, sorted(some))) or "none" for some in (names, known))
+        super().__init__(f"format {format!r} has no option {listed}. Its options are {others}.")
 
 
 class BackendError(GraphAttnError):

@@ -20,7 +20,7 @@ from graphattn.builders.readers.skipping import Skip
 from graphattn.builders.readers.table import read_table
 from graphattn.builders.readers.word_tag import read_word_tag
 from graphattn.builders.sentence import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import ConfigError, DataError, UnusedOptionError
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,8 @@ def _misfit(format: str, task: str | None, options: dict[str, Any]) -> ConfigErr
         return ConfigError(
             f"format {format!r} does not serve task {task!r}. Set format to one of {_listed(_formats_for(task))}."
         )
-    unknown = options.keys() - FORMATS[format].options
-    return ConfigError(
-        f"format {format!r} has no option {_listed(unknown)}. Its options are {_listed(FORMATS[format].options)}."
-    )
+    known = FORMATS[format].options
+    return UnusedOptionError(format, options.keys() - known, known)
 
 
 def _defaults(path: FilePath, format: str, task: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -150,3 +150,13 @@ def test_texts_alone_are_no_way_out_where_labels_are_needed(labelled, otherwise)
     with pytest.raises(DataError) as caught, naming_corpus_flags(labelled=labelled):
         raise DataError("no", hint="Set label to one of them, or to None to read texts alone.")
     assert caught.value.hint == f"Set --label-column to one of them{otherwise}."
+
+
+@pytest.mark.parametrize("read", [read_items, lambda path, task, options: list(stream_items(path, options))])
+def test_options_that_the_format_has_no_use_for(write, read):
+    path = write("a.tsv", "x\ta film\nx\ta play\ny\tno\n")
+    with pytest.raises(ConfigError) as caught:
+        read(path, "classify", CorpusOptions(format="labelled", text_column="foo", delimiter=";"))
+    assert str(caught.value) == (
+        "format 'labelled' has no use for --delimiter and --text-column; leave that out, or choose another --format"
+    )
