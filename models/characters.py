@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from graphattn.builders.vocabulary_training import normalizer
 from graphattn.dropout import Dropout
 
 LONGEST = 30
@@ -141,12 +141,12 @@ class CharacterVocabulary:
         return Forms(characters, capitals)
 
 
-_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_SPELLING = normalizer("bpe", lowercase=False)
 
 
 def _as_in_vocabularies(token: str) -> str:
     """Composed characters and straight quotes, as words are looked up, but in the case and the length they have."""
-    return token if token.isascii() else unicodedata.normalize("NFC", token).translate(_QUOTES)
+    return token if token.isascii() else str(_SPELLING.normalize_str(token))
 
 
 CAPITALS_WIDTH = 10

@@ -12,6 +12,7 @@ import typer
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.corpus_options import PAIR, CorpusOptions, holds, is_store
 from graphattn.experiments.option_flags import Values, as_flag, flags_of, with_flags
+from graphattn.experiments.output_files import check_place, files_of_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,8 +87,6 @@ def inspect(
     if summary and html is not None:
         raise ConfigError("--html shows single texts, --summary sums over all; leave one of them out")
     _check_flags(kind, compares=summary or html is not None, other=other)
-    from graphattn.experiments.output_files import files_of_model
-
     read = [file for one in (model, other) if one is not None for file in files_of_model(one)]
     _check_files(out, picture, html, text, *read, summary=summary)
     texts: Iterable[Any] = _texts(text, task_of(model), CorpusOptions(**given))
@@ -127,7 +126,6 @@ def _check_flags(kind: str, *, compares: bool, other: Path | None) -> None:
 
 def _check_files(out: Path | None, picture: Path | None, html: Path | None, *read: str | Path, summary: bool) -> None:
     """Refuse files that cannot be written, and those that are read, before texts are looked at for them."""
-    from graphattn.experiments.output_files import check_place
     from graphattn.models.inspection.files import SUFFIXES, check_suffix
 
     to_folder = summary and out is not None and not out.suffix

@@ -174,7 +174,9 @@ class SequenceTagger(TextEstimator):
             if self.repair_tags and all(_fault(tags, likely, repair=True) is None for tags in labels):
                 return likely
             raise DataError(
-                error.message, field="tags", hint=f"Correct the tags, or name their scheme (--scheme) and {_REPAIR}."
+                error.message,
+                field="tags",
+                hint=f"Correct the tags, or name their scheme (--scheme) and set {_REPAIR}.",
             ) from None
 
     def _refuse_broken(self, labels: Sequence[Any], where: str, scheme: str | None = None) -> None:
@@ -185,9 +187,8 @@ class SequenceTagger(TextEstimator):
         for index, tags in enumerate(labels):
             fault = _fault(tags, scheme, repair=self.repair_tags)
             if fault is not None:
-                fitted = hasattr(self, "model_")
-                hint = f"Correct the tags, or {_REPAIR_IN_TRAINING if fitted else _REPAIR}."
-                hint = fault.hint or hint if _fault(tags, scheme, repair=True) else hint
+                verb = "train with" if hasattr(self, "model_") else "set"
+                hint = fault.hint if _fault(tags, scheme, repair=True) else f"Correct the tags, or {verb} {_REPAIR}."
                 path, line = _origin(tags)
                 place = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
                 raise DataError(f"{place} {fault.message}", path=path, line=line, field="tags", hint=hint)
@@ -244,8 +245,7 @@ class SequenceTagger(TextEstimator):
         return tagger
 
 
-_REPAIR = "set repair_tags (--repair-tags), which reads slips as conlleval does"
-_REPAIR_IN_TRAINING = "train with repair_tags (--repair-tags), which reads slips as conlleval does"
+_REPAIR = "repair_tags (--repair-tags), which reads slips as conlleval does"
 _LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
 """Scheme -> first letter of a tag -> those of the BIOES tags that are learnt for it."""
 

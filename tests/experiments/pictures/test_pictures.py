@@ -1,6 +1,7 @@
 """Pictures hold what they must, take any token, and are refused where they would show nothing."""
 
 import re
+import warnings
 
 import pytest
 
@@ -159,3 +160,9 @@ def test_places_that_cannot_be_written(attention, tmp_path):
     with pytest.raises(DataError) as caught:
         draw_arcs(attention, tmp_path / "file" / "a.png")
     assert str(caught.value).startswith(f"{tmp_path / 'file' / 'a.png'}: cannot write the picture: ")
+
+
+def test_letters_that_no_font_has_are_no_ones_warning(classifier, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_arcs(classifier.attention(["\U00012000", "bark"]), tmp_path / "arcs.svg")
