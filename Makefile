@@ -25,16 +25,14 @@ demo: $(VENV)/.installed ## from a generated corpus to graphs, a classifier, a t
 	$(BIN)/graphattn demo $(ARGS)
 
 test: $(VENV)/.installed ## run the tests, the docstring examples and the pages of docs/ against the built wheel
-	GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest \
+	GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest -o pythonpath= \
 	    -n $(WORKERS) --dist loadfile --doctest-modules --pyargs graphattn tests $(ARGS)
 
-# mypy looks into the working folder first and would find graphattn/ without the floors above it: leave the root.
 lint: $(VENV)/.installed ## check style, format and types
 	@status=0; set -x; \
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/ruff format --check . || status=1; \
-	cd $(BIN); \
-	./mypy --config-file "$(CURDIR)/setup.cfg" --cache-dir "$(CURDIR)/.mypy_cache" -p graphattn || status=1; \
+	$(BIN)/mypy || status=1; \
 	{ set +x; } 2>/dev/null; exit $$status
 
 bench: $(VENV)/.installed ## measure speed and memory against peers, and write the tables of docs/benchmarks.md
@@ -42,7 +40,7 @@ bench: $(VENV)/.installed ## measure speed and memory against peers, and write t
 	$(BIN)/graphattn bench $(or $(ARGS),all --out docs/benchmarks)
 
 docs: $(VENV)/.installed ## run every example of README.md and docs/
-	PYTHONSAFEPATH=1 $(BIN)/pytest tests/test_docs.py $(ARGS)
+	$(BIN)/pytest tests/test_docs.py $(ARGS)
 
 clean: ## remove the virtual environment and everything built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -18,13 +18,16 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_configure() -> None:
-    """Give each process, and each that a test starts, one thread, no display and the installed package."""
+    """Give each process, and each that a test starts, one thread, no display and the package under test."""
     threads = os.environ.get("GRAPHATTN_TEST_THREADS", "1")
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, threads)
     os.environ.setdefault("MPLBACKEND", "Agg")
-    # Else `python -c` in the checkout would import the folder graphattn/ that lies there.
+    # `make test` tests the built wheel; without one, subprocesses import this checkout, as the tests themselves do.
     os.environ.setdefault("PYTHONSAFEPATH", "1")
+    if "GRAPHATTN_WHEEL" not in os.environ:
+        root = str(Path(__file__).resolve().parents[1])
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
     import torch  # reads the variables above when it is loaded
 

@@ -8,6 +8,7 @@ Directly before a block, ``<!-- not run: reason -->`` leaves it out.
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -88,9 +89,11 @@ def run_python(block: Block, page: Path, namespace: dict) -> None:
 
 
 def run_console(block: Block, page: Path) -> None:
-    """Run a block's commands with the installed ``graphattn`` first on the path."""
+    """Run a block's commands; ``graphattn`` is that of the package under test, installed or not."""
+    python = shlex.quote(sys.executable)
+    command = f'graphattn () {{ {python} -c "from graphattn.experiments.entry import main; main()" "$@"; }}'
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    script = "\n".join(["set -euo pipefail", *block.commands])
+    script = "\n".join(["set -euo pipefail", command, "export -f graphattn", *block.commands])
     done = subprocess.run(
         ["bash", "-c", script],
         env={**os.environ, "PATH": path},
