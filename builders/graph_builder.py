@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, Relation
-from graphattn.builders.relations.vetting import is_of_user, told_by_name, vetted_counts, vetted_edges
+from graphattn.builders.relations.validation import is_of_user, told_by_name, vetted_counts, vetted_edges
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.vocabulary import Vocabulary

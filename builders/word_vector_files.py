@@ -15,7 +15,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from graphattn.builders.compression import display_name, is_standard_input, numbered_lines
+from graphattn.builders.files import display_name, is_standard_input, numbered_lines
 from graphattn.exceptions import DataError, GraphAttnWarning
 
 _BLOCK = 4096  # lines whose numbers are parsed together

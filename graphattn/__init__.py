@@ -11,40 +11,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import GraphAttnError
+from graphattn.moved_modules import install as _find_moved_modules
 from graphattn.process import PROCESS as _PROCESS  # noqa: F401  (the number must be taken before anybody forks)
 
 if TYPE_CHECKING:
     from graphattn.attention import attend, attend_heads
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.edges import Edges
-    from graphattn.experiments.drawing import draw_graph
-    from graphattn.layers import MultiScaleAttention
+    from graphattn.experiments.drawing.graph import draw_graph
+    from graphattn.layers.multi_scale import MultiScaleAttention
+    from graphattn.layers.tensorized import TensorizedAttention
     from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, Translator, load
-    from graphattn.networkx_export import to_networkx
+    from graphattn.networkx_graphs import to_networkx
     from graphattn.scales import Scale, allocate_heads
     from graphattn.tensorized import tensorized_attend
-    from graphattn.tensorized_layers import TensorizedAttention
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Edges": "graphattn.edges",
-    "MultiScaleAttention": "graphattn.layers",
+    "MultiScaleAttention": "graphattn.layers.multi_scale",
     "PairClassifier": "graphattn.models",
     "Scale": "graphattn.scales",
     "Sentence": "graphattn.builders",
     "SequenceTagger": "graphattn.models",
-    "TensorizedAttention": "graphattn.tensorized_layers",
+    "TensorizedAttention": "graphattn.layers.tensorized",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
     "Translator": "graphattn.models",
     "allocate_heads": "graphattn.scales",
     "attend": "graphattn.attention",
     "attend_heads": "graphattn.attention",
-    "draw_graph": "graphattn.experiments.drawing",
+    "draw_graph": "graphattn.experiments.drawing.graph",
     "load": "graphattn.models",
     "tensorized_attend": "graphattn.tensorized",
-    "to_networkx": "graphattn.networkx_export",
+    "to_networkx": "graphattn.networkx_graphs",
 }
 
 __all__ = [
@@ -67,6 +68,9 @@ __all__ = [
     "tensorized_attend",
     "to_networkx",
 ]
+
+
+_find_moved_modules()
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from graphattn.dgl_graphs import Ints, RangeArrays, RelationArrays, as_int32, check_relations, graph_of_checked
 from graphattn.edges import Edges
-from graphattn.graphs import Ints, RangeArrays, RelationArrays, as_int32, check_relations, graph_of_checked
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ArrayGraph:
-    """The graph of a batch, as :func:`~graphattn.graphs.make_graph` makes it, made when it is needed.
+    """The graph of a batch, as :func:`~graphattn.dgl_graphs.make_graph` makes it, made when it is needed.
 
     Edges, node features and lengths of sentences are read off the arrays; to make a DGL graph and take them out of it
     again costs more than a model's pass over one short sentence. Every other attribute is the DGL graph's own.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn.backends import choose_backend, load_backend
+from graphattn.backends.registry import choose_backend, load_backend
 from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, GraphError
@@ -48,7 +48,7 @@ def attend(
     scale : factor on the dot products, 1/sqrt(D) when None
     bias : (E, H), added to the scores, in edge-id order; -inf hides an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
-    backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.choose_backend`)
+    backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.registry.choose_backend`)
     return_weights : also return the softmax weights, before dropout; where gradients are recorded the result is made
         from them, so that ``torch.autograd.grad(y, weights)`` tells what each edge contributes to a ``y``
 
@@ -153,7 +153,7 @@ def attend_heads(
             return torch.cat(found, dim=1)
         outs, weights = zip(*found, strict=True)
         return torch.cat(outs, dim=1), list(weights)
-    from graphattn.backends.fused import attend_heads as attend_together  # compiles: only when it is used
+    from graphattn.backends.cpu.fused import attend_heads as attend_together  # compiles: only when it is used
 
     scale = 1.0 / math.sqrt(projected.shape[-1]) if scale is None else scale
     out, seen = attend_together(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.tensorized_blocks import attend_in_blocks
-from graphattn.backends.tensorized_edges import attend_by_edges, mean_weights, through_means, weights_by_feature
-from graphattn.backends.tensorized_plan import Plan, plan_of
-from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
+from graphattn.backends.cpu.tensorized.blocks import attend_in_blocks
+from graphattn.backends.cpu.tensorized.edges import attend_by_edges, mean_weights, through_means, weights_by_feature
+from graphattn.backends.cpu.tensorized.plan import Plan, plan_of
+from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 from graphattn.first_order import first_order
@@ -174,7 +174,7 @@ def _attend(
     if backend == "edges" or not on_cpu:
         out = attend_by_edges(edges, *inputs, bias=bias, **rule)
     else:
-        from graphattn.backends.tensorized_fused import attend_fused  # Numba takes a while to load
+        from graphattn.backends.cpu.tensorized.fused import attend_fused  # Numba takes a while to load
 
         out, rows = attend_fused(edges, *inputs, bias=bias, **rule)
         out = _with_exact_rows(out, rows, edges, inputs, bias, rule)
@@ -189,7 +189,7 @@ def _attend_in_blocks(
         out, rows = attend_in_blocks(plan, *inputs, **rule)
         out = _with_exact_rows(out, rows, edges, inputs, None, rule)
         return out, mean_weights(edges, *inputs, **rule) if wanted else None
-    from graphattn.backends.tensorized_means import Means  # Numba takes a while to load
+    from graphattn.backends.cpu.tensorized.means import Means  # Numba takes a while to load
 
     means = Means(edges, inputs[0].shape[1], inputs[0].dtype)
     out, rows = attend_in_blocks(plan, *inputs, **rule, means=means)

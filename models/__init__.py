@@ -4,6 +4,8 @@ A new model is a new file in ``encoders``. Reading corpora and making graphs bel
 experiments one floor above.
 """
 
+from graphattn.models.decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
+from graphattn.models.decoders.sources import ParsingOptions
 from graphattn.models.encoders import (
     BiLSTMOptions,
     DuoOptions,
@@ -19,8 +21,6 @@ from graphattn.models.encoders import (
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
 from graphattn.models.loading import load
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.translation.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
-from graphattn.models.translation.sources import ParsingOptions
 
 __all__ = [
     "BiLSTMOptions",

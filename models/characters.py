@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.builders.vocabulary_training import normalizer
-from graphattn.dropout import Dropout
+from graphattn.layers.dropout import Dropout
 
 LONGEST = 30
 """Characters of a token that are looked at: the first and the last half of these."""

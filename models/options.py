@@ -13,7 +13,7 @@ import numpy as np
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
-from graphattn.models.precision import PRECISIONS
+from graphattn.models.training.precision import PRECISIONS
 from graphattn.scales import Scale
 
 OptionsT = TypeVar("OptionsT", bound="Options")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphattn.models.batches import Batch
+from graphattn.models.corpus import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.token_embedding import TokenEmbedding
-from graphattn.models.trainable import Trainable
+from graphattn.models.training.trainable import Trainable
 from graphattn.schema import TOKEN
 
 

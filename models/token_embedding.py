@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
-from graphattn.dropout import dropout
 from graphattn.exceptions import ConfigError
-from graphattn.lookup import look_up
+from graphattn.layers.dropout import dropout
+from graphattn.layers.embedding import look_up
+from graphattn.layers.linear import Linear
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
 from graphattn.models.options import InputOptions
-from graphattn.products import Linear
 
 UNKNOWN_ID = 1
 

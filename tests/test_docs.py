@@ -91,7 +91,7 @@ def run_python(block: Block, page: Path, namespace: dict) -> None:
 def run_console(block: Block, page: Path) -> None:
     """Run a block's commands; ``graphattn`` is that of the package under test, installed or not."""
     python = shlex.quote(sys.executable)
-    command = f'graphattn () {{ {python} -c "from graphattn.experiments.entry import main; main()" "$@"; }}'
+    command = f'graphattn () {{ {python} -c "from graphattn.experiments.cli.entry import main; main()" "$@"; }}'
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     script = "\n".join(["set -euo pipefail", command, "export -f graphattn", *block.commands])
     done = subprocess.run(

@@ -7,8 +7,8 @@ A reader tells what stands in a file, and where it stands wrongly; a new format 
 from graphattn.builders.readers.conll import read_conll
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.corpus import FORMATS, CorpusFormat, corpus_format, read_corpus
-from graphattn.builders.readers.detection import detect_format, guess_columns
 from graphattn.builders.readers.fasttext import read_fasttext
+from graphattn.builders.readers.formats import detect_format, guess_columns
 from graphattn.builders.readers.labelled_lines import read_labelled_lines
 from graphattn.builders.readers.parallel import read_parallel
 from graphattn.builders.readers.sentences import read_sentences

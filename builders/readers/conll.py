@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from graphattn.builders.compression import FilePath, display_name, open_text
+from graphattn.builders.files import FilePath, display_name, open_text
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.readers.skipping import Skip, attempts, refuse
 from graphattn.builders.sentence import Sentence

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
-from graphattn.builders.compression import FilePath, display_name, numbered_lines
+from graphattn.builders.files import FilePath, display_name, numbered_lines
 from graphattn.builders.sentence import Sentence, check_heads
 from graphattn.exceptions import ConfigError, DataError
 

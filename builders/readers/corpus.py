@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from graphattn.builders.compression import FilePath, display_name
+from graphattn.builders.files import FilePath, display_name
 from graphattn.builders.readers.conll import read_conll
 from graphattn.builders.readers.conllu import read_conllu
-from graphattn.builders.readers.detection import detect_format, guess_columns, is_stream
 from graphattn.builders.readers.fasttext import read_fasttext
+from graphattn.builders.readers.formats import detect_format, guess_columns, is_stream
 from graphattn.builders.readers.labelled_lines import read_labelled_lines
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.skipping import Skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphattn.builders.compression import FilePath, open_text
+from graphattn.builders.files import FilePath, open_text
 from graphattn.builders.readers.labels import distinct_labels
 from graphattn.builders.readers.rows import refuse_blank_rows
 from graphattn.builders.readers.skipping import Skip, made_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphattn.builders.compression import FilePath, open_text, split_suffix
+from graphattn.builders.files import FilePath, open_text, split_suffix
 from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows
 from graphattn.builders.readers.skipping import Skip, made_of

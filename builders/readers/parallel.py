@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
-from graphattn.builders.compression import FilePath, display_name, numbered_lines, split_suffix
+from graphattn.builders.files import FilePath, display_name, numbered_lines, split_suffix
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.sentence import Sentence

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence, Sized
 from typing import TypeVar
 
-from graphattn.builders.compression import TextLines
+from graphattn.builders.files import TextLines
 from graphattn.builders.readers.skipping import Skip, attempts, refuse
 from graphattn.exceptions import DataError
 

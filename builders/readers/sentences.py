@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from graphattn.builders.compression import FilePath, display_name, numbered_lines
+from graphattn.builders.files import FilePath, display_name, numbered_lines
 from graphattn.builders.readers.json_fields import json_label, json_object
 from graphattn.builders.readers.rows import refuse_blank_rows
 from graphattn.builders.sentence import Sentence

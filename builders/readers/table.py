@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphattn.builders.compression import FilePath, open_text, split_suffix
+from graphattn.builders.files import FilePath, open_text, split_suffix
 from graphattn.builders.readers.json_fields import json_label, json_object, json_text
 from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphattn.builders.compression import FilePath, open_text
+from graphattn.builders.files import FilePath, open_text
 from graphattn.builders.readers.rows import split_at_blanks
 from graphattn.builders.readers.skipping import Skip, made_of
 from graphattn.builders.sentence import Sentence

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.csc import pointers
-from graphattn.builders.relations.vetting import is_of_user, vetted_bounds
+from graphattn.builders.relations.validation import is_of_user, vetted_bounds
+from graphattn.dgl_graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
 
 COUNTED_AT_ONCE = 1 << 23

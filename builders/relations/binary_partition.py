@@ -11,8 +11,8 @@ import numpy as np
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers, runs
+from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays, check_edge_count
 from graphattn.schema import SPAN, TOKEN
 
 

@@ -12,8 +12,8 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation, edges_per_sentence
 from graphattn.builders.relations.csc import destinations, pointers
 from graphattn.builders.relations.word_group import WordGroup
+from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays
 from graphattn.schema import TOKEN, WORD
 
 

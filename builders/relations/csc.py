@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.graphs import check_edge_count
+from graphattn.dgl_graphs import check_edge_count
 
 
 def pointers(degrees: Ints) -> Ints:

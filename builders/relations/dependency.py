@@ -11,8 +11,8 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers, spread_over_tokens
 from graphattn.builders.relations.membership import Membership
+from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 
 UNIVERSAL_RELATIONS = tuple(

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers, runs
+from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.graphs import RelationArrays, check_edge_count
 
 BLOCK = 1 << 22
 """Similarities that are held in memory at a time."""

@@ -9,8 +9,8 @@ import numpy as np
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, RelationArrays
 from graphattn.builders.relations.dependency import UNKNOWN, Dependency
-from graphattn.builders.relations.lots import check_seed, lots, mixed, named
 from graphattn.builders.relations.membership import Membership
+from graphattn.builders.relations.random_draws import check_seed, lots, mixed, named
 from graphattn.schema import WORD
 
 

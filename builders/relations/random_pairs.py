@@ -7,8 +7,8 @@ import numpy as np
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers, runs
-from graphattn.builders.relations.lots import check_seed, lots, named
-from graphattn.graphs import RelationArrays, check_edge_count
+from graphattn.builders.relations.random_draws import check_seed, lots, named
+from graphattn.dgl_graphs import RelationArrays, check_edge_count
 
 
 class RandomPairs(Relation):

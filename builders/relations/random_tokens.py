@@ -7,9 +7,9 @@ import numpy as np
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers
-from graphattn.builders.relations.lots import check_seed, lots, mixed, named
+from graphattn.builders.relations.random_draws import check_seed, lots, mixed, named
+from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays, check_edge_count
 
 
 class Random(Relation):

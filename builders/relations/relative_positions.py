@@ -11,8 +11,8 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation
 from graphattn.builders.relations.composition import ComposedRelation
 from graphattn.builders.relations.csc import destinations
+from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import RelationArrays
 from graphattn.schema import TOKEN
 
 DISTANCE = "distance"

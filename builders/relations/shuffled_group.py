@@ -7,7 +7,7 @@ import numpy as np
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import RangeRelation
 from graphattn.builders.relations.csc import pointers
-from graphattn.builders.relations.lots import check_seed, lots, named
+from graphattn.builders.relations.random_draws import check_seed, lots, named
 
 
 class ShuffledGroup(RangeRelation):

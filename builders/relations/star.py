@@ -9,7 +9,7 @@ import numpy as np
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, edges_per_sentence
 from graphattn.builders.relations.csc import pointers
-from graphattn.graphs import RelationArrays
+from graphattn.dgl_graphs import RelationArrays
 from graphattn.schema import RELAY
 
 _NAME = "star"

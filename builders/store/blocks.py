@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from graphattn.builders.compression import FilePath, open_text, split_suffix
-from graphattn.builders.readers.detection import is_stream
+from graphattn.builders.files import FilePath, open_text, split_suffix
+from graphattn.builders.readers.formats import is_stream
 from graphattn.builders.sentence import Example, Sentence
 
 BLOCK_BYTES = 32 << 20

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.compression import FilePath, display_name, is_standard_input
+from graphattn.builders.files import FilePath, display_name, is_standard_input
 from graphattn.builders.readers import corpus_format, read_corpus
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, Skipped, item_blocks, text_blocks
 from graphattn.builders.store.manifest import ShardEntry
-from graphattn.builders.store.shard_making import ShardSettings
+from graphattn.builders.store.shard_writer import ShardSettings
 from graphattn.exceptions import DataError
 
 

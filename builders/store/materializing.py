@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.store import Store
+from graphattn.dgl_graphs import save_graphs
 from graphattn.exceptions import GraphError
-from graphattn.graphs import save_graphs
 
 if TYPE_CHECKING:
     from dgl import DGLGraph

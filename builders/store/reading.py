@@ -9,7 +9,7 @@ from itertools import product
 
 import pyarrow as pa
 
-from graphattn.builders.compression import lines_within
+from graphattn.builders.files import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.builders.readers.sentences import json_sentences
 from graphattn.builders.sentence import Example, Sentence

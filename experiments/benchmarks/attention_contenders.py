@@ -23,7 +23,7 @@ from graphattn.experiments.benchmarks.clock import Job, timed
 from graphattn.experiments.benchmarks.contenders import OURS, Contender, Unable
 from graphattn.experiments.benchmarks.window_heads import FLOAT, WindowHeads, is_uniform
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload
-from graphattn.layers import edges_of
+from graphattn.layers.multi_scale import edges_of
 from graphattn.models import MSTransOptions
 from graphattn.models.padding import pad, prefix_mask
 

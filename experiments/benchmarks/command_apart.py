@@ -14,7 +14,7 @@ import psutil
 
 from graphattn.exceptions import BuildError
 
-SCRIPT = "from graphattn.experiments.command_line import main; main()"
+SCRIPT = "from graphattn.experiments.cli.main import main; main()"
 _PAUSE = 0.05  # seconds between two looks at the memory
 
 

@@ -11,7 +11,7 @@ from graphattn.experiments.benchmarks.contenders import OURS, Contender, able, j
 from graphattn.experiments.benchmarks.report import Row
 from graphattn.experiments.benchmarks.targets import ratio_target
 from graphattn.experiments.benchmarks.workloads import Workload
-from graphattn.experiments.progress_bars import shown
+from graphattn.experiments.cli.progress_bars import shown
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
 from graphattn.experiments.benchmarks.command_apart import build_apart
 from graphattn.experiments.benchmarks.report import Report
-from graphattn.experiments.data_sets import data_folder
+from graphattn.experiments.papers.data_sets import data_folder
 
 COMPARED = """\
 `graphattn build` of corpora in the data folder. IMDB (Maas et al. 2011): raw texts with the

@@ -19,7 +19,7 @@ from graphattn.experiments.benchmarks.clock import Job
 from graphattn.experiments.benchmarks.contenders import OURS, Contender
 from graphattn.experiments.benchmarks.window_heads import WindowHeads, is_uniform
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload
-from graphattn.layers import MultiScaleAttention
+from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
 from graphattn.models.padding import pad, prefix_mask

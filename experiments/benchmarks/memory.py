@@ -21,7 +21,7 @@ from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
 from graphattn.experiments.benchmarks.window_heads import WindowHeads
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads, uniform
-from graphattn.experiments.progress_bars import shown
+from graphattn.experiments.cli.progress_bars import shown
 from graphattn.models import MSTransOptions
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")

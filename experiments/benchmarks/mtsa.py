@@ -12,7 +12,7 @@ from graphattn.experiments.benchmarks.plots import cost_against_length
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
 from graphattn.experiments.benchmarks.workloads import parse_workloads
-from graphattn.experiments.progress_bars import shown
+from graphattn.experiments.cli.progress_bars import shown
 
 LENGTHS = ("64x16", "64x32", "64x64", "64x128", "64x256", "64x384")
 QUICK = ("8x16", "8x64")

@@ -16,8 +16,8 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.clock import Job
 from graphattn.experiments.benchmarks.contenders import OURS, Contender
 from graphattn.experiments.benchmarks.workloads import Workload
-from graphattn.layers import edges_of
-from graphattn.tensorized_layers import TensorizedAttention
+from graphattn.layers.multi_scale import edges_of
+from graphattn.layers.tensorized import TensorizedAttention
 
 WIDTH = 600
 RELATIONS = {"forward": 1, "backward": 1}

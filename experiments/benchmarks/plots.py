@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from graphattn.experiments.benchmarks.report import Row
-from graphattn.experiments.sheet import PALETTE
+from graphattn.experiments.drawing.canvas import PALETTE
 
 Points = dict[str, list[tuple[float, float]]]
 """Contender -> where its line goes."""

@@ -17,13 +17,13 @@ from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, figur
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
-from graphattn.experiments.commands.predict import CHUNK, predicted_lines
-from graphattn.experiments.corpus_options import CorpusOptions
-from graphattn.experiments.output_files import new_file
-from graphattn.experiments.text_stream import read_texts
+from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.output_files import new_file
+from graphattn.experiments.cli.predict import CHUNK, predicted_lines
+from graphattn.experiments.cli.text_stream import read_texts
 from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions, load
-from graphattn.models.batches import Batch, Corpus
-from graphattn.models.prediction import MAX_EDGES, MAX_TOKENS
+from graphattn.models.corpus import Batch, Corpus
+from graphattn.models.estimators.prediction import MAX_EDGES, MAX_TOKENS
 
 LENGTHS = ("2048x22", "512x109", "mr", "mtl16")
 QUICK = ("256x22", "64x109")

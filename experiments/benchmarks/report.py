@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.experiments.benchmarks.machine import circumstances, described
-from graphattn.experiments.output_files import new_file
+from graphattn.experiments.cli.output_files import new_file
 
 Row = dict[str, Any]
 

@@ -19,7 +19,7 @@ from graphattn.experiments.benchmarks.umst_contenders import (
     split_layout,
 )
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
-from graphattn.experiments.progress_bars import shown
+from graphattn.experiments.cli.progress_bars import shown
 
 LENGTHS = ("164x25", "41x100", "10x400")
 QUICK = ("8x25", "2x100")

@@ -15,7 +15,7 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import Layout
 from graphattn.builders.readers import read_labelled_lines
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.data_sets import DATA_VARIABLE, data_folder
+from graphattn.experiments.papers.data_sets import DATA_VARIABLE, data_folder
 
 Lengths = tuple[int, ...]
 

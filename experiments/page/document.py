@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.output_files import new_file
+from graphattn.experiments.cli.output_files import new_file
 from graphattn.experiments.page.packing import packed
 
 SCRIPTS = (

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.torch_segments import runs_of_edges
+from graphattn.backends.torch import runs_of_edges
 from graphattn.edges import Edges
 from graphattn.first_order import refused_again
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation
-from graphattn.graphs import lengths_of
+from graphattn.dgl_graphs import lengths_of
+from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, at_least, option, share
-from graphattn.models.pooling import pool
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

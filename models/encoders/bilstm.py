@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation, Window
+from graphattn.dgl_graphs import lengths_of
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import option
 from graphattn.models.padding import pad, padding_groups, turned_around, unpad

@@ -13,18 +13,18 @@ from torch import Tensor, nn
 from graphattn.attention import attend
 from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.builders.relations import Complete, Relation, Window
-from graphattn.dropout import dropout
+from graphattn.dgl_graphs import lengths_of
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.graphs import lengths_of
-from graphattn.layers import edges_of
+from graphattn.layers.dropout import dropout
+from graphattn.layers.linear import Linear
+from graphattn.layers.multi_scale import edges_of
+from graphattn.layers.tensorized import ACTIVATIONS
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.heads.pooling import pool
 from graphattn.models.options import at_least, option
 from graphattn.models.padding import pad, unpad
-from graphattn.models.pooling import pool
-from graphattn.products import Linear
 from graphattn.schema import TOKEN
-from graphattn.tensorized_layers import ACTIVATIONS
 
 if TYPE_CHECKING:
     from dgl import DGLGraph

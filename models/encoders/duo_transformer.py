@@ -12,15 +12,15 @@ from torch.nn import functional as F
 
 from graphattn.attention import attend
 from graphattn.builders.relations import Complete, Relation
-from graphattn.dropout import Dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.layers import edges_of
-from graphattn.models.duo_streams import STREAMS, DuoNorm, StreamMaps
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Linear
+from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.encoders.duo_streams import STREAMS, DuoNorm, StreamMaps
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.options import at_least, option
-from graphattn.products import Linear
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.relations import Relation, RelativePositions, Window, parse_relation
-from graphattn.dropout import dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.layers import MultiScaleAttention, edges_of
+from graphattn.layers.dropout import dropout
+from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.node_states import NodeStates
 from graphattn.models.encoders.positions import position_vectors

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from graphattn.backends.tensorized_scores import SCALE_FUNCTIONS
+from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn.builders.relations import Relation, RelativePositions, parse_relation
 from graphattn.builders.relations.relative_positions import inner_distances
-from graphattn.dropout import dropout
 from graphattn.exceptions import ConfigError
-from graphattn.layers import edges_of
+from graphattn.layers.dropout import dropout
+from graphattn.layers.multi_scale import edges_of
+from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import at_least, option, share
 from graphattn.schema import TOKEN
-from graphattn.tensorized_layers import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 
 if TYPE_CHECKING:
     from dgl import DGLGraph

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from graphattn.aggregation import aggregate, mean_coefficients
 from graphattn.builders.relations import Complete, Dependency, Relation
-from graphattn.dropout import Dropout
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.graph_convolution import GraphConvolution
-from graphattn.layers import edges_of
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.graph_convolution import GraphConvolution
+from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders.relations import Relation
-from graphattn.joint_nodes import JointNodes
+from graphattn.homogeneous import JointNodes
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

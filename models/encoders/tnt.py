@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from graphattn.builders.relations import Complete, Relation, WordGroup
 from graphattn.exceptions import ConfigError
-from graphattn.layers import edges_of
+from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.relations import Complete, Relation
-from graphattn.dropout import Dropout
 from graphattn.exceptions import ConfigError
-from graphattn.layers import MultiScaleAttention, edges_of
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Linear
+from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.options import at_least, option, share
-from graphattn.products import Linear
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:

@@ -21,19 +21,19 @@ from graphattn.builders.relations import (
     ShuffledGroup,
     WordGroup,
 )
-from graphattn.dropout import Dropout
+from graphattn.dgl_graphs import lengths_of
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
-from graphattn.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
-from graphattn.graphs import lengths_of
+from graphattn.layers.checkpointing import Derived
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
+from graphattn.layers.linear import Linear
+from graphattn.layers.rectified import RectifiedAttention
+from graphattn.layers.upsampling import KINDS, Upsampling
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.options import at_least, option, share
-from graphattn.products import Linear
-from graphattn.recomputation import Derived
-from graphattn.rectified_attention import RectifiedAttention
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
-from graphattn.upsampling import KINDS, Upsampling
 
 if TYPE_CHECKING:
     from dgl import DGLGraph

@@ -18,8 +18,8 @@ from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.builders.vocabulary_training import count_words
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
-from graphattn.models.batches import Corpus, digest_of
 from graphattn.models.characters import CharacterVocabulary
+from graphattn.models.corpus import Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.class_weights import class_weights, restored_weights, saved_weights
 from graphattn.models.estimators.inputs import (
@@ -33,12 +33,12 @@ from graphattn.models.estimators.inputs import (
     refuse_other_rule,
     vocabulary_source,
 )
+from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.prediction import Predictions, predict_corpus
 from graphattn.models.estimators.saved import SavedEstimator
 from graphattn.models.estimators.vector_coverage import warn_of_few_vectors
 from graphattn.models.heads import Head
-from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.prediction import Predictions, predict_corpus
 from graphattn.models.saving import ModelFiles
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, token_parts
@@ -95,7 +95,7 @@ class TextEstimator(SavedEstimator):
 
     @abstractmethod
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
-        """Labels as :class:`~graphattn.models.batches.Corpus` wants them."""
+        """Labels as :class:`~graphattn.models.corpus.Corpus` wants them."""
 
     def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         """Labels of another corpus, written as the training set writes them."""
@@ -294,7 +294,7 @@ class TextEstimator(SavedEstimator):
         return self.labels_.ids(labels)
 
     def _train(self, columns: Columns, labels: Sequence[Any], held_out: tuple[Columns, Sequence[Any]] | None) -> None:
-        from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
+        from graphattn.models.training.loop import train  # Lightning takes seconds to load, and only training needs it
 
         metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
         corpus = self._corpus(columns, self._targets(labels, columns, "training set"))

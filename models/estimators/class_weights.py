@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.labels import LabelSet, plain_label
+from graphattn.models.estimators.labels import LabelSet, plain_label
 
 
 def saved_weights(given: str | Mapping[Any, float] | None) -> str | list[list[Any]] | None:

@@ -17,7 +17,7 @@ from graphattn.models.encoders import EncoderOptions
 from graphattn.models.options import Options
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, directory_of, write_model
-from graphattn.models.trainable import Trainable
+from graphattn.models.training.trainable import Trainable
 
 _turns = threading.RLock()
 

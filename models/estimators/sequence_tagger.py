@@ -18,8 +18,8 @@ from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
+from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.heads import Head, TaggingHead
-from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 
 
@@ -217,14 +217,14 @@ class SequenceTagger(TextEstimator):
         )
 
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
-        from graphattn.models.metrics import tagging_metrics
+        from graphattn.models.training.metrics import tagging_metrics
 
         if self.repair_tags and self.scheme_ != "none":
             labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
         return tagging_metrics(labels, self._decided(decisions), self.scheme_)
 
     def _metric_names(self) -> list[str]:
-        from graphattn.models.metrics import tagging_metrics
+        from graphattn.models.training.metrics import tagging_metrics
 
         return list(tagging_metrics([["O"]], [["O"]], self.scheme_))
 

@@ -14,10 +14,10 @@ from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, carried_labels, listed, single_column
+from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.prediction import encode_corpus
 from graphattn.models.heads import ClassificationHead, Head
-from graphattn.models.labels import LabelSet
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.prediction import encode_corpus
 from graphattn.models.saving import ModelFiles
 
 
@@ -142,7 +142,7 @@ class TextClassifier(TextEstimator):
         )
 
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
-        from graphattn.models.metrics import classification_metrics, multilabel_metrics
+        from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
         if self._several:
             from sklearn.preprocessing import MultiLabelBinarizer
@@ -160,7 +160,7 @@ class TextClassifier(TextEstimator):
         return class_weights(self.class_weight, self.labels_, self._flat_labels(labels), texts)
 
     def _metric_names(self) -> list[str]:
-        from graphattn.models.metrics import classification_metrics, multilabel_metrics
+        from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
         one = np.ones((1, 1), int)
         return list(multilabel_metrics(one, one) if self._several else classification_metrics(one[0], one[0]))

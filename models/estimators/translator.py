@@ -13,7 +13,21 @@ from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError
-from graphattn.models.batches import digest_of
+from graphattn.models.corpus import digest_of
+from graphattn.models.decoders.corpus import ParallelCorpus
+from graphattn.models.decoders.embedding import SharedEmbedding
+from graphattn.models.decoders.generation import generate
+from graphattn.models.decoders.model import TranslationModel
+from graphattn.models.decoders.options import (
+    PRESETS,
+    DecoderOptions,
+    Preset,
+    SearchOptions,
+    SubwordOptions,
+    TranslationTraining,
+)
+from graphattn.models.decoders.registry import make_decoder
+from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.saved import SavedEstimator
 from graphattn.models.estimators.text_pairs import (
@@ -27,21 +41,7 @@ from graphattn.models.estimators.text_pairs import (
 )
 from graphattn.models.options import Options
 from graphattn.models.saving import ModelFiles
-from graphattn.models.text_metrics import References, text_metrics
-from graphattn.models.translation.corpus import ParallelCorpus
-from graphattn.models.translation.decoders import make_decoder
-from graphattn.models.translation.embedding import SharedEmbedding
-from graphattn.models.translation.generation import generate
-from graphattn.models.translation.model import TranslationModel
-from graphattn.models.translation.options import (
-    PRESETS,
-    DecoderOptions,
-    Preset,
-    SearchOptions,
-    SubwordOptions,
-    TranslationTraining,
-)
-from graphattn.models.translation.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
+from graphattn.models.training.text_metrics import References, text_metrics
 
 if TYPE_CHECKING:
     from graphattn.models.inspection import Attention
@@ -234,7 +234,7 @@ class Translator(SavedEstimator):
         )
 
     def _train(self, pairs: Pairs, held_out: Pairs | None, metric: str) -> None:
-        from graphattn.models.training import train  # Lightning takes seconds to load, and only training needs it
+        from graphattn.models.training.loop import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(pairs.sources, pairs.targets, pairs.places)
         dev = evaluate = references = None
@@ -321,7 +321,7 @@ class Translator(SavedEstimator):
         return [outputs[0].text for outputs in self.outputs(X)]
 
     def evaluate(self, X: Iterable[Any], y: References | None = None) -> dict[str, float]:
-        """BLEU, chrF and ROUGE in percent, see :func:`~graphattn.models.text_metrics.text_metrics`.
+        """BLEU, chrF and ROUGE in percent, see :func:`~graphattn.models.training.text_metrics.text_metrics`.
 
         Parameters
         ----------

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.dropout import Dropout
-from graphattn.graphs import lengths_of
+from graphattn.dgl_graphs import lengths_of
+from graphattn.layers.dropout import Dropout
 from graphattn.models.heads.base import Head
+from graphattn.models.heads.pooling import Source2TokenPooling, pool, pooled_width
 from graphattn.models.options import HeadOptions
-from graphattn.models.pooling import Source2TokenPooling, pool, pooled_width
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.dropout import Dropout
-from graphattn.graphs import lengths_of
+from graphattn.dgl_graphs import lengths_of
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Linear
 from graphattn.models.heads.base import Head
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
-from graphattn.products import Linear
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

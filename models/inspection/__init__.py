@@ -1,7 +1,7 @@
 """Looking into a prediction: which edge got which weight, as table, graph, matrix, file and page; sums over a corpus.
 
-What is computed from weights and gradients to explain a prediction lies in ``models/attributions``, pictures and
-commands one floor above.
+What is computed from weights and gradients to explain a prediction lies in ``models/inspection/attributions``,
+pictures and commands one floor above.
 """
 
 from graphattn.models.inspection.attention import Attention

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.relations import Relation
-from graphattn.models.batches import Batch
+from graphattn.layers.tensorized import TensorizedAttention
+from graphattn.models.corpus import Batch
 from graphattn.models.encoders.base import Encoder, LayerWeights
 from graphattn.models.inspection.attention_map import AttentionMap, Ints
 from graphattn.models.inspection.limits import refuse_many_weights
 from graphattn.models.text_model import TextModel
 from graphattn.schema import TOKEN, CanonicalRelation
-from graphattn.tensorized_layers import TensorizedAttention
 
 CROSS = "cross"
 """What the heads of a decoder on the source are called, in the place of a relation."""

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.batches import Batch, Corpus
+from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.capture import Pass, kinds_joined, maps_of, nodes_of, run_once
-from graphattn.networkx_export import CLS
+from graphattn.networkx_graphs import CLS
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence

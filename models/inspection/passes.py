@@ -12,7 +12,7 @@ from torch import Tensor
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.batches import Corpus
+from graphattn.models.corpus import Corpus
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import Pass, in_evaluation, run_once

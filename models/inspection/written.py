@@ -13,6 +13,7 @@ from torch import Tensor
 from graphattn.builders import Sentence
 from graphattn.builders.subwords import plain
 from graphattn.exceptions import DataError
+from graphattn.models.decoders.model import TranslationModel, shifted
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap
@@ -26,12 +27,11 @@ from graphattn.models.inspection.capture import (
     nodes_of,
 )
 from graphattn.models.inspection.limits import refuse_many_weights
-from graphattn.models.translation.model import TranslationModel, shifted
-from graphattn.networkx_export import CLS
+from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from graphattn.models.batches import Batch, Corpus
+    from graphattn.models.corpus import Batch, Corpus
     from graphattn.models.estimators.translator import Translator
 
 

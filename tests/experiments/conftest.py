@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graphattn.experiments.command_line import app
+from graphattn.experiments.cli.main import app
 
 # One layer of two heads, and nothing that is only for people to look at.
 TINY = "--hidden 16 --heads 2 --layers 1 --scales 1,3 --embedding 16 --epochs 2 --batch-size 16 --no-logs".split()
-SCRIPT = "from graphattn.experiments.command_line import main; main()"
+SCRIPT = "from graphattn.experiments.cli.main import main; main()"
 GOOD, BAD = ("good", "fine", "great"), ("bad", "poor", "dull")
 
 

@@ -9,9 +9,9 @@ import torch
 
 from graphattn import Edges, attend
 from graphattn.array_graph import ArrayGraph
+from graphattn.dgl_graphs import RelationArrays, lengths_of, make_graph
 from graphattn.exceptions import GraphError
-from graphattn.graphs import RelationArrays, lengths_of, make_graph
-from graphattn.layers import edges_of
+from graphattn.layers.multi_scale import edges_of
 
 CHAIN, MEMBERSHIP = ("token", "next", "token"), ("token", "in", "word")
 RELATIONS = {

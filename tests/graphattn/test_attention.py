@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
-from graphattn.backends import BACKENDS
+from graphattn.backends.registry import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
 from graphattn.dgl_import import dgl
 

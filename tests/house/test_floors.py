@@ -5,7 +5,7 @@ import networkx as nx
 FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graphattn.experiments": 3}
 # DGL is dormant upstream: one module imports it, these call it, all others go through them.
 DGL_IMPORTER = "graphattn.dgl_import"
-DGL_CALLERS = {"graphattn.backends.dgl_operators", "graphattn.graphs"}
+DGL_CALLERS = {"graphattn.backends.dgl", "graphattn.dgl_graphs"}
 SHOP_WINDOW = "graphattn"  # its upper floors are strings for __getattr__, and imports for the type checker alone
 
 

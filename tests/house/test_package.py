@@ -112,7 +112,7 @@ def test_the_ground_floor_loads_nothing_of_the_upper_floors(first, requirements)
 
 def test_importing_says_nothing():
     answer = subprocess.run(
-        [sys.executable, "-W", "default", "-c", "import graphattn, graphattn.graphs"],
+        [sys.executable, "-W", "default", "-c", "import graphattn, graphattn.dgl_graphs"],
         capture_output=True,
         text=True,
         check=True,

@@ -30,7 +30,7 @@ def loaded_by(script, *arguments):
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
-COMMAND = "from graphattn.experiments.command_line import main\ntry: main()\nexcept SystemExit: pass"
+COMMAND = "from graphattn.experiments.cli.main import main\ntry: main()\nexcept SystemExit: pass"
 
 
 def test_importing_the_package_loads_nothing_slow():

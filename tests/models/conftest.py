@@ -216,7 +216,7 @@ def toy_pairs() -> Callable[..., tuple[list[str], list[str]]]:
 @pytest.fixture
 def killed_at(monkeypatch) -> Callable[[int, int], Any]:
     """``with killed_at(epoch, batch):`` what trains inside ends there, as by a kill: nothing is tidied up."""
-    from graphattn.models.training_module import TrainingModule
+    from graphattn.models.training.module import TrainingModule
 
     @contextmanager
     def kill(epoch: int, batch: int) -> Iterator[None]:

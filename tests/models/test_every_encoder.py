@@ -9,8 +9,8 @@ import torch
 import graphattn
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.option_flags import flags_of
-from graphattn.experiments.training_plan import training_flags
+from graphattn.experiments.cli.flags import flags_of
+from graphattn.experiments.cli.training_plan import training_flags
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from graphattn.exceptions import NotFittedError, TrainingError
-from graphattn.models import TrainingOptions, load, training
+from graphattn.models import TrainingOptions, load
 from graphattn.models.text_model import TextModel
-from graphattn.models.training import train
-from graphattn.models.training_module import TrainingModule
+from graphattn.models.training import loop as training
+from graphattn.models.training.loop import train
+from graphattn.models.training.module import TrainingModule
 
 
 @pytest.fixture

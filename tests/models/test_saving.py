@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.builders import compression
+from graphattn.builders import files as compression
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models import load, saving

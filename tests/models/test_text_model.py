@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphattn.models.batches import Share
+from graphattn.models.corpus import Share
 
 KINDS = ("classifier", "pair", "tagger", "crf")
 

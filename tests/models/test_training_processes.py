@@ -9,7 +9,8 @@ from safetensors.torch import load_file
 from torch.multiprocessing import ProcessRaisedException
 
 from graphattn.exceptions import ConfigError, DataError, TrainingError
-from graphattn.models import TrainingOptions, training
+from graphattn.models import TrainingOptions
+from graphattn.models.training import loop as training
 
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.compression import open_text
+from graphattn.builders.files import open_text
 from graphattn.builders.readers import read_table
-from graphattn.builders.readers.detection import detect_format
+from graphattn.builders.readers.formats import detect_format
 from graphattn.builders.readers.rows import LONGEST_RECORD, QuotedRows
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning

@@ -23,8 +23,8 @@ from graphattn.builders import (
 )
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations import RangeRelation, Relation, base
+from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import EdgeCountError, GraphError
-from graphattn.graphs import RelationArrays
 
 
 class Repeated(Relation):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import RandomPairs, Sentence, TextGraphBuilder
-from graphattn.builders.relations.lots import lots
+from graphattn.builders.relations.random_draws import lots
 from graphattn.exceptions import ConfigError, GraphError
 
 

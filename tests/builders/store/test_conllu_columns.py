@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.builders.compression import lines_within
+from graphattn.builders.files import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.table import sentences_of, with_all_columns

@@ -5,8 +5,8 @@ import pytest
 from graphattn.builders import Complete, Sentence, TextGraphBuilder
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, materializing
 from graphattn.builders.store.materializing import GRAPHS, materialize
+from graphattn.dgl_graphs import load_graphs, save_graphs
 from graphattn.exceptions import GraphError
-from graphattn.graphs import load_graphs, save_graphs
 
 
 def test_graphs_are_those_of_the_sentences(stored, trees, monkeypatch):

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from graphattn.builders.compression import lines_within
+from graphattn.builders.files import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.exceptions import BuildError
 from graphattn.experiments.benchmarks import command_apart, store

@@ -7,7 +7,7 @@ import torch
 
 import graphattn.attention
 from graphattn import Edges, attend
-from graphattn.backends import BACKENDS, choose_backend, load_backend
+from graphattn.backends.registry import BACKENDS, choose_backend, load_backend
 from graphattn.exceptions import BackendError
 
 WINDOW = Edges(torch.tensor([0, 2, 4, 6]), torch.tensor([0, 1, 0, 2, 1, 2]), 3)

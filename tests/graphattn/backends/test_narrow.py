@@ -9,9 +9,9 @@ from torch.testing import assert_close
 
 from graphattn import Edges, attend
 from graphattn.attention import attend_heads
-from graphattn.backends import fused_plan
-from graphattn.backends.fused_plan import is_narrow
-from graphattn.backends.narrow_rows import lowest
+from graphattn.backends.cpu import plan as fused_plan
+from graphattn.backends.cpu.plan import is_narrow
+from graphattn.backends.cpu.windows.narrow_rows import lowest
 
 
 def windows(lengths, reach):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from graphattn.backends import lane_code
+from graphattn.backends.cpu.simd import llvm as lane_code
 
 CHECK = """
 import sys
@@ -20,9 +20,10 @@ features, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda:
 import torch
 
 from graphattn import Edges, attend
-from graphattn.backends import lane_blocks, lane_code
+from graphattn.backends.cpu.simd import blocks as lane_blocks
+from graphattn.backends.cpu.simd import llvm as lane_code
 from graphattn.builders import Complete, Sentence, TextGraphBuilder, Window
-from graphattn.layers import edges_of
+from graphattn.layers.multi_scale import edges_of
 
 binding.get_host_cpu_features = features
 assert (lane_code.BYTES, lane_blocks.ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]

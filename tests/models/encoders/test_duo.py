@@ -7,7 +7,7 @@ import torch
 from graphattn.exceptions import ConfigError
 from graphattn.models import DuoOptions, InputOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.encoders import make_encoder
-from graphattn.models.training import count_parameters
+from graphattn.models.training.loop import count_parameters
 
 
 def by_definition(encoder, tokens, mask, softmax=True):

@@ -8,6 +8,7 @@ import torch
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
+from graphattn.layers.linear import LEAST_ROWS
 from graphattn.models.encoders import (
     ENCODERS,
     BiLSTMOptions,
@@ -22,7 +23,6 @@ from graphattn.models.encoders import (
     encoder_options,
     make_encoder,
 )
-from graphattn.products import LEAST_ROWS
 
 
 def test_lists_become_tuples():

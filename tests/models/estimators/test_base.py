@@ -402,7 +402,7 @@ def test_options_are_checked_when_they_are_used(changes, message, corpus, tiny):
 def test_an_unknown_metric_is_told_before_any_epoch(kind, corpus, tiny, monkeypatch):
     data = corpus(kind, 12)
     names = ", ".join(tiny(kind, training={"epochs": 1}).fit(*data).evaluate(*data))
-    monkeypatch.setattr("graphattn.models.training.train", None)
+    monkeypatch.setattr("graphattn.models.training.loop.train", None)
     told = message_of(ConfigError, tiny(kind, training={"metric": "auc"}).fit, *data)
     assert told == f"metric 'auc' is not measured; choose one of: {names}"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.labels import LabelSet
+from graphattn.models.estimators.labels import LabelSet
 
 LABELS = LabelSet(["a", "b", "c"])
 

@@ -10,15 +10,15 @@ import torch
 import graphattn
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError, NotFittedError
-from graphattn.experiments.translations import translated_lines
-from graphattn.models.encoders import ENCODERS
-from graphattn.models.estimators.translator import Translator
-from graphattn.models.translation.options import (
+from graphattn.experiments.cli.translations import translated_lines
+from graphattn.models.decoders.options import (
     DecoderOptions,
     SearchOptions,
     SubwordOptions,
     TranslationTraining,
 )
+from graphattn.models.encoders import ENCODERS
+from graphattn.models.estimators.translator import Translator
 
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 

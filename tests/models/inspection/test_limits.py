@@ -14,8 +14,8 @@ from graphattn.models import (
     Translator,
     UMSTOptions,
 )
-from graphattn.models.attributions import gradient_times_weight
 from graphattn.models.inspection import limits, summarise
+from graphattn.models.inspection.attributions import gradient_times_weight
 
 TEXT = "the longest dogs bark loudly today"
 

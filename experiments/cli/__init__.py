@@ -1,0 +1,1 @@
+"""The command line: flags, configuration files, one module per command. Commands import PyTorch only when they run."""

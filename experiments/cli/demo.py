@@ -1,0 +1,95 @@
+"""``graphattn demo``: from a generated corpus to graphs, two models, a prediction and pictures, in a minute."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphattn.experiments.cli.corpus_options import CLASSIFY, TAG
+
+if TYPE_CHECKING:
+    from graphattn.experiments.demo.steps import Demo
+
+EXAMPLES = 'graphattn demo\n\ngraphattn demo --text "the film was hardly a bad choice ." --out my-demo'
+
+
+def demo(
+    text: Annotated[str | None, typer.Option(help="A sentence to predict.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for everything the demo writes.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Makes another corpus and other models.")] = 0,
+) -> None:
+    """See everything once: corpus, graphs, a classifier, a tagger, a prediction, pictures."""
+    from graphattn.experiments.demo.steps import SENTENCE, Demo
+
+    started = time.monotonic()
+    run = Demo(out, seed=seed)
+    tell_story(run, text if text is not None else SENTENCE)
+    print(f"\n{time.monotonic() - started:.0f} seconds. Try next:")
+    for command in _next_commands(run):
+        print(f"  {command}")
+
+
+def tell_story(run: Demo, text: str) -> None:
+    """Go through the steps of a demo and say what happens.
+
+    Parameters
+    ----------
+    run : the demo
+    text : what to predict
+    """
+    _step("a corpus, written by a small grammar")
+    example = run.write_corpus()
+    print(f"{run.size.train} reviews to train on, in {run.out / 'corpus'}. One of them:")
+    print(f"  {' '.join(example.tokens)}  ({example.label})")
+
+    _step("graphs: one node for each token, one kind of edge for each relation")
+    counts = run.build_store()
+    print(f"{counts.sentences} sentences in the store {run.out / 'store'}, from which batches of graphs are made")
+    print("  " + ", ".join(f"{relation}: {edges:,}" for relation, edges in counts.edges.items()) + " edges")
+    sentence, picture = run.draw_graph()
+    print(f"  {picture} shows the graph of: {' '.join(sentence.words)}")
+
+    _step("a classifier whose heads look through windows of 1, 3, 5 and 9 tokens")
+    _tell_accuracies(run.train(CLASSIFY))
+    print("  A bag of words cannot tell what is negated, nor which of two clauses counts; edges can.")
+
+    _step("a tagger, on the same edges")
+    _tell_accuracies(run.train(TAG))
+
+    _step("a prediction")
+    print(f"  {text}")
+    told = run.predict(text)
+    print(f"  {told['label']} ({told['chance']:.0%})")
+    print("  " + " ".join(f"{word}/{tag}" for word, tag in told["tags"]))
+    print(f"  {' and '.join(map(str, run.show_attention(text)))} show which tokens it looked at")
+
+
+def _tell_accuracies(accuracies: dict[str, float]) -> None:
+    for model, accuracy in accuracies.items():
+        print(f"  {model}: {accuracy:.1f} % of the test set right")
+
+
+def _step(title: str) -> None:
+    print(f"\n{title[0].upper()}{title[1:]}.", flush=True)
+
+
+def _next_commands(run: Demo) -> list[str]:
+    """Commands that work on the files of this demo as they stand."""
+    classifier, train = run.model(CLASSIFY), run.corpus_file(CLASSIFY, "train")
+    settings, test = run.settings_file(CLASSIFY), run.corpus_file(CLASSIFY, "test")
+    sentence = shlex.quote("the guests felt that the cake was never dull .")
+    return [
+        f"echo {sentence} | graphattn predict {_quoted(classifier)} --probabilities",
+        f"graphattn evaluate {_quoted(classifier)} {_quoted(test)}",
+        f"graphattn train classify {_quoted(train)} --config {_quoted(settings)} "
+        f"--encoder transformer --ffn 256 --out {_quoted(run.out / 'transformer')}",
+        f"graphattn build {_quoted(train)} --relations window:5,all --out {_quoted(run.out / 'more')}",
+    ]
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,171 @@
+"""The command ``graphattn``: one module for each of its commands, and one place where errors end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from graphattn import __version__
+from graphattn.exceptions import GraphAttnError, GraphAttnWarning
+from graphattn.experiments.cli import (
+    bench,
+    build,
+    demo,
+    encode,
+    evaluate,
+    info,
+    inspect,
+    predict,
+    reproduce,
+    show,
+    train,
+)
+from graphattn.experiments.cli.user_modules import MODULES, import_modules, listed_modules
+
+WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
+"""Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FIRST = ["demo", "train", "evaluate", "predict", "inspect", "build"]
+"""What a newcomer needs, in this order; the other commands follow."""
+_RESUMED = {"train", "build", "reproduce"}
+"""Commands that go on where they were stopped."""
+
+
+class Commands(TyperGroup):
+    """The commands; what a user can get wrong becomes one line on standard error, without a traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of ``--help``."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command and end with its exit code."""
+        try:
+            with _plain_warnings():
+                return super().invoke(ctx)
+        except GraphAttnError as error:
+            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+            raise typer.Exit(WRONG) from error
+        except BrokenPipeError as error:
+            _silence()
+            raise typer.Exit(PIPE_CLOSED) from error
+        except KeyboardInterrupt as error:
+            way_on = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
+            print(f"stopped{way_on}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from error
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Let our own warnings be one line each, without the place in the source that Python puts before them."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+            if issubclass(category, GraphAttnWarning):
+                print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+            else:
+                others(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
+def _silence() -> None:
+    """Send standard output nowhere: Python flushes it once more at the end, and that would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell_of_no_room(error: OSError) -> None:
+    _silence()
+    print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="graphattn",
+    help="Texts as graphs, attention along their edges: train, use and look at models.",
+    epilog="Start with: graphattn demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"graphattn {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    imported: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module of your own first, which registers relations or encoders; may be given again. Those "
+            f"that the variable {MODULES} lists, with commas between them, come before.",
+        ),
+    ] = None,
+) -> None:
+    """Options that stand before a command."""
+    import_modules([*listed_modules(), *(imported or [])])
+
+
+app.command(epilog=demo.EXAMPLES)(demo.demo)
+app.command(epilog=build.EXAMPLES)(build.build)
+app.command(epilog=info.EXAMPLES)(info.info)
+app.command(epilog=show.EXAMPLES)(show.show)
+app.add_typer(train.app, name="train")
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
+app.command(epilog=encode.EXAMPLES)(encode.encode)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Run the command line."""
+    if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
+    try:
+        app(prog_name="graphattn")
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _tell_of_no_room(error)
+        raise SystemExit(WRONG) from None
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what waits to be written; Python would do it later, where nobody can tell why it failed."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+        raise SystemExit(PIPE_CLOSED) from None
+    except OSError as error:
+        _tell_of_no_room(error)
+        raise SystemExit(WRONG) from None

@@ -1,0 +1,152 @@
+"""``graphattn predict``: texts in, one JSON line for each out, as they come and in their order."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.corpus_options import TAG, TRANSLATE, CorpusOptions
+from graphattn.experiments.cli.flags import Values, flags_of, with_flags
+from graphattn.experiments.cli.json_lines import encoded_line
+from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
+
+if TYPE_CHECKING:
+    from graphattn.models import TextEstimator
+
+EXAMPLES = (
+    'echo "a lovely film" | graphattn predict model\n\n'
+    "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
+    "graphattn predict tagger sentences.txt --format words\n\n"
+    "graphattn predict translator --plain --search beam=8 < test.en > test.de"
+)
+CHUNK = 512
+"""Texts that are read and predicted together when nobody says how many."""
+_UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
+
+
+@with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
+    given: Values,
+    texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
+    n_best: Annotated[
+        int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")
+    ] = 1,
+    search: Annotated[
+        str, typer.Option(help="Changes of a translator's search, such as beam=8,length_penalty=1.")
+    ] = "",
+    longest: Annotated[
+        int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Print a translator's outputs alone, without JSON.")] = False,
+    chunk: Annotated[
+        int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
+) -> None:
+    """Predict texts; prints one JSON object for each, in their order.
+
+    A plain file or standard input holds one text on each line (two with a tab between them for pairs); with
+    --format words its lines are cut at blanks only. Of a file with labels beside its texts, as train and evaluate read
+    it, the texts are predicted. Of a translator each object has its outputs with their scores.
+    """
+    from graphattn.experiments.cli.text_stream import read_texts
+    from graphattn.models import load
+
+    if out is not None:
+        check_place(out, texts, *files_of_model(model))
+    estimator = load(model)
+    chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
+    items = read_texts(texts, estimator.task, CorpusOptions(**given), split=estimator.inputs_.split)
+    if estimator.task == TRANSLATE:
+        from graphattn.experiments.cli.translations import change, translated_lines
+
+        if probabilities:
+            raise ConfigError("--probabilities is for classes and tags; a translator gives scores, see --n-best")
+        change(estimator, search, longest)
+        lines = translated_lines(estimator, items, count=n_best, plain=plain, chunk=chunk)
+    elif n_best > 1 or search or longest or plain:
+        raise ConfigError(
+            f"--n-best, --search, --longest and --plain are for translators; {model} is for {estimator.task!r}"
+        )
+    else:
+        lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
+    if out is None:
+        for line in lines:
+            print(line, end="", flush=True)
+        return
+    with new_file(out) as file:
+        file.writelines(lines)
+
+
+def predicted_lines(
+    estimator: TextEstimator, items: Iterable[Any], *, probabilities: bool = False, chunk: int = CHUNK
+) -> Iterator[str]:
+    """JSON lines of predictions, a chunk at a time.
+
+    Parameters
+    ----------
+    estimator : a fitted one
+    items : its inputs
+    probabilities : add the probability of each class
+    chunk : inputs that are held in memory and predicted together
+    """
+    waiting = iter(items)
+    while part := list(islice(waiting, chunk)):
+        chances: Sequence[Any] = [None] * len(part)
+        if probabilities:
+            labels, chances = estimator.predict_with_probabilities(part)
+        else:
+            labels = estimator.predict(part)
+        rows = [_row(estimator, *one) for one in zip(part, labels, chances, strict=True)]
+        yield "".join(encoded_line(row) for row in rows)
+
+
+def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[str, Any]:
+    """What is told of one input: the input, the decision, and the chances of all classes."""
+    row: dict[str, Any]
+    if estimator.task == TAG:
+        row = {"words": _words(estimator, item), "tags": list(label)}
+    elif isinstance(label, tuple):
+        row = {**_shown(item), "labels": list(label)}
+    elif getattr(label, "ndim", 0) == 1:
+        row = {**_shown(item), "labels": estimator.classes_[label.astype(bool)].tolist()}
+    else:
+        row = {**_shown(item), "label": label.item() if hasattr(label, "item") else label}
+    if chances is not None:
+        each = [_by_class(estimator, own) for own in chances] if chances.ndim == 2 else _by_class(estimator, chances)
+        row["probabilities"] = each
+    return row
+
+
+def _shown(item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"text": item}
+    if isinstance(item, tuple) and len(item) == 2 and hasattr(item[1], "words"):  # a pair out of a store
+        return {"words": list(item[0].words), "second": list(item[1].words)}
+    if hasattr(item, "text"):
+        return {"text": item.text} if item.second is None else {"text": item.text, "second": item.second}
+    return {"words": list(getattr(item, "words", item))}
+
+
+def _words(estimator: TextEstimator, item: Any) -> list[str]:
+    text = getattr(item, "text", item)
+    return estimator.vocabulary_.split(text) if isinstance(text, str) else _shown(item)["words"]
+
+
+def _by_class(estimator: TextEstimator, chances: Any) -> dict[str, float]:
+    """Class -> probability; a key is what JSON makes of the label: true for True."""
+    names = estimator.classes_.tolist()
+    return {_spelt(name): round(float(chance), 6) for name, chance in zip(names, chances, strict=True)}
+
+
+def _spelt(name: Any) -> str:
+    return name if isinstance(name, str) else json.dumps(name)

@@ -1,0 +1,1 @@
+"""The demo: a generated corpus, its graphs, two models, a prediction and pictures."""

@@ -1,0 +1,175 @@
+"""The demo, step by step: a generated corpus, its graphs, two models, a prediction, two pictures."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_store
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.config import config_text
+from graphattn.experiments.cli.corpus_options import CLASSIFY, TAG
+from graphattn.experiments.cli.output_files import new_file
+from graphattn.experiments.cli.relation_names import relations_from
+from graphattn.experiments.cli.train import train_model
+from graphattn.experiments.cli.training_plan import TrainingPlan
+from graphattn.experiments.demo import grammar
+from graphattn.experiments.demo.baselines import bag_of_words_accuracy, usual_tag_accuracy
+from graphattn.experiments.drawing.graph import MOST_TOKENS, draw_graph, draw_sentence
+from graphattn.models import SequenceTagger, TextClassifier, load
+
+RELATIONS = ("window:3", "window:N/4", "group", "dependency")
+SENTENCE = "although the soup was lovely , the fish that the guests never ordered were not good ."
+_SETTINGS_FILES = {CLASSIFY: "classify.yaml", TAG: "tag.yaml"}
+_CORPUS_FILES = {CLASSIFY: "tsv", TAG: "conllu"}
+_MODELS = {CLASSIFY: "classifier", TAG: "tagger"}
+
+
+@dataclass(frozen=True)
+class DemoSize:
+    """How much the demo makes and trains.
+
+    Parameters
+    ----------
+    train, dev, test : sentences
+    hidden : width of the models
+    classifier_epochs, tagger_epochs : passes over the training set
+    """
+
+    train: int = 3000
+    dev: int = 300
+    test: int = 500
+    hidden: int = 64
+    classifier_epochs: int = 12
+    tagger_epochs: int = 4
+
+
+MARK = ".graphattn-demo"
+"""File that tells a demo's folder, whose content a demo may replace, from others."""
+
+
+class Demo:
+    """One run of the demo; each step needs those before it and returns what there is to tell.
+
+    Parameters
+    ----------
+    out : folder for everything
+    seed : of the corpus and the models
+    size : how much to make
+
+    Raises
+    ------
+    ConfigError
+        when ``out`` is there and no demo wrote it
+    """
+
+    def __init__(self, out: Path, *, seed: int = 0, size: DemoSize | None = None):
+        self.out, self.seed, self.size = out, seed, size or DemoSize()
+        if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
+            raise ConfigError(f"{out} is there already and holds no demo; choose another --out")
+        parts = grammar.corpus(self.size.train, self.size.dev, self.size.test, seed=seed)
+        self.parts = dict(zip(("train", "dev", "test"), parts, strict=True))
+
+    def write_corpus(self) -> Sentence:
+        """Write the corpus as ``label<TAB>text`` and as CoNLL-U, and settings for both trainings."""
+        (self.out / "corpus").mkdir(parents=True, exist_ok=True)
+        (self.out / MARK).touch()
+        for part, sentences in self.parts.items():
+            with new_file(self.corpus_file(CLASSIFY, part)) as file:
+                print("label\ttext", file=file)
+                file.writelines(f"{sentence.label}\t{' '.join(sentence.tokens)}\n" for sentence in sentences)
+            with new_file(self.corpus_file(TAG, part)) as file:
+                file.writelines(map(_as_conllu, sentences))
+        for task in (CLASSIFY, TAG):
+            with new_file(self.settings_file(task)) as file:
+                file.write(config_text(self._settings(task), f"Settings of the demo's {_MODELS[task]}"))
+        return self.parts["train"][0]
+
+    def build_store(self) -> Manifest:
+        """Build the store of the training set; its counts."""
+        shutil.rmtree(self.out / "store", ignore_errors=True)
+        corpus = CorpusFile(self.corpus_file(TAG, "train"), options={"tags": "xpos"})
+        return build_store([corpus], self.out / "store", StoreSettings(TextGraphBuilder(relations_from(RELATIONS))))
+
+    def draw_graph(self) -> tuple[Sentence, Path]:
+        """Draw a sentence whose words are cut into sub-words, so that all relations show."""
+        builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])
+        sentences = grammar.generate(200, seed=self.seed, subwords=True)
+        chosen = next(s for s in sentences if s.num_words < len(s) <= 18 and "," in s.tokens)
+        path = draw_graph(builder.build(chosen), chosen, self.out / "graph.png", title=grammar.explain(chosen))
+        return chosen, path
+
+    def train(self, task: str) -> dict[str, float]:
+        """Train one of the models; accuracy on the test set in percent, a baseline's first."""
+        plan = TrainingPlan.of(task, {"resume": False}, self.settings_file(task))
+        figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task))
+        if task == CLASSIFY:
+            baseline = {"bag of words": bag_of_words_accuracy(self.parts["train"], self.parts["test"])}
+        else:
+            baseline = {"usual tag of each word": usual_tag_accuracy(self.parts["train"], self.parts["test"])}
+        return {**baseline, "ms-trans": figures["test"]["accuracy"]}
+
+    def predict(self, text: str) -> dict[str, Any]:
+        """What the saved models say of a text: label, chances, and words with their tags."""
+        classifier, tagger = load(self.model(CLASSIFY)), load(self.model(TAG))
+        assert isinstance(classifier, TextClassifier) and isinstance(tagger, SequenceTagger)
+        (label,), (chances,) = classifier.predict_with_probabilities([text])
+        return {
+            "label": str(label),
+            "chance": float(np.max(chances)),
+            "tags": list(zip(tagger.vocabulary_.split(text), tagger.predict([text])[0], strict=True)),
+        }
+
+    def show_attention(self, text: str) -> list[Path]:
+        """Write the classifier's attention weights for a text as a table and, if it fits, as a picture of a layer."""
+        attention = load(self.model(CLASSIFY)).attention(text)
+        table, picture = self.out / "attention.csv", self.out / "attention.png"
+        attention.save(table)
+        tokens, first = attention.tokens["text"], attention.only(layer=0).maps
+        if len(tokens) > MOST_TOKENS:
+            return [table]
+        edges = {one.relation: list(zip(one.sources.tolist(), one.targets.tolist(), strict=True)) for one in first}
+        weights = {one.relation: one.weights.mean(axis=1).tolist() for one in first}
+        draw_sentence(tokens, edges, picture, weights=weights, title="attention in the first layer")
+        return [table, picture]
+
+    def corpus_file(self, task: str, part: str) -> Path:
+        """A part of the corpus in the format that a task reads."""
+        return self.out / "corpus" / f"{part}.{_CORPUS_FILES[task]}"
+
+    def settings_file(self, task: str) -> Path:
+        """The settings of a training."""
+        return self.out / _SETTINGS_FILES[task]
+
+    def model(self, task: str) -> Path:
+        """The directory of a model."""
+        return self.out / _MODELS[task]
+
+    def _settings(self, task: str) -> dict[str, Any]:
+        size = self.size
+        return {
+            "dev": str(self.corpus_file(task, "dev")),
+            "test": str(self.corpus_file(task, "test")),
+            **({"tags": "xpos"} if task == TAG else {}),
+            "encoder": "ms-trans",
+            **{"hidden": size.hidden, "heads": 4, "layers": 2, "scales": ("1", "3", "5", "9"), "alpha": 0.0},
+            **{"embedding": size.hidden, "embedding_dropout": 0.1, "dropout": 0.1, "head_dropout": 0.1},
+            "epochs": size.classifier_epochs if task == CLASSIFY else size.tagger_epochs,
+            "learning_rate": 0.002 if task == CLASSIFY else 0.005,
+            **{"seed": self.seed, "logs": False},
+        }
+
+
+def _as_conllu(sentence: Sentence) -> str:
+    columns: Sequence[Any] = (sentence.tokens, sentence.tags or (), sentence.heads or (), sentence.deprels or ())
+    rows = [
+        f"{number}\t{form}\t_\t_\t{tag}\t_\t{head}\t{deprel}\t_\t_\n"
+        for number, (form, tag, head, deprel) in enumerate(zip(*columns, strict=True), start=1)
+    ]
+    return f"# text = {' '.join(sentence.tokens)}\n{''.join(rows)}\n"

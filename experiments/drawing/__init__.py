@@ -1,0 +1,8 @@
+"""Pictures: graphs of sentences, and the attention along their edges."""
+
+from graphattn.experiments.drawing.arcs import draw_arcs
+from graphattn.experiments.drawing.distances import draw_distances
+from graphattn.experiments.drawing.graph import draw_graph
+from graphattn.experiments.drawing.matrices import draw_matrices
+
+__all__ = ["draw_arcs", "draw_distances", "draw_graph", "draw_matrices"]

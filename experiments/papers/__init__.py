@@ -1,0 +1,1 @@
+"""Data sets, settings and runs behind the result tables."""

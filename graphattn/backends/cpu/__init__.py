@@ -1,0 +1,1 @@
+"""Backend ``fused``: compiled kernels for the CPU."""

@@ -1,0 +1,102 @@
+"""What one call of backend ``fused`` computes: relations with their heads, and the sets of heads that go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from graphattn.backends.cpu.plan import EdgePlan, NarrowPlan, RangePlan, is_narrow, narrow_plan, plan_of
+from graphattn.edges import Edges
+
+
+@dataclass
+class Call:
+    """What attention computes with, and what its backward pass needs to know.
+
+    Parameters
+    ----------
+    edges, heads : relations and the heads of each
+    scale, dropout : as in :func:`graphattn.attend`
+    plain : there is neither a bias nor does anybody want gradients of weights
+    compact : heads on identity relations have values only, no queries and keys
+    """
+
+    edges: Sequence[Edges]
+    heads: Sequence[int]
+    scale: float
+    dropout: float
+    plain: bool
+    compact: bool = False
+
+    def __post_init__(self) -> None:
+        self.seeds = np.zeros(sum(self.heads), np.uint32)
+        if self.dropout:
+            seeds = np.repeat(torch.randint(1 << 31, (len(self.edges),), device="cpu").numpy(), self.heads)
+            heads = np.concatenate([np.arange(1, count + 1) for count in self.heads])
+            self.seeds[:] = (seeds ^ heads * 0x85EBCA6B) & 0xFFFFFFFF
+
+    @cached_property
+    def scored(self) -> int:
+        """Heads that have queries and keys."""
+        return sum(count for edges, count in zip(self.edges, self.heads, strict=True) if not self._omits(edges))
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(H + 1,) where the weights of each head begin when those of all stand in one row."""
+        sizes = np.repeat([edges.num_edges for edges in self.edges], self.heads)
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    def _omits(self, edges: Edges) -> bool:
+        return self.compact and edges.is_identity
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The heads, in sets that one kernel can take: all narrow relations together, each other one alone."""
+        found, narrow = [], []
+        head = line = 0
+        for edges, count in zip(self.edges, self.heads, strict=True):
+            heads, lines = np.arange(head, head + count), np.arange(line, line + count)
+            if self._omits(edges):
+                lines = np.full(count, -1)
+            else:
+                line += count
+            head += count
+            if not count:
+                continue
+            if self.plain and (edges.is_identity or is_narrow(edges)):
+                narrow.append((edges, heads, lines))
+            else:
+                found.append(Part(heads, lines, plan_of(edges)))
+        return [_together(narrow), *found] if narrow else found
+
+    @cached_property
+    def covers_everything(self) -> bool:
+        """Whether the kernels write every number that will be read, so that none needs to be zero before."""
+        return all(isinstance(part.plan, NarrowPlan) for part in self.parts)
+
+
+class Part(NamedTuple):
+    """Some heads and their plan.
+
+    ``lines`` are the places of the heads among those that have queries and keys, -1 for the others; ``which``, in a
+    narrow plan, the relation of each head, -1 for the identity.
+    """
+
+    heads: np.ndarray
+    lines: np.ndarray
+    plan: NarrowPlan | RangePlan | EdgePlan
+    which: np.ndarray | None = None
+
+
+def _together(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
+    relations, heads, lines = zip(*narrow, strict=True)
+    which, relation = [], 0
+    for edges, own in zip(relations, heads, strict=True):
+        which += [-1 if edges.is_identity else relation] * len(own)
+        relation += not edges.is_identity
+    return Part(np.concatenate(heads), np.concatenate(lines), narrow_plan(relations), np.array(which))

@@ -1,0 +1,104 @@
+"""Kernels are compiled by Numba when they are first called, and cached on disk where that can be written."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from graphattn.backends.cpu.simd.llvm import BYTES
+
+EXACT, REORDERED = {"contract", "nsz"}, {"contract", "nsz", "reassoc", "arcp"}
+"""What the compiler may change in arithmetic. NaN and infinity keep their meaning: a score of -inf hides an edge."""
+PATIENCE = 1.0
+"""Seconds of silence before users are told that something is being compiled."""
+NEWS = "GraphAttn is compiling its attention kernels for this computer, once after installation; about 20 seconds ..."
+
+_ready: set[object] = set()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is called; without a cache where no folder for one can be written."""
+    return _compiled(function, EXACT)
+
+
+def loop_kernel(function: Callable[..., Any]) -> Any:
+    """Like :func:`kernel`, for plain loops: sums may be taken in another order, so that they fill vector registers."""
+    return _compiled(function, REORDERED)
+
+
+def _compiled(function: Callable[..., Any], changes: set[str]) -> Any:
+    rules: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": changes}
+    try:
+        compiled = numba.njit(cache=True, **rules)(function)
+    except RuntimeError:
+        return numba.njit(**rules)(function)
+    if kept := getattr(compiled, "_cache", None):  # there is none when NUMBA_DISABLE_JIT is set
+        kept._cache_file._source_stamp = (kept._cache_file._source_stamp, _made_from())
+        _share(kept._cache_file)
+    return compiled
+
+
+@cache
+def _made_from() -> tuple[str, int]:
+    """What all kernels depend on: a digest of this folder's files, and the size of a register.
+
+    Numba compiles a kernel anew when its own file changes, but not when a file changes from which it takes pieces.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest(), BYTES
+
+
+def _share(file: Any) -> None:
+    """Let processes use a kernel's file in turns.
+
+    When two compile a kernel for different types at once, Numba may store the code of one under the types of the other.
+    """
+    lock = os.path.join(file._cache_path, "graphattn.lock")
+    file.load, file.save = (partial(_in_turn, lock, function) for function in (file.load, file.save))
+
+
+def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError:  # nothing can be written there, so that nobody changes what is read
+        return function(*arguments)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return function(*arguments)
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile has it open too
+        os.close(descriptor)
+
+
+@contextmanager
+def announced(*kinds: object) -> Iterator[None]:
+    """Say on a terminal that kernels are being compiled, when calling those of new ``kinds`` takes a while."""
+    if _ready.issuperset(kinds) or sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(PATIENCE, _announce)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    _ready.update(kinds)
+
+
+def _announce() -> None:
+    if NEWS not in _ready:
+        _ready.add(NEWS)
+        print(NEWS, file=sys.stderr, flush=True)

@@ -1,0 +1,157 @@
+"""Backend ``fused``: scores, softmax and weighted sum of a destination in one pass, by compiled kernels on a CPU.
+
+Nothing of the edges' size is kept unless weights are asked for: the backward pass recomputes them from the largest
+score and the sum of each softmax, and dropout draws its bits from the number of the edge. Where the keys of each
+destination lie side by side, no index is read: all narrow relations of a layer go together
+(:mod:`graphattn.backends.cpu.windows.narrow_forward`), wide ones by blocks of destinations and strips of keys
+(:mod:`graphattn.backends.cpu.windows.wide_forward`); other edges are looked up one by one.
+
+Kernels are compiled by Numba on first use and cached on disk. As many threads as ``torch.get_num_threads()`` take the
+next task when they have done one, safe after a fork (of a process that had imported ``graphattn``) and in several
+Python threads at once. The bits of the result do not depend on their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphattn.backends.cpu import tasks as fused_tasks
+from graphattn.backends.cpu.buffer_pool import empty
+from graphattn.backends.cpu.call import Call
+from graphattn.backends.cpu.tasks import Saved
+from graphattn.edges import Edges
+from graphattn.exceptions import BackendError
+
+DTYPES = (torch.float32, torch.float64)
+
+
+def attend(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float,
+    bias: Tensor | None,
+    dropout: float,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention along one relation; bfloat16 is computed in float32."""
+    if query.device.type != "cpu" or query.dtype not in (*DTYPES, torch.bfloat16):
+        raise BackendError(
+            f"backend 'fused' takes float32, float64 and bfloat16 on a CPU, not {query.dtype} on {query.device}. "
+            "Use backend='torch'"
+        )
+    if query.dtype == torch.bfloat16:
+        query, key, value = query.float(), key.float(), value.float()
+        bias = None if bias is None else bias.float()
+        out, weights = attend(
+            edges, query, key, value, scale=scale, bias=bias, dropout=dropout, return_weights=return_weights
+        )
+        return out.bfloat16(), None if weights is None else weights.bfloat16()
+    plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
+    call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
+    out, weights = _Attention.apply(query, key, value, bias, call, return_weights)
+    return out, weights if return_weights else None
+
+
+def attend_heads(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    projected: Tensor,
+    *,
+    scale: float,
+    dropout: float,
+    return_weights: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    """Attention of all heads of a layer, each along its relation, in one call; and (E, heads) weights of each relation.
+
+    ``projected`` (N, P, D) has the queries of all heads, their keys, their values; or queries and keys of those heads
+    only whose relation is not the identity. Weights come without gradients and not under dropout.
+    """
+    compact = projected.shape[1] != 3 * sum(heads)
+    call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
+    weights = projected.new_zeros(int(call.places[-1]) if return_weights else 0)
+    out: Tensor = _ProjectedAttention.apply(projected, call, weights)
+    if not return_weights:
+        return out, []
+    shapes = [(count, one.num_edges) for one, count in zip(edges, heads, strict=True)]
+    parts = weights.split([count * size for count, size in shapes])
+    return out, [part.view(shape).t() for part, shape in zip(parts, shapes, strict=True)]
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call, return_weights: bool
+    ) -> tuple[Tensor, Tensor]:
+        query, key, value = (_rows(tensor.detach()) for tensor in (query, key, value))
+        heads = query.shape[1]
+        out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
+        added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
+        wanted = heads * call.edges[0].num_edges if return_weights else 0
+        weights = query.new_zeros(wanted)  # those that are hidden, or lost to scores of -inf, are not written
+        tops, sums = fused_tasks.forward(call, query, key, value, added, out, weights)
+        ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
+        ctx.save_for_backward(query, key, value, added, out, tops, sums)
+        return out, weights.view(heads, -1).t()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        saved = Saved(*(tensor.detach() for tensor in ctx.saved_tensors))
+        gradients = tuple(gradient.detach() for gradient in gradients)
+        count = len(saved.bias)
+        grad_weights = gradients[1].t().contiguous() if ctx.has_weights else saved.bias.new_zeros(count, 0)
+        wanted = ctx.needs_input_grad[1:3]
+        # what stands in for the gradient of frozen keys or values is not touched
+        grads = [
+            _cleared(ctx.call, tensor.shape, tensor.dtype) if asked else tensor
+            for tensor, asked in zip(saved[:3], (True, *wanted), strict=True)
+        ]
+        grad_bias = torch.zeros_like(saved.bias)
+        fused_tasks.backward(ctx.call, saved, _rows(gradients[0]), grad_weights, grads, grad_bias, wanted=wanted)
+        asked_for = (grad if asked else None for grad, asked in zip(grads, (True, *wanted), strict=True))
+        return (*asked_for, grad_bias.t() if ctx.has_bias else None, None, None)
+
+
+class _ProjectedAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, call: Call, weights: Tensor) -> Tensor:
+        projected = projected.detach().contiguous()
+        query, key, value = _split(projected, call)
+        out = empty(value.shape, value.dtype)
+        nothing = value.new_zeros(value.shape[1], 0)
+        tops, sums = fused_tasks.forward(call, query, key, value, nothing, out, weights)
+        ctx.call = call
+        ctx.save_for_backward(projected, nothing, out, tops, sums)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        projected, nothing, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
+        gradient = _cleared(ctx.call, projected.shape, projected.dtype)
+        saved = Saved(*_split(projected, ctx.call), nothing, out, tops, sums)
+        upper = _rows(gradients[0].detach())
+        fused_tasks.backward(ctx.call, saved, upper, nothing, _split(gradient, ctx.call), nothing)
+        return gradient, None, None
+
+
+def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values."""
+    query, key, value = projected.split([call.scored, call.scored, sum(call.heads)], dim=1)
+    return query, key, value
+
+
+def _cleared(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Memory for gradients, zeros unless the kernels write every number of it."""
+    memory = empty(shape, dtype)
+    return memory if call.covers_everything else memory.zero_()
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """The tensor with features side by side and no overlaps."""
+    return tensor if tensor.stride(2) == 1 and 0 not in tensor.stride() else tensor.contiguous()

@@ -1,0 +1,336 @@
+"""How backend ``fused`` divides the edges of a relation into tasks; worked out once for each :class:`Edges`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from graphattn.backends.cpu.compiling import kernel
+from graphattn.edges import Edges
+
+RUN = 1 << 15
+"""Edges of one task, about: small, so that no thread waits long for another."""
+NARROW = 256
+"""Keys up to which a destination's range counts as narrow."""
+ROWS = 96
+"""Destinations of one task along narrow ranges, at least; four times as many where no sentence ends before."""
+KEPT = 8
+"""Narrow plans that a relation keeps, each with other relations."""
+CHUNK = 256
+"""Destinations of one task along wide ranges, at least; as many as a row has keys where that is more."""
+
+
+@dataclass(frozen=True)
+class RangePlan:
+    """Destinations whose keys lie side by side.
+
+    Parameters
+    ----------
+    low, high : (N_dst,) int64, the keys of destination i are low[i] to before high[i]
+    starts : (N_dst + 1,) int64, first slot of each destination
+    block : destinations that meet the keys at once, a multiple of 8
+    chunks : (C, 7) int64: first destination, the one after the last, first key, the one after the last, the same of the
+        keys that no other chunk sees, and the number of keys that earlier chunks share with others
+    shared : number of keys that chunks share with others, once for each chunk
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    starts: np.ndarray
+    block: int
+    chunks: np.ndarray
+    shared: int
+
+    @cached_property
+    def strip(self) -> int:
+        """Largest number of keys of a chunk."""
+        return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
+
+    @cached_property
+    def lines(self) -> int:
+        """Largest number of destinations of a chunk."""
+        return int((self.chunks[:, 1] - self.chunks[:, 0]).max(initial=0))
+
+
+@dataclass(frozen=True)
+class NarrowPlan:
+    """Destinations whose keys lie side by side in narrow ranges, along several relations between the same nodes.
+
+    Parameters
+    ----------
+    pointers : (N + 1,) each, where the edges of each destination begin, of the relations that are not the identity
+    lows, highs : (R, N) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
+    chunks, shared : as in :class:`RangePlan`; every destination is also a key of its chunk
+    """
+
+    pointers: list[Tensor]
+    lows: np.ndarray
+    highs: np.ndarray
+    chunks: np.ndarray
+    shared: int
+
+    @cached_property
+    def strip(self) -> int:
+        """Largest number of keys of a chunk."""
+        return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
+
+    @cached_property
+    def slots(self) -> np.ndarray:
+        """(R, N + 1) int64, first slot of each destination along each relation."""
+        if not self.pointers:
+            return np.zeros((0, 0), np.int64)
+        return np.stack([pointers.numpy().astype(np.int64) for pointers in self.pointers])
+
+
+@dataclass(frozen=True)
+class EdgePlan:
+    """Any edges.
+
+    Parameters
+    ----------
+    starts : (N_dst + 1,) int64, first slot of each destination
+    indices : (E,) source of each slot
+    """
+
+    starts: np.ndarray
+    indices: np.ndarray
+
+    @cached_property
+    def longest(self) -> int:
+        """Largest number of edges into one destination."""
+        return int(np.diff(self.starts).max(initial=1))
+
+    @cached_property
+    def runs(self) -> np.ndarray:
+        """(R + 1,) int64: destinations at which runs with about :data:`RUN` edges begin."""
+        marks = np.arange(0, int(self.starts[-1]) + 1, RUN)
+        return np.unique(np.concatenate([np.searchsorted(self.starts[:-1], marks), [0, len(self.starts) - 1]]))
+
+    @cached_property
+    def separate_runs(self) -> np.ndarray:
+        """Like ``runs``, joined until no source belongs to two."""
+        low, high = _extent(self.starts, self.indices)
+        places = self.runs
+        return places[np.isin(places, _closed_places(low, high))] if len(places) > 2 else places
+
+
+def plan_of(edges: Edges) -> RangePlan | EdgePlan:
+    """The plan of a relation's edges, which keep it."""
+    plan = edges.plans.get("fused")
+    if plan is None:
+        plan = edges.plans["fused"] = _make(edges)
+    assert isinstance(plan, (RangePlan, EdgePlan))
+    return plan
+
+
+def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
+    """One plan for relations that are narrow; the first of them keeps the last few of its plans.
+
+    It knows the others by weak references: they may go, and what takes their place in memory is not taken for them.
+    """
+    first, *others = relations
+    kept = first.plans.setdefault("fused, narrow", [])
+    assert isinstance(kept, list)
+    for known, plan in kept:
+        if len(known) == len(others) and all(ref() is edges for ref, edges in zip(known, others, strict=True)):
+            assert isinstance(plan, NarrowPlan)
+            return plan
+    made = _make_narrow(list(relations))
+    kept.insert(0, (tuple(map(weakref.ref, others)), made))
+    del kept[KEPT:]
+    return made
+
+
+def is_narrow(edges: Edges) -> bool:
+    """Whether the edges lead from nodes to themselves or to near ones, side by side."""
+    known = edges.plans.get("fused, is narrow")
+    if known is None:
+        known = edges.plans["fused, is narrow"] = _near_each_other(edges)
+    assert isinstance(known, bool)
+    return known
+
+
+def _near_each_other(edges: Edges) -> bool:
+    if edges.num_sources != edges.num_destinations or edges.num_destinations == 0:
+        return False
+    if edges.num_edges > NARROW * edges.num_destinations:
+        return False
+    bounds = _ranges(edges)
+    return bounds is not None and bool(_spread(*bounds) <= NARROW)
+
+
+def _ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ranges of the destinations' keys; None when they do not lie side by side."""
+    if edges.ranges is not None:
+        low, high = (bound.numpy().astype(np.int64, copy=False) for bound in edges.ranges)
+        return low, high
+    starts, indices = edges.indptr.numpy().astype(np.int64), edges.indices.numpy()
+    if not _side_by_side(starts, indices):
+        return None
+    degrees = np.diff(starts)
+    low = np.zeros_like(degrees)
+    low[degrees > 0] = indices[starts[:-1][degrees > 0]]
+    return low, low + degrees
+
+
+def _make(edges: Edges) -> RangePlan | EdgePlan:
+    starts = edges.indptr.numpy().astype(np.int64)
+    bounds = _ranges(edges)
+    plan = None if bounds is None else _in_chunks(*bounds, starts)
+    return plan if plan is not None else EdgePlan(starts, edges.indices.numpy())
+
+
+def _make_narrow(relations: list[Edges]) -> NarrowPlan:
+    taken = [edges for edges in relations if not edges.is_identity]
+    count = relations[0].num_destinations
+    lows, highs = np.zeros((2, len(taken), count), np.int64)
+    for number, edges in enumerate(taken):
+        bounds = _ranges(edges)
+        assert bounds is not None
+        lows[number], highs[number] = bounds
+    return NarrowPlan([edges.indptr for edges in taken], lows, highs, *_with_shared(_narrow_chunks(lows, highs, ROWS)))
+
+
+@kernel
+def _spread(low, high):  # type: ignore[no-untyped-def]
+    """Largest distance between a node and what lies at the ends of its range, twice, plus one."""
+    widest = 1
+    for i in range(len(low)):
+        if high[i] > low[i]:
+            widest = max(widest, 2 * max(abs(i - low[i]), abs(high[i] - 1 - i)) + 1)
+    return widest
+
+
+@kernel
+def _narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
+    """(C, 4) first and last destinations and keys of a :class:`NarrowPlan`'s chunks."""
+    relations, count = lows.shape
+    begins, ends = np.arange(count), np.arange(1, count + 1)
+    for relation in range(relations):
+        low, high = lows[relation], highs[relation]
+        for i in range(count):
+            if low[i] < high[i]:
+                begins[i] = min(begins[i], low[i])
+                ends[i] = max(ends[i], high[i])
+    behind = np.full(count + 1, count)  # the first key that destinations from here on see
+    for i in range(count - 1, -1, -1):
+        behind[i] = min(behind[i + 1], begins[i])
+    chunks = np.empty((count // size + 1, 4), np.int64)
+    made = first = seen = 0
+    for i in range(1, count + 1):
+        seen = max(seen, ends[i - 1])
+        closed = i == count or seen <= behind[i]
+        if i < count and (i - first < size or not closed) and i - first < 4 * size:
+            continue
+        chunks[made] = first, i, begins[first:i].min(), ends[first:i].max()
+        made, first = made + 1, i
+    return chunks[:made]
+
+
+@kernel
+def _side_by_side(starts, indices):  # type: ignore[no-untyped-def]
+    """Whether every destination's sources count up by one."""
+    for i in range(len(starts) - 1):
+        for slot in range(starts[i] + 1, starts[i + 1]):
+            if indices[slot] != indices[slot - 1] + 1:
+                return False
+    return True
+
+
+@kernel
+def _extent(starts, indices):  # type: ignore[no-untyped-def]
+    """(N_dst,) smallest source of each destination and the one after its largest; equal without edges."""
+    low = np.zeros(len(starts) - 1, np.int64)
+    high = np.zeros(len(starts) - 1, np.int64)
+    for i in range(len(starts) - 1):
+        for slot in range(starts[i], starts[i + 1]):
+            j = indices[slot]
+            if slot == starts[i]:
+                low[i], high[i] = j, j + 1
+            low[i], high[i] = min(low[i], j), max(high[i], j + 1)
+    return low, high
+
+
+def _outer(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(N + 1,) largest end of the destinations before each place, and smallest beginning of those from it on."""
+    seen = high > low
+    ends = np.maximum.accumulate(np.where(seen, high, 0))
+    begins = np.minimum.accumulate(np.where(seen, low, np.iinfo(np.int64).max)[::-1])[::-1]
+    return np.concatenate([[0], ends]), np.concatenate([begins, [np.iinfo(np.int64).max]])
+
+
+def _closed_places(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Places between destinations, the ends included, where those before see earlier keys than those behind."""
+    ends, begins = _outer(low, high)
+    return np.flatnonzero(ends <= begins)
+
+
+def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePlan | None:
+    """Chunks between sentences where they are short, inside them where they are long; None when it would not pay."""
+    count = len(low)
+    if count == 0:
+        return None
+    widest = int((high - low).max(initial=0))
+    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK))
+    edges = int(starts[-1])
+    if (chunks[:, 3] - chunks[:, 2]).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
+        return None  # keys far apart from one destination to the next
+    mean = edges / max(1, int((high > low).sum()))
+    block = 8 if mean <= 48 else 16 if mean <= 160 else 32
+    block_low, block_high = _joined(low, high, np.unique(np.append(np.arange(0, count, block), count)))
+    if block * (block_high - block_low).sum() > 8 * edges + 32 * block * len(block_low):
+        return None
+    return RangePlan(low, high, starts, block, chunks, shared)
+
+
+def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share.
+
+    Cuts go between sentences that end near, or, where none does, inside them.
+    """
+    count = len(low)
+    marks = np.arange(size, count, size)
+    closed = _closed_places(low, high)
+    near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
+    marks = np.where(near - marks < size // 2, near, marks)
+    places = np.unique(np.concatenate([[0], marks, [count]]))
+    return _with_shared(np.stack([places[:-1], places[1:], *_joined(low, high, places)], axis=1))
+
+
+@kernel
+def _with_shared(chunks):  # type: ignore[no-untyped-def]
+    """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
+    count = len(chunks)
+    whole = np.empty((count, 7), np.int64)
+    behind, ahead = np.iinfo(np.int64).max, 0
+    for number in range(count - 1, -1, -1):
+        begin, end = chunks[number, 2], chunks[number, 3]
+        whole[number, :4] = chunks[number]
+        whole[number, 5] = max(begin, min(end, behind))
+        if begin < end:
+            behind = min(behind, begin)
+    shared = 0
+    for number in range(count):
+        begin, end = chunks[number, 2], chunks[number, 3]
+        whole[number, 4] = max(begin, min(end, ahead))
+        whole[number, 5] = max(whole[number, 4], whole[number, 5])
+        whole[number, 6] = shared
+        shared += end - begin - (whole[number, 5] - whole[number, 4])
+        if begin < end:
+            ahead = max(ahead, end)
+    return whole, shared
+
+
+def _joined(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The keys that the destinations between two places see together; (0, 0) when they see none."""
+    if len(places) < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    seen = high > low
+    begin = np.minimum.reduceat(np.where(seen, low, np.iinfo(np.int64).max), places[:-1])
+    end = np.maximum.reduceat(np.where(seen, high, 0), places[:-1])
+    return np.where(end > 0, begin, 0), end

@@ -1,0 +1,1 @@
+"""Vector registers for Numba."""

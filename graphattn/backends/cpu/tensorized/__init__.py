@@ -1,0 +1,1 @@
+"""Tensorized attention (MTSA): plans, kernels and the exact fallback."""

@@ -1,0 +1,225 @@
+"""Tensorised attention edge by edge: an exact softmax for each destination and feature, on any device and relation.
+
+A bounded number of edges is looked at together, and again in the backward pass. It takes an exponential for each edge
+and feature; the other ways take one for each edge and one for each node and feature.
+
+Letters: E edges of a run, H heads, D features of queries, F of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphattn.backends.cpu.tensorized.scores import scaled, slope
+from graphattn.edges import Edges
+from graphattn.first_order import refused_again
+
+CHUNK = 1 << 21
+"""Upper bound for the numbers in one gathered (E, H, F) array."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Some destinations with all their edges: ``local`` counts the destinations from 0."""
+
+    nodes: slice
+    slots: slice
+    local: Tensor
+    sources: Tensor
+
+    def softmax(
+        self, inputs: tuple[Tensor, ...], bias: Tensor | None, scale: float, function: str, bound: float
+    ) -> tuple[Tensor, Tensor]:
+        """(E, H) products before the scale function, and (E, H, F) weights."""
+        query, key, _, scores = inputs
+        products = (query[self.nodes][self.local] * key[self.sources]).sum(-1) * scale
+        pairs = scaled(products, function, bound)
+        if bias is not None:
+            pairs = pairs + bias[self.slots]
+        logits = pairs.unsqueeze(-1) + scores[self.sources]
+        index = self.local.view(-1, 1, 1).expand_as(logits)
+        shape = (self.nodes.stop - self.nodes.start, *logits.shape[1:])
+        top = logits.new_full(shape, float("-inf")).scatter_reduce_(0, index, logits, "amax")
+        top.masked_fill_(top == float("-inf"), 0)
+        weights = logits.sub_(top[self.local]).exp_()
+        total = self.gather(weights, shape)
+        total.masked_fill_(total == 0, 1)
+        return products, weights.div_(total[self.local])
+
+    def gather(self, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Sums of what the edges bring to each destination."""
+        return values.new_zeros(shape).index_add_(0, self.local, values)
+
+
+def attend_by_edges(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    scale: float,
+    function: str,
+    bound: float,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Outputs (N_dst, H, F); the bias stands in slot order."""
+    return _ByEdges.apply(query, key, value, scores, bias, edges, scale, function, bound)
+
+
+def mean_weights(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    scale: float,
+    function: str,
+    bound: float,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """(E, H) weights averaged over the features, in slot order; without gradients."""
+    means = query.new_empty(edges.num_edges, query.shape[1])
+    with torch.no_grad():
+        for run in _runs(edges, _width(query, value)):
+            means[run.slots] = run.softmax((query, key, value, scores), bias, scale, function, bound)[1].mean(-1)
+    return means
+
+
+def weights_by_feature(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    scale: float,
+    function: str,
+    bound: float,
+) -> Tensor:
+    """(E, H, F) weights in slot order; without gradients."""
+    weights = query.new_empty(edges.num_edges, *value.shape[1:])
+    with torch.no_grad():
+        for run in _runs(edges, _width(query, value)):
+            weights[run.slots] = run.softmax((query, key, value, scores), None, scale, function, bound)[1]
+    return weights
+
+
+def through_means(
+    out: Tensor,
+    means: Tensor,
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    bias: Tensor | None,
+    **rule: Any,
+) -> Tensor:
+    """The outputs as they are, now also a function of :func:`mean_weights`.
+
+    The gradient of an edge's mean weight is that of its weights of all features, raised together in proportion: the sum
+    over features of weight times value times upstream gradient, divided by the mean weight.
+    """
+    inputs = tuple(tensor.detach() for tensor in (query, key, value, scores))
+    return _ThroughMeans.apply(out, means, inputs, None if bias is None else bias.detach(), edges, rule)
+
+
+class _ThroughMeans(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        out: Tensor,
+        means: Tensor,
+        inputs: tuple[Tensor, ...],
+        bias: Tensor | None,
+        edges: Edges,
+        rule: dict[str, Any],
+    ) -> Tensor:
+        ctx.edges, ctx.rule = edges, rule
+        ctx.save_for_backward(out, means, bias, *inputs)
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        out, means, bias, *inputs = ctx.saved_tensors
+        query, _, value, _ = inputs
+        with torch.no_grad():
+            grad_means = torch.empty_like(means)
+            for run in _runs(ctx.edges, _width(query, value)):
+                _, weights = run.softmax(tuple(inputs), bias, **ctx.rule)
+                own = weights.mean(-1)  # those of the forward pass may have been lost to rounding where these are not
+                shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
+                grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
+        return gradients[0], refused_again(grad_means, out, means, gradients[0]), None, None, None, None
+
+
+class _ByEdges(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scores: Tensor,
+        bias: Tensor | None,
+        edges: Edges,
+        scale: float,
+        function: str,
+        bound: float,
+    ) -> Tensor:
+        out = value.new_zeros(edges.num_destinations, *value.shape[1:])
+        for run in _runs(edges, _width(query, value)):
+            _, weights = run.softmax((query, key, value, scores), bias, scale, function, bound)
+            out[run.nodes] = run.gather(weights.mul_(value[run.sources]), out[run.nodes].shape)
+        ctx.edges, ctx.scale, ctx.function, ctx.bound = edges, scale, function, bound
+        ctx.save_for_backward(query, key, value, scores, bias, out)
+        return out
+
+    @staticmethod
+    @torch.no_grad()
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        *inputs, bias, out = ctx.saved_tensors
+        query, key, value, _ = inputs
+        grads = [torch.zeros_like(tensor) for tensor in inputs]
+        grad_query, grad_key, grad_value, grad_scores = grads
+        grad_bias = None if bias is None else torch.empty_like(bias)
+        for run in _runs(ctx.edges, _width(query, value)):
+            products, weights = run.softmax(tuple(inputs), bias, ctx.scale, ctx.function, ctx.bound)
+            moved = weights.mul_(gradients[0][run.nodes][run.local])
+            grad_value.index_add_(0, run.sources, moved)
+            moved.mul_(value[run.sources] - out[run.nodes][run.local])
+            grad_scores.index_add_(0, run.sources, moved)
+            pairs = moved.sum(-1)
+            if grad_bias is not None:
+                grad_bias[run.slots] = pairs
+            pairs = (pairs * slope(products, ctx.function, ctx.bound) * ctx.scale).unsqueeze(-1)
+            grad_query[run.nodes] = run.gather(pairs * key[run.sources], grad_query[run.nodes].shape)
+            grad_key.index_add_(0, run.sources, pairs * query[run.nodes][run.local])
+        return (*grads, grad_bias, None, None, None, None)
+
+
+def _width(query: Tensor, value: Tensor) -> int:
+    return query.shape[1] * max(query.shape[2], value.shape[2])
+
+
+def _runs(edges: Edges, width: int) -> Iterator[_Run]:
+    """Destinations in order, with a bounded number of edges together (or one destination)."""
+    limit = max(1, CHUNK // width)
+    indptr, start, count = edges.indptr.long(), 0, edges.num_destinations
+    degrees = indptr[1:] - indptr[:-1]
+    while start < count:
+        first = int(indptr[start])
+        stop = max(int(torch.searchsorted(indptr, first + limit, right=True)) - 1, start + 1)
+        slots = slice(first, int(indptr[stop]))
+        nodes = torch.arange(stop - start, device=indptr.device)
+        local = torch.repeat_interleave(nodes, degrees[start:stop], output_size=slots.stop - slots.start)
+        yield _Run(slice(start, stop), slots, local, edges.indices[slots].long())
+        start = stop

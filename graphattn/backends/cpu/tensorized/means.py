@@ -1,0 +1,100 @@
+"""Weights of tensorised attention averaged over the features, from the matrix products that make the outputs.
+
+With P = e^R and Z = P e^S the mean weight of an edge is P_ij / F times the sum over features of e^{S_jl} / Z_il: one
+more product, and no array of edges times features.
+
+Letters: H heads, F features; B sentences of T tokens in a chunk, I queries and J keys of a strip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphattn.backends.cpu.compiling import announced, kernel
+from graphattn.backends.cpu.tensorized.plan import Chunk, Strip
+from graphattn.edges import Edges
+
+
+class Means:
+    """Room for the mean weights of edges on a CPU, filled strip by strip.
+
+    Parameters
+    ----------
+    edges : with keys that are neighbours
+    heads : how many
+    dtype : of the weights
+    """
+
+    def __init__(self, edges: Edges, heads: int, dtype: torch.dtype):
+        self.weights = torch.empty(heads, edges.num_edges, dtype=dtype)
+        """(H, E), in slot order."""
+        self._starts = edges.indptr.numpy().astype(np.int64)
+        if edges.ranges is None:
+            self._first = edges.indices.numpy()[np.minimum(self._starts[:-1], edges.num_edges - 1)].astype(np.int64)
+        else:
+            self._first = edges.ranges[0].numpy().astype(np.int64)
+        self._rows: dict[tuple[int, int], _Rows] = {}
+
+    def add(self, head: int, chunk: Chunk, strip: Strip, powers: Tensor, shares: Tensor, sources: Tensor) -> None:
+        """Those of the edges into a strip's queries.
+
+        Parameters
+        ----------
+        head : whose
+        chunk, strip : which queries
+        powers : (B, I, J) e^R
+        shares : (B, I, F) one divided by the denominators
+        sources : (B, J, F) e^S of the strip's keys
+        """
+        place = (id(chunk), strip.queries.start)
+        rows = self._rows.get(place)
+        if rows is None:
+            rows = self._rows[place] = self._rows_of(chunk, strip)
+        found = torch.bmm(shares, sources.transpose(1, 2))
+        own, factor = self.weights[head].numpy(), found.numpy().dtype.type(1 / sources.shape[2])
+        with announced((_give, own.dtype)):
+            _give(own, found.numpy(), powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
+
+    def _rows_of(self, chunk: Chunk, strip: Strip) -> _Rows:
+        """Where the edges of a strip's queries stand; padding has none."""
+        length, width = chunk.length, strip.queries.stop - strip.queries.start
+        places = np.arange(chunk.size * length) if chunk.places is None else chunk.places.numpy()
+        places = places[(places % length >= strip.queries.start) & (places % length < strip.queries.stop)]
+        tokens = chunk.first + places if chunk.tokens is None else chunk.tokens.numpy()[places]
+        begins = tokens - places % length  # of the sentences
+        queries = places // length * width + places % length - strip.queries.start
+        slots = self._starts[tokens]
+        shifts = self._first[tokens] - begins - strip.keys.start
+        return _Rows(queries, shifts, slots, self._starts[tokens + 1] - slots)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The queries of a strip that are no padding.
+
+    Parameters
+    ----------
+    queries : (R,) their places in (B I)
+    shifts : (R,) places of their first keys in the strip
+    slots, counts : (R,) their first slots, and how many they have
+    """
+
+    queries: np.ndarray
+    shifts: np.ndarray
+    slots: np.ndarray
+    counts: np.ndarray
+
+
+@kernel
+def _give(weights, found, powers, factor, queries, shifts, slots, counts):  # type: ignore[no-untyped-def]
+    """Write products of two (B, I, J) arrays and a factor to the slots of their edges."""
+    per_text = found.shape[1]
+    for number in range(len(queries)):
+        text, row = queries[number] // per_text, queries[number] % per_text
+        for k in range(counts[number]):
+            at = shifts[number] + k
+            weights[slots[number] + k] = found[text, row, at] * powers[text, row, at] * factor

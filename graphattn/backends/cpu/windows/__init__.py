@@ -1,0 +1,1 @@
+"""Kernels for destinations whose keys are contiguous."""

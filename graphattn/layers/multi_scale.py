@@ -1,0 +1,233 @@
+"""Attention layers: projections around ``attend``, with every head bound to one relation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from graphattn.attention import attend, attend_heads
+from graphattn.edges import Edges
+from graphattn.exceptions import ConfigError, GraphError
+from graphattn.layers.linear import Linear, is_plain, linear
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+
+FEW = 256
+"""Nodes below which choosing among the projections takes longer than it saves."""
+
+
+class MultiScaleAttention(nn.Module):
+    r"""Multi-head self-attention in which each head sees one relation (MS-Trans, Eq. 9).
+
+    .. math:: [head_1; \ldots; head_{N'}] W_O, \quad head_i = attend(relation_i, H W_Q, H W_K, H W_V)
+
+    Parameters
+    ----------
+    in_feats : width of the input
+    head_feats : features of one head
+    heads : relation -> number of heads, in the order in which they are concatenated; zeros are allowed
+    out_feats : width of the output, ``in_feats`` when None
+    scale : factor on the dot products, 1/sqrt(head_feats) when None
+    attn_drop : dropout on the attention weights
+    bias : whether the four projections have a bias
+    backend : passed on to :func:`graphattn.attend`
+    distances : relation -> k, for heads that know how far away a token is: vectors a of the 2k + 1 clipped distances
+        are learned, shared by the relation's heads, and scores are q·(key + a) as in Shaw et al. 2018, Eq. 4
+
+    Raises
+    ------
+    ConfigError
+        when there is no head at all, or a width, a distance or the dropout is out of range
+
+    Examples
+    --------
+    >>> MultiScaleAttention(300, 30, {"window:1": 5, "window:3": 3, "dependency": 2})
+    MultiScaleAttention(300 -> 300, heads of 30: window:1 x5, window:3 x3, dependency x2)
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        head_feats: int,
+        heads: Mapping[str, int],
+        *,
+        out_feats: int | None = None,
+        scale: float | None = None,
+        attn_drop: float = 0.0,
+        bias: bool = True,
+        backend: str = "auto",
+        distances: Mapping[str, int] | None = None,
+    ):
+        super().__init__()
+        self.heads = {relation: count for relation, count in heads.items() if count}
+        self.num_heads = sum(self.heads.values())
+        if self.num_heads < 1 or min(self.heads.values()) < 0:
+            raise ConfigError(f"heads are {dict(heads)}; give at least one relation a positive number of heads")
+        for name, width in (("in_feats", in_feats), ("head_feats", head_feats), ("out_feats", out_feats)):
+            if width is not None and width < 1:
+                raise ConfigError(f"{name} is {width}; it must be at least 1")
+        if not 0.0 <= attn_drop < 1.0:
+            raise ConfigError(f"attn_drop is {attn_drop}; it must be at least 0 and below 1")
+        self.in_feats, self.head_feats = in_feats, head_feats
+        self.scale = 1.0 / math.sqrt(head_feats) if scale is None else scale
+        self.attn_drop, self.backend = attn_drop, backend
+        width = self.num_heads * head_feats
+        self.project = Linear(in_feats, 3 * width, bias=bias)
+        self.output = Linear(width, in_feats if out_feats is None else out_feats, bias=bias)
+        self.distances = {relation: clip for relation, clip in (distances or {}).items() if relation in self.heads}
+        if min(self.distances.values(), default=1) < 1:
+            raise ConfigError(f"distances are {self.distances}; each must be at least 1")
+        self.distance_vectors = nn.ParameterList(
+            nn.Parameter(torch.empty(2 * clip + 1, head_feats)) for clip in self.distances.values()
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew: Xavier uniform for each of W_Q, W_K, W_V, W_O and the distances; biases zero."""
+        for weight in (*self.project.weight.chunk(3), self.output.weight, *self.distance_vectors):
+            nn.init.xavier_uniform_(weight)
+        for module in (self.project, self.output):
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+    def forward(
+        self,
+        graph: DGLGraph | Mapping[str, Edges],
+        inputs: Tensor,
+        *,
+        weights: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Let every node attend along the layer's relations.
+
+        Parameters
+        ----------
+        graph : a graph that has all the relations, or those already taken out of it by :func:`edges_of`
+        inputs : (N, in_feats)
+        weights : when given, filled with relation -> (E, heads of the relation), in edge-id order
+
+        Returns
+        -------
+        (N, out_feats)
+
+        Raises
+        ------
+        GraphError
+            when the graph lacks a relation that has heads, or the inputs have another width
+        """
+        if inputs.dim() != 2 or inputs.shape[1] != self.in_feats:
+            raise GraphError(f"inputs has shape {tuple(inputs.shape)}; expected (nodes, {self.in_feats})")
+        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
+        for relation in self.heads.keys() - edges.keys():
+            raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
+        dropout = self.attn_drop if self.training else 0.0
+        if not self.distances:
+            taken, counts = [edges[relation] for relation in self.heads], list(self.heads.values())
+            options: dict[str, Any] = {"scale": self.scale, "dropout": dropout, "backend": self.backend}
+            found = attend_heads(
+                taken, counts, self._project_needed(taken, inputs), **options, return_weights=weights is not None
+            )
+            if weights is not None:
+                found, seen = found
+                weights.update(zip(self.heads, seen, strict=True))
+            return self.output(found.flatten(1).to(self.output.weight.dtype))
+        projected = _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
+        parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
+        outputs = []
+        for relation, (query, key, value) in zip(self.heads, parts, strict=True):  # (N, heads of the relation, D)
+            result = attend(
+                edges[relation],
+                query,
+                key,
+                value,
+                scale=self.scale,
+                bias=self._distance_scores(relation, edges[relation], query),
+                dropout=dropout,
+                backend=self.backend,
+                return_weights=weights is not None,
+            )
+            if weights is not None:
+                result, weights[relation] = result
+            outputs.append(result)
+        return self.output(torch.cat(outputs, dim=1).flatten(1).to(self.output.weight.dtype))
+
+    def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
+        """(N, P, D) what :func:`attend_heads` takes: no queries and keys of heads that only see their own node."""
+        scored = [not relation.is_identity for relation in edges]
+        if len(inputs) < FEW or all(scored) or not is_plain(self.project):
+            return _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
+        width, start, rows = self.num_heads * self.head_feats, 0, []
+        for count, needed in zip(self.heads.values(), scored, strict=True):
+            if needed:
+                rows.append(slice(start, start + count * self.head_feats))
+            start += count * self.head_feats
+        rows += [slice(own.start + width, own.stop + width) for own in rows] + [slice(2 * width, None)]
+        weight, bias = (
+            None if whole is None else torch.cat([whole[own] for own in rows])
+            for whole in (self.project.weight, self.project.bias)
+        )
+        assert weight is not None
+        return _in_full(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
+
+    def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
+        """(E, heads of the relation) what the distance adds to the score of each edge, in edge-id order."""
+        if relation not in self.distances:
+            return None
+        vectors = self.distance_vectors[list(self.distances).index(relation)].to(query.dtype)
+        return distance_scores(edges, query, vectors, self.scale)
+
+    def extra_repr(self) -> str:
+        """Widths and the heads of each relation."""
+        heads = ", ".join(f"{relation} x{count}" for relation, count in self.heads.items())
+        return f"{self.in_feats} -> {self.output.out_features}, heads of {self.head_feats}: {heads}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def _in_full(projected: Tensor) -> Tensor:
+    """Scores and sums are taken in float32 also under autocast."""
+    return projected.float() if projected.element_size() < 4 else projected
+
+
+def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) -> Tensor:
+    """What the distance of two tokens adds to the score of their edge (Shaw et al. 2018, Eq. 4).
+
+    Parameters
+    ----------
+    edges : between tokens
+    query : (N, H, D)
+    vectors : (2k + 1, D) of the distances clipped to k
+    scale : factor on the products
+
+    Returns
+    -------
+    (E, H), in edge-id order
+    """
+    clip = len(vectors) // 2
+    ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip
+    with torch.autocast(query.device.type, enabled=False):  # scores are taken in the query's type
+        scores = query @ vectors.T * scale
+    return edges.by_id(scores[edges.destinations, :, ids])
+
+
+def edges_of(graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
+    """Take several relations out of a graph at once, to hand them to many layers.
+
+    Parameters
+    ----------
+    graph : a graph that has the relations; it stays where it is
+    relations : their names
+    device : where the layers compute; the edges are copied there
+
+    Raises
+    ------
+    GraphError
+        when the graph lacks one of them
+    """
+    return {relation: Edges.of(graph, relation).to(device) for relation in relations}

@@ -1,0 +1,166 @@
+"""Rectified self-attention: tokens attend among tokens, their words among words, and the two maps are averaged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphattn.attention import attend, attend_heads
+from graphattn.edges import Edges
+from graphattn.exceptions import ConfigError
+from graphattn.layers.checkpointing import Derived
+from graphattn.layers.linear import Linear, is_plain
+from graphattn.layers.multi_scale import distance_scores
+from graphattn.layers.upsampling import Upsampling
+
+
+class RectifiedAttention(nn.Module):
+    r"""Multi-head attention whose map is averaged with that of the words (UMST, section 3.4, Eq. 4).
+
+    .. math:: (\tfrac12 A_1 + \tfrac12 G A_2 G^T) V W_O
+
+    :math:`A_1` comes from the tokens' queries and keys, :math:`A_2` from the words', V from the tokens. The second term
+    is :math:`G (A_2 (G^T V))`: values are summed over a word, words attend, and what a word gets goes to each of its
+    tokens. So nothing has a number for every two tokens on its behalf.
+
+    Parameters
+    ----------
+    feats : width of input and output
+    heads : they share the width
+    words : whether there is a second term; without it this is the usual attention, :math:`A_1 V W_O`
+    shared_scores : one projection gives queries and keys of tokens and words
+    relative_positions : k, for learnt vectors of the 2k + 1 distances of tokens, added to the keys (Shaw et al. 2018,
+        Eq. 4); None for none
+    attn_drop : dropout on the attention weights
+    backend : passed on to :func:`graphattn.attend`
+
+    Raises
+    ------
+    ConfigError
+        when a width, a number or the dropout is out of range
+    """
+
+    def __init__(
+        self,
+        feats: int,
+        heads: int,
+        *,
+        words: bool = True,
+        shared_scores: bool = False,
+        relative_positions: int | None = None,
+        attn_drop: float = 0.0,
+        backend: str = "auto",
+    ):
+        super().__init__()
+        if feats < 1 or heads < 1 or feats % heads:
+            raise ConfigError(f"feats {feats} is no multiple of heads {heads}")
+        if relative_positions is not None and relative_positions < 1:
+            raise ConfigError(f"relative_positions is {relative_positions}; it must be at least 1")
+        if not 0.0 <= attn_drop < 1.0:
+            raise ConfigError(f"attn_drop is {attn_drop}; it must be at least 0 and below 1")
+        self.heads, self.head_feats, self.attn_drop, self.backend = heads, feats // heads, attn_drop, backend
+        self.scale = 1 / math.sqrt(self.head_feats)
+        self.project = Linear(feats, 3 * feats)
+        self.project_words = Linear(feats, 2 * feats) if words and not shared_scores else None
+        self.output = Linear(feats, feats)
+        self.distance_vectors: nn.Parameter | None = None
+        if relative_positions is not None:
+            self.distance_vectors = nn.Parameter(torch.empty(2 * relative_positions + 1, feats // heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew: Xavier uniform for each projection and the distances; biases zero."""
+        linears = [self.project, self.output, *([] if self.project_words is None else [self.project_words])]
+        for linear in linears:
+            for part in linear.weight.split(self.output.out_features):
+                nn.init.xavier_uniform_(part)
+            nn.init.zeros_(linear.bias)
+        if self.distance_vectors is not None:
+            nn.init.xavier_uniform_(self.distance_vectors)
+
+    def forward(
+        self,
+        edges: Edges,
+        tokens: Tensor | Derived,
+        word_edges: Edges | None = None,
+        words: Tensor | Derived | None = None,
+        upsampling: Upsampling | None = None,
+        *,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Attend.
+
+        Parameters
+        ----------
+        edges : which tokens see which
+        tokens : (N, feats); derived ones need not be kept for the backward pass
+        word_edges : which words see which
+        words : (W, feats), as tokens
+        upsampling : how words and tokens belong together
+        weights : when given, the maps of tokens (E, heads) and of words (E_words, heads) are appended, by edge id
+
+        Returns
+        -------
+        (N, feats)
+        """
+        projected = self._split(Derived.of(tokens).through(self.project), 3)
+        seen = self._attended(edges, projected, weights)
+        if word_edges is not None and words is not None and upsampling is not None:
+            value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
+            query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
+            found = self._attend(word_edges, query, key, value, None, weights)
+            kind = self.output.weight.dtype
+            both = Derived(lambda own, others: upsampling.spread(others).add_(own).to(kind), seen, found.flatten(1))
+            if is_plain(self.output):
+                return both.linear(0.5 * self.output.weight, self.output.bias)
+            return self.output(0.5 * both.value())
+        return self.output(seen.to(self.output.weight.dtype))
+
+    def _split(self, projected: Tensor, count: int) -> Tensor:
+        """(N, count, H, D), in float32 at least: scores and sums in float32 also under autocast."""
+        wide = projected.float() if projected.element_size() < 4 else projected
+        return wide.view(-1, count, self.heads, self.head_feats)
+
+    def _project_words(self, words: Derived) -> Tensor:
+        """(W, 2 feats) queries and keys."""
+        if self.project_words is not None:
+            return words.through(self.project_words)
+        both = 2 * self.output.out_features
+        if not is_plain(self.project):
+            return self.project(words.value())[:, :both]
+        return words.linear(self.project.weight[:both], self.project.bias[:both])
+
+    def _attended(self, edges: Edges, projected: Tensor, weights: list[Tensor] | None) -> Tensor:
+        """(N, feats) what tokens see."""
+        if weights is None and self.distance_vectors is None:
+            dropout = self.attn_drop if self.training else 0.0
+            options: dict[str, Any] = {"scale": self.scale, "dropout": dropout, "backend": self.backend}
+            return attend_heads([edges], [self.heads], projected, **options).flatten(1)
+        query, key, value = projected.unbind(1)
+        bias = None
+        if self.distance_vectors is not None:
+            bias = distance_scores(edges, query, self.distance_vectors.to(query.dtype), self.scale)
+        return self._attend(edges, query, key, value, bias, weights).flatten(1)
+
+    def _attend(
+        self, edges: Edges, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, weights: list[Tensor] | None
+    ) -> Tensor:
+        """(N, H, D) along one relation."""
+        result = attend(
+            edges,
+            query,
+            key,
+            value,
+            scale=self.scale,
+            bias=bias,
+            dropout=self.attn_drop if self.training else 0.0,
+            backend=self.backend,
+            return_weights=weights is not None,
+        )
+        if weights is None:
+            return result
+        weights.append(result[1])
+        return result[0]

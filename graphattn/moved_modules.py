@@ -1,0 +1,46 @@
+"""Former module names that README and docs used to show: they import the module's new home for one release."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "graphattn.experiments.data_sets": "graphattn.experiments.papers.data_sets",
+    "graphattn.experiments.grammar": "graphattn.experiments.demo.grammar",
+    "graphattn.experiments.parallel_sets": "graphattn.experiments.papers.parallel_sets",
+    "graphattn.experiments.pictures": "graphattn.experiments.drawing",
+    "graphattn.experiments.result_rows": "graphattn.experiments.papers.result_rows",
+    "graphattn.experiments.results": "graphattn.experiments.papers.runs",
+    "graphattn.experiments.run_settings": "graphattn.experiments.papers.settings",
+    "graphattn.models.attributions": "graphattn.models.inspection.attributions",
+    "graphattn.networkx_export": "graphattn.networkx_graphs",
+}
+"""Former name -> present name."""
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Import a module under its former name, with a ``DeprecationWarning``."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a moved module; None for all others."""
+        return ModuleSpec(fullname, self) if fullname in MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the module with the names of its new home."""
+        home = MOVED[module.__name__]
+        warnings.warn(f"{module.__name__} is now {home}", DeprecationWarning, stacklevel=2)
+        names = vars(import_module(home)).items()
+        vars(module).update({name: value for name, value in names if not name.startswith("__")})
+
+
+def install() -> None:
+    """Let ``import`` find moved modules."""
+    sys.meta_path.append(MovedModules())

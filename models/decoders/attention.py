@@ -1,0 +1,107 @@
+"""Attention of a decoder: padded rows, keys and values that may have been made before, weights when asked for."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.layers.dropout import Dropout
+from graphattn.layers.linear import Linear
+
+
+def split_heads(tensor: Tensor, heads: int) -> Tensor:
+    """(R, T, H D) -> (R, H, T, D)."""
+    return tensor.unflatten(2, (heads, -1)).transpose(1, 2)
+
+
+def attended(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    weights: list[Tensor] | None = None,
+) -> Tensor:
+    """Scaled dot-product attention, by PyTorch's own kernel unless weights are wanted.
+
+    Parameters
+    ----------
+    query, key, value : (R, H, T, D), (R, H, S, D), (R, H, S, D_v)
+    mask : (R, 1, 1, S), True where a key may be seen; None for all
+    causal : a query sees the keys up to its own place
+    weights : when given, (R, H, T, S) is appended
+
+    Returns
+    -------
+    (R, T, H D_v)
+    """
+    if query.element_size() < 4:  # in float32 also under autocast, which makes PyTorch's kernel several times slower
+        query, key, value = query.float(), key.float(), value.float()
+    if weights is None:
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal)
+        return mixed.transpose(1, 2).flatten(2)
+    scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[3])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    if causal:
+        later = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    weights.append(scores.softmax(3))
+    return (weights[-1] @ value).transpose(1, 2).flatten(2)
+
+
+class DecoderAttention(nn.Module):
+    """Multi-head attention whose keys and values are made apart, so that they can be kept.
+
+    Parameters
+    ----------
+    width : of queries and outputs
+    heads : how many
+    memory_width : of what keys and values are made of; None for ``width``
+    """
+
+    def __init__(self, width: int, heads: int, memory_width: int | None = None):
+        super().__init__()
+        self.heads = heads
+        self.query = Linear(width, width)
+        self.key_value = Linear(memory_width or width, 2 * width)
+        self.output = Linear(width, width)
+        for weight in (self.query.weight, *self.key_value.weight.chunk(2), self.output.weight):
+            nn.init.xavier_uniform_(weight)
+        for module in (self.query, self.key_value, self.output):
+            nn.init.zeros_(module.bias)
+
+    def keys_values(self, memory: Tensor) -> Tensor:
+        """(R, S, memory width) -> (2, R, H, S, D): keys and values."""
+        return torch.stack([split_heads(part, self.heads) for part in self.key_value(memory).chunk(2, dim=2)])
+
+    def forward(
+        self,
+        inputs: Tensor,
+        keys_values: Tensor,
+        *,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """(R, T, width) -> (R, T, width); the other parameters are those of :func:`attended`."""
+        query = split_heads(self.query(inputs), self.heads)
+        mixed = attended(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
+        return self.output(mixed)
+
+
+class FeedForward(nn.Sequential):
+    """Two linear maps with a ReLU and dropout between them.
+
+    Parameters
+    ----------
+    width, inner : of in- and output, and between the maps
+    dropout : on the inner numbers
+    """
+
+    def __init__(self, width: int, inner: int, dropout: float):
+        super().__init__(Linear(width, inner), nn.ReLU(inplace=True), Dropout(dropout), Linear(inner, width))

@@ -1,0 +1,112 @@
+"""The model that writes text: shared embeddings, an encoder on the source's graph, a decoder, a tied softmax."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphattn.array_graph import ArrayGraph
+from graphattn.builders.graph_builder import CLS_ID
+from graphattn.dgl_graphs import lengths_of
+from graphattn.models.corpus import Batch
+from graphattn.models.decoders.embedding import SharedEmbedding
+from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
+from graphattn.models.encoders import Encoder
+from graphattn.models.encoders.base import LayerWeights
+from graphattn.models.padding import pad, prefix_mask, unpad
+from graphattn.models.training.trainable import Trainable
+from graphattn.schema import TOKEN
+
+BORDER = CLS_ID
+"""The token before the first and after the last token of a target."""
+
+
+class TranslationModel(Trainable):
+    """Token ids on a graph -> encoder -> memory -> decoder -> scores of the target's tokens.
+
+    Parameters
+    ----------
+    embedding, encoder, decoder : three of its parts
+    output : (..., width) states of the decoder and the embedding's table -> (..., V) scores
+    label_smoothing : share of probability spread over all tokens in the loss
+    """
+
+    def __init__(
+        self,
+        embedding: SharedEmbedding,
+        encoder: Encoder,
+        decoder: Decoder,
+        output: nn.Module,
+        *,
+        label_smoothing: float = 0.0,
+    ):
+        super().__init__()
+        self.embedding, self.encoder, self.decoder, self.output = embedding, encoder, decoder, output
+        self.label_smoothing = label_smoothing
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are; graphs stay on the CPU."""
+        return self.embedding.trained.device
+
+    def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
+        """What the decoder reads; ``weights`` gets the encoder's attention of each layer when given."""
+        ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
+        return self.encode_vectors(batch.graph, self.embedding(ids), weights=weights)
+
+    def encode_vectors(
+        self, graph: ArrayGraph, vectors: Tensor, *, weights: list[LayerWeights] | None = None
+    ) -> Memory:
+        """The same from the (N, width) vectors of the tokens."""
+        states = self.encoder(graph, vectors, weights=weights)
+        lengths = lengths_of(graph, TOKEN).to(self.device)
+        return Memory(pad(states, lengths), prefix_mask(lengths)[:, None, None])
+
+    def advance(self, tokens: Tensor, state: DecoderState, *, weights: list[Tensor] | None = None) -> Tensor:
+        """(R, T) last tokens -> (R, T, V) scores of the next ones."""
+        states = self.decoder(self.embedding(tokens), state, weights)
+        return self.output(states, self.embedding.trained)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(W, V) scores of the batch's target tokens, text after text."""
+        assert batch.targets is not None and batch.target_counts is not None
+        counts = batch.target_counts.to(self.device)
+        memory = self.encode(batch)
+        states = self.decoder(
+            self.embedding(shifted(batch.targets.to(self.device), counts)), self.decoder.start(memory)
+        )
+        return self.output(unpad(states, counts), self.embedding.trained)
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        r"""The tokens' losses, divided by the whole batch's number of them, and the scores.
+
+        With a share :math:`\epsilon` of probability spread over all V tokens (Szegedy et al. 2016, section 7):
+
+        .. math:: -(1 - \epsilon) \log p_y - \frac{\epsilon}{V} \sum_v \log p_v
+        """
+        assert batch.targets is not None
+        scores = self(batch)
+        targets = batch.targets.to(scores.device)
+        summed = F.cross_entropy(scores, targets, reduction="sum", label_smoothing=self.label_smoothing)
+        return summed / batch.whole, scores
+
+
+def shifted(targets: Tensor, counts: Tensor) -> Tensor:
+    """What the decoder reads while it writes: each text's tokens one place later, behind the border.
+
+    Parameters
+    ----------
+    targets : (W,) tokens of all texts, each with the border at its end
+    counts : (B,) tokens of each text
+
+    Returns
+    -------
+    (B, T)
+
+    Examples
+    --------
+    >>> shifted(torch.tensor([5, 6, 2, 7, 2]), torch.tensor([3, 2])).tolist()
+    [[2, 5, 6], [2, 7, 2]]
+    """
+    return F.pad(pad(targets, counts), (1, -1), value=BORDER)

@@ -1,0 +1,1 @@
+"""Training on Lightning: module, loop, checkpoints, metrics and weight averaging."""

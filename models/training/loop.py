@@ -1,0 +1,330 @@
+"""Training on Lightning: the best epoch, early stopping, resuming, several processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.multiprocessing import ProcessRaisedException
+from torch.utils.data import DataLoader
+
+from graphattn import exceptions
+from graphattn.builders import BudgetBatches
+from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
+from graphattn.layers.embedding import forget_gradients
+from graphattn.models.corpus import Corpus
+from graphattn.models.estimators.prediction import predicted_decisions
+from graphattn.models.options import TrainingOptions
+from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
+from graphattn.models.training.checkpoints import (
+    BEST,
+    CHECKPOINT,
+    HISTORY,
+    WholeCheckpoints,
+    checkpoint_to_resume,
+    run_folder,
+    write_text,
+)
+from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
+from graphattn.models.training.precision import chosen_precision
+from graphattn.models.training.trainable import Trainable
+
+LIGHTNINGS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
+"""Precision -> its name in Lightning."""
+
+
+class KeepBest(Callback):
+    """Remembers the weights of the best epoch, also across a resume, and puts them back at the end.
+
+    Parameters
+    ----------
+    metric : the dev metric that chooses the best epoch; None when there is no dev set and the last epoch counts
+    folder : where the epochs' figures are written
+    average : what is measured and kept in place of the weights; None for the weights themselves
+    """
+
+    def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
+        self.metric, self.folder, self.average = metric, folder, average
+        self.best: float | None = None
+        self.weights: dict[str, Tensor] = {}
+        self.rows: list[dict[str, float]] = []
+        self.stopped = False
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Do not go on with a run that had been stopped early."""
+        trainer.should_stop = self.stopped
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Keep the weights when no earlier epoch had a better metric; of equal epochs the last has learnt most."""
+        with nullcontext() if self.average is None else self.average.in_place(pl_module.model):
+            self._measure_and_keep(trainer, pl_module)
+
+    def _measure_and_keep(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        row = pl_module.finish_epoch()
+        value = None if self.metric is None else row[f"dev_{self.metric}"]
+        self.rows = [*self.rows, row]
+        if value is None or self.best is None or value >= self.best:
+            self.best = value
+            self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
+            elsewhere = trainer.world_size > 1 or trainer.strategy.launcher is not None  # even one may be started
+            if elsewhere and trainer.is_global_zero:
+                save_file(self.weights, self.folder / BEST)  # for the process that started the others, should they fail
+        if trainer.is_global_zero:
+            write_text(self.folder / HISTORY, json.dumps({"best": self.best, "epochs": self.rows}, indent=1))
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """Note whether this was the last epoch because of early stopping."""
+        checkpoint["stopped"] = trainer.should_stop
+
+    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """See whether the run had been stopped early."""
+        self.stopped = checkpoint["stopped"]
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Put the best weights back."""
+        self.restore(pl_module.model)
+
+    def restore(self, model: nn.Module) -> bool:
+        """Give a model the weights of the best epoch; whether there was one."""
+        if not self.weights and (self.folder / BEST).exists():
+            self.weights = load_file(self.folder / BEST)
+        if self.weights:
+            model.load_state_dict(self.weights)
+        return bool(self.weights)
+
+    def figures(self) -> list[dict[str, float]]:
+        """The figures of all epochs, also of those that other processes worked on."""
+        history = self.folder / HISTORY
+        if not self.rows and history.exists():
+            self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
+        return self.rows
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"best": self.best, "weights": self.weights, "rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
+
+
+class CheckpointsInEpochs(Callback):
+    """Checkpoints also inside an epoch, so that a kill costs minutes however long epochs are.
+
+    Parameters
+    ----------
+    path : the file, always the same
+    minutes : between two checkpoints, at least
+    """
+
+    def __init__(self, path: Path, minutes: float):
+        self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Save, when it is time and no gradients wait for further batches."""
+        waiting = (batch_idx + 1) % trainer.accumulate_grad_batches
+        if waiting or trainer.is_last_batch:
+            return
+        if trainer.strategy.broadcast(time.monotonic() - self.last >= self.seconds):
+            trainer.save_checkpoint(self.path)
+            self.last = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """There is a checkpoint now in any case."""
+        self.last = time.monotonic()
+
+
+class Progress(RichProgressBar):
+    """A bar that shows the loss and the dev metric of the last epoch, and nothing else.
+
+    Parameters
+    ----------
+    metric : the dev metric; None without a dev set
+    """
+
+    def __init__(self, metric: str | None):
+        super().__init__()
+        self.shown = ("train_loss", f"dev_{metric}")
+
+    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
+        """What stands at the end of the bar."""
+        figures = trainer.callback_metrics
+        return {name: round(float(figures[name]), 3) for name in self.shown if name in figures}
+
+
+def train(
+    model: Trainable,
+    corpus: Corpus,
+    options: TrainingOptions,
+    *,
+    dev: Corpus | None = None,
+    evaluate: Evaluate | None = None,
+    decide: Decide = predicted_decisions,
+    metric: str = "accuracy",
+    about: Mapping[str, Any] | None = None,
+    history: list[dict[str, float]] | None = None,
+) -> list[dict[str, float]]:
+    """Train a model in place; it ends with the weights of the best epoch on the dev set.
+
+    Parameters
+    ----------
+    model : what is trained
+    corpus : training set with targets
+    options : how; ``run_dir`` makes the run resumable
+    dev : dev set; without one the last epoch counts
+    evaluate : decisions on the dev set -> metrics; with several processes it must be picklable
+    decide : model and dev set -> decisions; as ``evaluate``
+    metric : the one that chooses the best epoch
+    about : options of the model, name -> plain value; a run with others is not resumed
+    history : a list to which the epochs are added, also when training fails
+
+    Returns
+    -------
+    One dictionary for each epoch: ``epoch``, ``train_loss``, ``dev_...``.
+
+    Raises
+    ------
+    TrainingError
+        when the loss is no longer finite; the model then has the weights of the best epoch so far
+    ConfigError
+        when options are impossible, or ``run_dir`` holds a run with other options
+    """
+    options.check()
+    history = [] if history is None else history
+    loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
+    module = TrainingModule(model, options, loader, dev, evaluate, decide)
+    sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
+    with run_folder(options) as folder, quiet(), torch.random.fork_rng():
+        checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
+        keep = KeepBest(metric if dev is not None else None, folder, _average(options))
+        try:
+            trainer = _trainer(options, folder, keep)
+        except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
+            raise ConfigError(f"accelerator, devices, nodes or strategy do not fit this machine: {error}") from None
+        try:
+            with _interruptible():
+                trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
+        except ProcessRaisedException as error:
+            raise _as_raised(error) from None
+        except OSError as error:
+            raise TrainingError(
+                f"{folder} cannot be written to ({error.strerror or error}); make room and train again, "
+                "which goes on from the last checkpoint there"
+            ) from error
+        finally:
+            if keep.restore(model):  # else the figures in the folder are those of a checkpoint that was not reached
+                history.extend(keep.figures())
+            model.zero_grad()
+            forget_gradients()
+    return history
+
+
+def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
+    return BudgetBatches(
+        corpus.lengths,
+        max_sentences=options.batch_size,
+        max_tokens=options.max_tokens,
+        max_edges=options.max_edges,
+        edges=corpus.num_edges() if options.max_edges else None,
+        seed=options.seed,
+    )
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C mean here what it means elsewhere; Lightning ends the program and ignores further ones."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except (SystemExit, Exception) as error:
+        if not isinstance(error, SystemExit) and not _began_with_ctrl_c(error):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
+
+
+def _began_with_ctrl_c(error: BaseException) -> bool:
+    """Whether an error came of clearing up after Ctrl-C, as when Lightning's loops had only begun to begin."""
+    before = error.__context__
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _began_with_ctrl_c(before))
+
+
+def _as_raised(error: ProcessRaisedException) -> Exception:
+    """An error of ours that another process raised, as if it had been raised here; any other as it came."""
+    name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
+    kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
+    return kind(message) if isinstance(kind, type) and issubclass(kind, GraphAttnError) else error
+
+
+def _average(options: TrainingOptions) -> Average | None:
+    if options.average_epochs is not None:
+        return EpochAverage(options.average_epochs)
+    return None if options.average is None else WeightAverage(options.average)
+
+
+def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:
+    callbacks: list[Callback] = [keep] if keep.average is None else [keep.average, keep]
+    if options.patience is not None and keep.metric is not None:
+        callbacks.append(
+            EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
+        )
+    show = options.progress and sys.stderr is not None and sys.stderr.isatty()
+    if show:
+        callbacks.append(Progress(keep.metric))
+    if options.run_dir is not None:
+        callbacks.append(
+            ModelCheckpoint(folder, filename="last", enable_version_counter=False, save_on_train_epoch_end=True)
+        )
+        if options.checkpoint_minutes is not None:
+            callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
+    loggers = []
+    if options.run_dir is not None and options.logs:
+        loggers = [CSVLogger(folder / "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]
+    return pl.Trainer(
+        accelerator=options.accelerator,
+        devices=options.devices,
+        num_nodes=options.nodes,
+        strategy=_strategy(options),
+        precision=LIGHTNINGS[chosen_precision(options.precision, options.accelerator)],
+        max_epochs=options.epochs,
+        accumulate_grad_batches=options.accumulate,
+        gradient_clip_val=options.clip,
+        callbacks=callbacks,
+        logger=loggers or False,
+        plugins=[WholeCheckpoints()],
+        log_every_n_steps=10,
+        enable_checkpointing=options.run_dir is not None,
+        enable_progress_bar=show,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        reload_dataloaders_every_n_epochs=1,
+        num_sanity_val_steps=0,
+        default_root_dir=folder,
+    )
+
+
+def _strategy(options: TrainingOptions) -> str:
+    """Processes of this one's making when several are asked for; forked where no script can be started anew."""
+    if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
+        return options.strategy
+    return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trained parameters."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -1,0 +1,214 @@
+import bz2
+import gzip
+import io
+import lzma
+import os
+import random
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.builders.files import numbered_lines, open_text
+from graphattn.exceptions import ConfigError, DataError
+
+PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+suffixes = pytest.mark.parametrize("suffix", PACK)
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def message(path):
+    with pytest.raises(DataError) as caught:
+        list(numbered_lines(path))
+    return str(caught.value)
+
+
+def feed(monkeypatch, content, *, peekable=True):
+    buffer = io.BytesIO(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(buffer) if peekable else buffer))
+
+
+@suffixes
+def test_lines_are_numbered_and_lose_their_ends(tmp_path, suffix):
+    path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("één\r\n\r\nzwei\nlast".encode()))
+    assert list(numbered_lines(path)) == [(1, "één"), (2, ""), (3, "zwei"), (4, "last")]
+    with open_text(str(path)) as lines:
+        assert list(lines) == ["één\n", "\n", "zwei\n", "last"]
+        assert lines.line == 4
+
+
+@suffixes
+def test_a_byte_order_mark_at_the_start_is_dropped(tmp_path, suffix):
+    path = write(tmp_path, "a.txt" + suffix, PACK[suffix]("\ufeffa\n\ufeffb\n".encode()))
+    assert list(numbered_lines(path)) == [(1, "a"), (2, "\ufeffb")]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"])), min_size=1))
+def test_only_newlines_end_a_line(tmp_path_factory, texts):
+    texts = [text.removesuffix("\r") for text in texts]
+    texts[0] = "x" + texts[0]
+    path = write(tmp_path_factory.mktemp("lines"), "a", "\n".join([*texts, ""]).encode())
+    assert [text for _, text in numbered_lines(path)] == texts
+
+
+def test_a_line_may_be_longer_than_any_buffer(tmp_path):
+    path = write(tmp_path, "long.txt.gz", gzip.compress(b"word " * 400_000 + b"\nend"))
+    assert [len(text) for _, text in numbered_lines(path)] == [2_000_000, 3]
+
+
+def test_extension_is_read_without_case(tmp_path):
+    assert list(numbered_lines(write(tmp_path, "A.TXT.GZ", gzip.compress(b"a")))) == [(1, "a")]
+
+
+def test_concatenated_archives_are_one_text(tmp_path):
+    path = write(tmp_path, "two.xz", lzma.compress(b"a\n") + lzma.compress(b"b\n"))
+    assert list(numbered_lines(path)) == [(1, "a"), (2, "b")]
+
+
+def test_missing_file(tmp_path):
+    path = tmp_path / "no.txt"
+    assert message(path) == f"{path}: there is no such file. Check the path."
+
+
+def test_directory(tmp_path):
+    assert message(tmp_path) == f"{tmp_path}: is a directory, not a file. Name a file inside it."
+    (tmp_path / "store.json").write_text("{}")
+    assert message(tmp_path).startswith(f"{tmp_path}: is a directory, not a file. It is a store, for Store,")
+
+
+def test_what_is_no_path():
+    for path in (None, ["a.tsv"]):
+        with pytest.raises(ConfigError) as caught:
+            list(numbered_lines(path))
+        several = "; give one file at a time" if path else ""
+        assert str(caught.value) == f"a path is expected, not a {type(path).__name__}{several}"
+
+
+def test_impossible_path():
+    assert message("a\0b") == "a\0b: cannot be opened (embedded null byte). Check the path and its permissions."
+
+
+@suffixes
+def test_empty_file(tmp_path, suffix):
+    expected = "{}: is empty. Give a file with at least one line."
+    empty = write(tmp_path, "empty" + suffix, b"")
+    assert message(empty) == expected.format(empty)
+    for content in (b"", "\ufeff".encode()):
+        packed = write(tmp_path, "packed" + suffix, PACK[suffix](content))
+        assert message(packed) == expected.format(packed)
+
+
+@suffixes
+@pytest.mark.parametrize("lines_before", [0, 3, 30_000])
+def test_binary_file(tmp_path, suffix, lines_before):
+    path = write(tmp_path, "a.bin" + suffix, PACK[suffix](b"a\n" * lines_before + b"x\0y\n"))
+    assert message(path) == (
+        f"{path}, line {lines_before + 1}: holds a NUL byte, so it is binary."
+        " Give UTF-8 text, plain or compressed as .gz, .xz or .bz2."
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le"])
+def test_utf_16(tmp_path, encoding):
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    path = write(tmp_path, "wide.txt", (mark + "text\n").encode(encoding))
+    assert message(path) == f"{path}: is UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW."
+
+
+@suffixes
+def test_latin_1_names_line_and_column(tmp_path, suffix):
+    path = write(tmp_path, "latin.txt" + suffix, PACK[suffix](b"fine\ncaf\xe9 au lait\n"))
+    assert message(path) == (
+        f"{path}, line 2: byte 0xe9 at column 4 is not UTF-8."
+        " Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+    )
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_truncated_archive(tmp_path, suffix):
+    lines = [f"{number * 7919 % 100_003} words\n" for number in range(50_000)]
+    packed = PACK[suffix]("".join(lines).encode())
+    path = write(tmp_path, "cut" + suffix, packed[: len(packed) // 2])
+    read = []
+    with pytest.raises(DataError) as caught:
+        read.extend(open_text(path))
+    assert read == lines[: len(read)]
+    if suffix != ".bz2":  # its one block cannot be read in part
+        assert read
+    place = f", line {len(read) + 1}" if read else ""
+    assert str(caught.value) == f"{path}{place}: the archive ends too early. Copy or download the file again."
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_damaged_archive(tmp_path, suffix):
+    packed = bytearray(PACK[suffix](random.Random(0).randbytes(100_000).hex().encode()))
+    packed[50_000:50_100] = bytes(100)
+    path = write(tmp_path, "broken" + suffix, packed)
+    text = message(path)
+    assert text.startswith(str(path))
+    assert ": the archive is damaged (" in text
+    assert text.endswith("). Copy or download the file again.")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_plain_text_named_as_an_archive(tmp_path, suffix):
+    path = write(tmp_path, "plain" + suffix, b"plain text\n")
+    assert message(path) == (f"{path}: is not a {suffix} archive. Take {suffix} off its name, or compress it again.")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+@pytest.mark.parametrize("other", ["", ".gz", ".xz", ".bz2"])
+def test_archive_named_as_something_else(tmp_path, suffix, other):
+    path = write(tmp_path, "archive" + other, PACK[suffix](b"text\n"))
+    if suffix == other:
+        assert list(numbered_lines(path)) == [(1, "text")]
+    else:
+        assert message(path) == f"{path}: is a {suffix} archive by its first bytes. Let its name end in {suffix}."
+
+
+def test_a_text_that_begins_like_bzip2_is_a_text(tmp_path):
+    assert list(numbered_lines(write(tmp_path, "a", b"BZh9 is a magic number\n"))) == [(1, "BZh9 is a magic number")]
+
+
+@suffixes
+@pytest.mark.parametrize("peekable", [True, False])
+def test_standard_input_may_be_compressed_and_stays_open(monkeypatch, suffix, peekable):
+    feed(monkeypatch, PACK[suffix](b"a\r\nb"), peekable=peekable)
+    assert list(numbered_lines("-")) == [(1, "a"), (2, "b")]
+    assert not sys.stdin.buffer.closed
+
+
+def test_standard_input_is_named_in_errors(monkeypatch):
+    feed(monkeypatch, b"")
+    assert message("-") == "standard input: is empty. Give a file with at least one line."
+    feed(monkeypatch, b"\xff\n")
+    assert message("-").startswith("standard input, line 1: byte 0xff at column 1 is not UTF-8.")
+    monkeypatch.setattr(sys, "stdin", None)
+    assert message("-") == "standard input: is closed. Pipe a text into the command, or name a file."
+
+
+def test_a_line_from_a_pipe_arrives_before_the_next_is_written(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    first_was_read = threading.Event()
+
+    def produce():
+        with open(path, "wb", buffering=0) as pipe:
+            pipe.write(b"first\n")
+            assert first_was_read.wait(30)
+            pipe.write(b"second\n")
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    lines = numbered_lines(path)
+    assert next(lines) == (1, "first")
+    first_was_read.set()
+    assert list(lines) == [(2, "second")]
+    producer.join()

@@ -1,0 +1,112 @@
+"""``graphattn bench``: flags, files, exit codes."""
+
+import json
+import os
+
+import pytest
+import torch
+
+from graphattn.experiments.cli.bench import EVERYTHING
+
+
+def test_a_table_is_printed(graphattn):
+    answer = graphattn("bench", "attention", "--lengths", "2x6", "--repeats", "2", "--peers", "dense,dgl")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("# graphattn bench attention\n")
+    assert answer.out.count("\n| 2x6 | forward | ") == 3
+
+
+def test_files_are_written_and_replaced(graphattn, tmp_path):
+    folder = tmp_path / "deep" / "figures"
+    for repeats in (1, 2):
+        flags = ["--lengths", "2x6,1x9", "--repeats", repeats, "--peers", "none", "--out", folder]
+        assert graphattn("bench", "train-step", *flags).code == 0
+        names = sorted(path.name for path in folder.iterdir())
+        assert names == ["train-step.json", "train-step.md", "train-step.png"]
+        found = json.loads((folder / "train-step.json").read_text())
+        assert found["settings"] == {"lengths": ["2x6", "1x9"], "repeats": repeats, "peers": [], "seconds": 120.0}
+        assert [(row["workload"], row["contender"]) for row in found["rows"]] == [("2x6", "ours"), ("1x9", "ours")]
+        assert {len(row["times_ms"]) for row in found["rows"]} == {repeats}
+
+
+def test_absent_corpora_are_told_and_all_is_well(graphattn, monkeypatch):
+    monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
+    answer = graphattn("bench", "encoder", "--lengths", "mr", "--repeats", "1")
+    assert answer.code == 0
+    assert "- mr: there is no mr/all.tsv in the folder that GRAPHATTN_DATA names\n" in answer.out
+
+
+def test_quick_means_fewer_runs_of_smaller_things(graphattn):
+    answer = graphattn("bench", "build", "--quick", "--lengths", "2x5")
+    assert answer.code == 0
+    assert "| 2x5 | build, for models | " in answer.out
+    (row,) = [line for line in answer.out.splitlines() if "| build, for models |" in line]
+    assert row.split(" | ")[4] == "3"
+
+
+def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MKL_NUM_THREADS", "1")
+    before = torch.get_num_threads()
+    try:
+        answer = graphattn("bench", "build", "--lengths", "1x3", "--repeats", "1", "--threads", before + 1)
+        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == str(before + 1)
+    finally:
+        torch.set_num_threads(before)
+    assert f"; {before + 1} threads; " in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["attention", "--peers", "xla"], "--peers has 'xla'; choose from: dense, dgl, flex, pyg; or none"),
+        (["encoder", "--peers", "flex"], "--peers has 'flex'; choose from: transformer, masked, dgl; or none"),
+        (["memory", "--peers", "flex"], "--peers has 'flex'; choose from: torch, dgl, dense, pyg; or none"),
+        (["attention", "--lengths", "22,,3"], "--lengths is '22,,3'; give names with commas between"),
+        (
+            ["build", "--lengths", "long"],
+            "--lengths has 'long'; give lengths such as 109, sentences x length such as 8x2048, "
+            "or corpora: mr, mtl16, imdb",
+        ),
+    ],
+)
+def test_wrong_flags_are_told_in_one_line(graphattn, words, message):
+    answer = graphattn("bench", *words)
+    assert (answer.code, answer.err) == (1, f"error: {message}\n")
+
+
+@pytest.mark.parametrize("flag", ["--repeats", "--threads"])
+def test_counts_start_at_one(graphattn, flag):
+    assert graphattn("bench", "attention", flag, "0").code == 2
+
+
+def test_an_unwritable_folder_is_told_before_anything_is_measured(graphattn, tmp_path):
+    (tmp_path / "file").write_text("")
+    answer = graphattn("bench", "attention", "--out", tmp_path / "file")
+    assert answer.code == 1
+    assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --out.\n"
+    answer = graphattn("bench", "store", "--folder", tmp_path / "file")
+    assert answer.code == 1
+    assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --folder.\n"
+
+
+def test_all_runs_every_sub_command(graphattn, monkeypatch, tmp_path):
+    from graphattn.experiments.cli import bench
+
+    ran = []
+    monkeypatch.setattr(bench, "_run", lambda name, given: ran.append((name, given.quick, given.repeats, given.out)))
+    assert graphattn("bench", "all", "--quick", "--repeats", "2", "--out", tmp_path).code == 0
+    names = ["attention", "encoder", "train-step", "memory", "build", "predict", "inspect", "mtsa", "umst"]
+    assert ran == [(name, True, 2, tmp_path) for name in names]
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_every_sub_command_has_workloads_of_its_own(name):
+    from importlib import import_module
+
+    from graphattn.experiments.benchmarks.workloads import parse_workloads
+
+    module = import_module(f"graphattn.experiments.benchmarks.{name.replace('-', '_')}")
+    for lengths in (module.LENGTHS, module.QUICK):
+        found, absent = parse_workloads(lengths)
+        assert len(found) + len(absent) == len(lengths)

@@ -1,0 +1,107 @@
+"""YAML files of options: what is written is read again, and every mistake has its place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.config import config_text, read_config
+from graphattn.experiments.cli.flags import Flag
+
+FLAGS = [
+    Flag("learning_rate", float, False, 5e-4, ""),
+    Flag("epochs", int, False, 20, ""),
+    Flag("clip", float, True, 5.0, ""),
+    Flag("scales", tuple, False, (), ""),
+    Flag("format", str, False, "auto", ""),
+    Flag("crf", bool, False, False, ""),
+]
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "learning_rate": st.floats(allow_nan=False, allow_infinity=False),
+        "epochs": st.integers(),
+        "clip": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        "scales": st.lists(TEXTS).map(tuple),
+        "format": TEXTS,
+        "crf": st.booleans(),
+    },
+)
+
+
+@given(VALUES)
+def test_what_is_written_is_read_again(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("config") / "settings.yaml"
+    path.write_text(config_text(values, "a comment"), encoding="utf-8")
+    assert read_config(path, FLAGS) == values
+
+
+def test_dashes_and_exponents_are_understood(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("learning-rate: 1e-3\nscales: 1, N/4\nclip: none\n")
+    assert read_config(path, FLAGS) == {"learning_rate": 1e-3, "scales": ("1", "N/4"), "clip": None}
+
+
+def test_an_empty_file_sets_nothing(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("# nothing yet\n")
+    assert read_config(path, FLAGS) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("learn_rate: 1", ", line 1: there is no option 'learn_rate'; did you mean 'learning_rate'?"),
+        ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help lists the options"),
+        ("epochs: many", ", line 1: epochs is 'many'; it must be a whole number"),
+        ("- a\n- b", ": holds no options; write one 'option: value' on each line"),
+        (
+            "epochs: 1\nb: [",
+            ", line 2: is no YAML (expected the node content, but found '<stream end>'); "
+            "write one 'option: value' on each line",
+        ),
+        (
+            "epochs: 1\nbatch_size: 2\nepochs: 3",
+            ", line 3: is no YAML ('epochs' stands there twice); write one 'option: value' on each line",
+        ),
+        (
+            "? [a, b]\n: 1",
+            ", line 1: is no YAML (found unhashable key); write one 'option: value' on each line",
+        ),
+        (
+            "crf: true\nepochs: 2024-99-99",
+            ", line 2: holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
+        ),
+        ("yes: 1\n", ", line 1: there is no option True; --help lists the options"),
+        (
+            "epochs: !!bool maybe",
+            ", line 1: holds a value that cannot be ('maybe'); write one 'option: value' on each line",
+        ),
+        ("[" * 5000, ": is nested too deeply; write one 'option: value' on each line"),
+        (b"epochs: \xff", ": is no YAML (not UTF-8 text); write one 'option: value' on each line"),
+        (
+            "learning_rate: 0.1\nlearning-rate: 0.2\n",
+            ", line 2: option 'learning_rate' stands there twice, with - and with _",
+        ),
+    ],
+)
+def test_mistakes_name_the_file_and_the_way_out(tmp_path, content, message):
+    path = tmp_path / "settings.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ConfigError) as error:
+        read_config(path, FLAGS)
+    assert str(error.value) == f"{path}{message}"
+
+
+def test_a_folder_is_no_config(tmp_path):
+    with pytest.raises(ConfigError) as error:
+        read_config(tmp_path, FLAGS)
+    assert str(error.value) == f"{tmp_path}: cannot be read (Is a directory); give --config a YAML file"
+
+
+def test_yaml_cannot_run_code(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("epochs: !!python/object/apply:os.system ['true']\n")
+    with pytest.raises(ConfigError, match="is no YAML"):
+        read_config(path, FLAGS)

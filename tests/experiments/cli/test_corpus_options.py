@@ -1,0 +1,162 @@
+"""Corpus flags: what readers get of them, and errors in their words."""
+
+from dataclasses import fields
+
+import pytest
+
+from graphattn.builders import Sentence, TextGraphBuilder, Window
+from graphattn.builders.readers import FORMATS
+from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.cli.corpus_options import (
+    TASKS,
+    CorpusOptions,
+    flag_of,
+    irrelevant_options,
+    naming_corpus_flags,
+    read_items,
+    stream_items,
+)
+
+
+def test_the_help_names_every_format():
+    (format,) = (item for item in fields(CorpusOptions) if item.name == "format")
+    assert all(name in format.metadata["help"] for name in FORMATS)
+
+
+def test_every_option_is_one_of_a_reader():
+    known = {name for entry in FORMATS.values() for name in entry.options}
+    assert {item.metadata["reader"] or item.name for item in fields(CorpusOptions)} - {"format"} <= known
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_can_use_the_options_that_are_left(task):
+    known = {name for entry in FORMATS.values() if task in entry.tasks for name in entry.options}
+    left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(task)]
+    assert {item.metadata["reader"] or item.name for item in left} - {"format"} <= known
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (CorpusOptions(), {}),
+        (CorpusOptions(format="csv", text_column="review"), {"text": "review"}),
+        (CorpusOptions(label_column="none"), {"label": None}),
+        (CorpusOptions(label_column="None"), {"label": None}),
+        (CorpusOptions(columns=("None", "text")), {"columns": (None, "text")}),
+        (CorpusOptions(columns=("none", "text", "")), {"columns": (None, "text", None)}),
+        (CorpusOptions(separator="\\t", delimiter=";"), {"separator": "\t", "delimiter": ";"}),
+        (CorpusOptions(quoted=False, tag_column=1, tags="xpos"), {"quoted": False, "tag_column": 1, "tags": "xpos"}),
+    ],
+)
+def test_readers_get_what_differs_from_the_defaults(options, expected):
+    assert options.reader_options() == expected
+
+
+def test_errors_speak_of_flags():
+    with pytest.raises(DataError) as error, naming_corpus_flags():
+        raise DataError("no", path="a.csv", line=2, hint="Set second to a column, or set quoted to False.")
+    assert str(error.value) == "a.csv, line 2: no. Set --second-column to a column, or give --no-quoted."
+    with pytest.raises(ConfigError, match=r"^Set --columns\.$"), naming_corpus_flags():
+        raise ConfigError("Set columns.")
+
+
+def test_flags_are_found_by_the_readers_names():
+    assert [flag_of(name) for name in ("text", "label", "tag_column")] == [
+        *("--text-column", "--label-column", "--tag-column"),
+    ]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def test_lists_of_labels_have_to_be_expected(write):
+    path = write("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
+    with pytest.raises(DataError) as error:
+        read_items(path, "classify", CorpusOptions())
+    assert str(error.value) == f"{path}: text 2 has a list of labels. Give --multilabel if a text may have several."
+    assert read_items(path, "classify", CorpusOptions(), multilabel=True)[1].label == ("x", "y")
+
+
+def test_labels_that_nothing_separates(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("x,y\ta film\nx\ta play\n")
+    with pytest.raises(DataError) as error:
+        read_items(path, "classify", CorpusOptions(), multilabel=True)
+    assert str(error.value) == (
+        f"{path}: the label 'x,y' is no list of labels. "
+        "Say what stands between several: --label-separator ',' for instance."
+    )
+    separated = read_items(path, "classify", CorpusOptions(label_separator=","), multilabel=True)
+    assert [item.label for item in separated] == [("x", "y"), ("x",)]
+
+
+def test_a_store_without_tags_trains_no_tagger(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\ta film\ny\ta play\n")
+    builder = TextGraphBuilder([Window(3)])
+    build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", StoreSettings(builder))
+    with pytest.raises(DataError) as error:
+        read_items(tmp_path / "s", "tag", CorpusOptions())
+    assert str(error.value) == f"{tmp_path / 's'}: has no tags. Build it from a corpus of tagged words."
+
+
+def test_fasttext_can_hold_several_labels(write):
+    path = write("a.txt", "__label__x __label__y a\n__label__x b\n")
+    with pytest.raises(DataError, match=r"Give --multilabel\.$"):
+        read_items(path, "classify", CorpusOptions())
+    assert [item.label for item in read_items(path, "classify", CorpusOptions(), multilabel=True)] == [
+        ("x", "y"),
+        ("x",),
+    ]
+
+
+def test_a_corpus_is_streamed(write):
+    path = write("a.tsv", "label\ttext\nx\tgood\nbroken\n")
+    items = stream_items(path, CorpusOptions())
+    assert next(items).text == "good"
+    with pytest.raises(DataError, match="line 3"):
+        next(items)
+
+
+def test_a_store_is_read_as_a_corpus(tmp_path):
+    path = tmp_path / "reviews.tsv"
+    path.write_text("good\ta film\nbad\ta plot\n")
+    build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    expected = [Sentence(["a", "film"], label="good"), Sentence(["a", "plot"], label="bad")]
+    assert list(read_items(tmp_path / "s", "classify", CorpusOptions())) == expected
+    assert list(stream_items(tmp_path / "s", CorpusOptions())) == expected
+
+
+def test_texts_with_several_labels_in_a_store(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    path.write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
+    build_store([CorpusFile(path)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
+    assert len(read_items(tmp_path / "s", "classify", CorpusOptions(), multilabel=True)) == 2
+    with pytest.raises(DataError) as caught:
+        read_items(tmp_path / "s", "classify", CorpusOptions())
+    assert str(caught.value) == (
+        f"{tmp_path / 's'}: text 2 has a list of labels. Give --multilabel if a text may have several."
+    )
+
+
+@pytest.mark.parametrize(("labelled", "otherwise"), [(True, ""), (False, ", or to None to read texts alone")])
+def test_texts_alone_are_no_way_out_where_labels_are_needed(labelled, otherwise):
+    with pytest.raises(DataError) as caught, naming_corpus_flags(labelled=labelled):
+        raise DataError("no", hint="Set label to one of them, or to None to read texts alone.")
+    assert caught.value.hint == f"Set --label-column to one of them{otherwise}."
+
+
+@pytest.mark.parametrize("read", [read_items, lambda path, task, options: list(stream_items(path, options))])
+def test_options_that_the_format_has_no_use_for(write, read):
+    path = write("a.tsv", "x\ta film\nx\ta play\ny\tno\n")
+    with pytest.raises(ConfigError) as caught:
+        read(path, "classify", CorpusOptions(format="labelled", text_column="foo", delimiter=";"))
+    assert str(caught.value) == (
+        "format 'labelled' has no use for --delimiter and --text-column; leave that out, or choose another --format"
+    )

@@ -1,0 +1,110 @@
+"""``graphattn demo``: every step leaves what it says, and the commands it recommends work."""
+
+import shlex
+
+import pytest
+
+from graphattn.builders.readers import read_conllu, read_corpus
+from graphattn.experiments.demo import steps as demonstration
+from graphattn.experiments.demo.steps import Demo, DemoSize
+
+SMALL = DemoSize(train=80, dev=20, test=20, hidden=16, classifier_epochs=1, tagger_epochs=1)
+
+
+@pytest.fixture(scope="module")
+def story(graphattn, tmp_path_factory):
+    """The folder of a small demo and what it told."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(demonstration, "DemoSize", lambda: SMALL)
+    out = tmp_path_factory.mktemp("demo") / "my demo"
+    answer = graphattn("demo", "--out", out, "--text", "It was not good .")
+    patch.undo()
+    assert (answer.code, answer.err) == (0, "")
+    return out, answer.out
+
+
+def test_everything_is_there(story):
+    out, _ = story
+    assert sorted(path.name for path in out.iterdir()) == [
+        *(
+            ".graphattn-demo",
+            "attention.csv",
+            "attention.png",
+            "classifier",
+            "classifier.run",
+            "classify.yaml",
+            "corpus",
+            "graph.png",
+        ),
+        *("store", "tag.yaml", "tagger", "tagger.run"),
+    ]
+    assert (out / "graph.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "attention.csv").read_text().startswith("layer,head,relation,scale,source,target,")
+
+
+def test_the_corpus_is_the_same_in_both_formats(story):
+    out, _ = story
+    for part, count in (("train", 80), ("dev", 20), ("test", 20)):
+        texts = list(read_corpus(out / "corpus" / f"{part}.tsv"))
+        parsed = list(read_conllu(out / "corpus" / f"{part}.conllu", tags="xpos"))
+        assert len(texts) == len(parsed) == count
+        assert [example.text for example in texts] == [" ".join(sentence.tokens) for sentence in parsed]
+        assert all(sentence.heads and sentence.tags for sentence in parsed)
+
+
+def test_the_story_names_baseline_and_model(story):
+    _, told = story
+    for words in ("bag of words: ", "usual tag of each word: ", "ms-trans: ", "80 sentences in the store", "not/"):
+        assert words in told
+
+
+def test_the_recommended_commands_work(story, graphattn, tmp_path):
+    _, told = story
+    commands = [shlex.split(line) for line in told.partition("Try next:\n")[2].splitlines()]
+    assert [command[command.index("graphattn") + 1] for command in commands] == [
+        "predict",
+        "evaluate",
+        "train",
+        "build",
+    ]
+    for command in commands:
+        start = command.index("graphattn")
+        answer = graphattn(*command[start + 1 :], stdin=" ".join(command[1 : max(start - 1, 1)]))
+        assert (answer.code, answer.err) == (0, ""), command
+
+
+def test_it_can_be_run_again(story):
+    """The steps replace what they made, whatever the seed."""
+    out, _ = story
+    again = Demo(out, seed=1, size=SMALL)
+    again.write_corpus()
+    assert again.build_store().sentences == 80
+    assert set(again.train("classify")) == {"bag of words", "ms-trans"}
+
+
+@pytest.mark.parametrize("text", ["", "word " * 150])
+def test_any_text_can_be_predicted(story, text):
+    out, _ = story
+    demo = Demo(out, size=SMALL)
+    assert len(demo.predict(text)["tags"]) == len(text.split())
+    written = [path.name for path in demo.show_attention(text)]
+    assert written == (["attention.csv"] if text else ["attention.csv", "attention.png"])
+
+
+def test_a_folder_of_others_is_left_alone(graphattn, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    answer = graphattn("demo", "--out", tmp_path)
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {tmp_path} is there already and holds no demo; choose another --out\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_has_a_corpus_of_its_own_is_left_alone(graphattn, tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "train.tsv").write_text("mine")
+    answer = graphattn("demo", "--out", tmp_path)
+    assert answer.code == 1
+    assert answer.err == f"error: {tmp_path} is there already and holds no demo; choose another --out\n"
+    assert (tmp_path / "corpus" / "train.tsv").read_text() == "mine"

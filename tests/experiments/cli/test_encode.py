@@ -1,0 +1,171 @@
+"""Sentence vectors as files: the same as the estimator gives, in the order of the texts."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import graphattn as package
+from graphattn.models import (
+    DuoOptions,
+    MTSAOptions,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TrainingOptions,
+    TransformerOptions,
+    TranslationTraining,
+    Translator,
+)
+
+TEXTS = ["a good film", "a bad film", "", "the plot is good", "the plot is bad"] * 2
+TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0, progress=False)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    estimator = TextClassifier(MTSAOptions(hidden=12), training=TRAINING).fit(TEXTS, ["x", "y"] * 5)
+    return estimator.save(tmp_path_factory.mktemp("encode") / "model")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in TEXTS))
+    return path
+
+
+def test_numpy(graphattn, model, file, tmp_path):
+    out = tmp_path / "vectors.npy"
+    result = graphattn("encode", model, file, "--out", out, "--chunk", 3)
+    assert result.out == f"10 vectors of 24 numbers: {out}\n"
+    expected = package.load(model).sentence_vectors(TEXTS)
+    assert expected.dtype == np.float32
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
+
+
+def test_parquet(graphattn, model, file, tmp_path):
+    graphattn("encode", model, file, "--out", tmp_path / "vectors.parquet")
+    table = pq.read_table(tmp_path / "vectors.parquet").to_pydict()
+    assert table["text"] == TEXTS
+    np.testing.assert_allclose(table["vector"], package.load(model).sentence_vectors(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "row", "flags"),
+    [
+        ("a.tsv", "", "{label}\t{text}\n", ()),
+        ("a.txt", "", "__label__{label} {text}\n", ()),
+        ("a.csv", "text,kind\n", '"{text}",{label}\n', ("--label-column", "kind")),
+        ("a.csv", "text,label\n", '"{text}",{label}\n', ("--label-column", "label")),
+    ],
+)
+def test_labels_stand_beside_the_vectors(graphattn, model, tmp_path, name, head, row, flags):
+    labels = ["x", "y"] * 5
+    rows = zip(labels, TEXTS, strict=True)
+    lines = [row.format(label=label, text=text or "a play") for label, text in rows]
+    (tmp_path / name).write_text(head + "".join(lines))
+    answer = graphattn("encode", model, tmp_path / name, "--out", tmp_path / "v.parquet", "--chunk", 3, *flags)
+    assert (answer.code, answer.err) == (0, "")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert list(table) == ["text", "vector", "label"]
+    assert table["label"] == labels
+    assert table["text"] == [text or "a play" for text in TEXTS]
+
+
+def test_where_one_text_has_several_labels_each_has_a_list(graphattn, model, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a film", "label": "x"}\n{"text": "a play", "label": ["x", "y"]}\n')
+    out = tmp_path / "v.parquet"
+    answer = graphattn("encode", model, tmp_path / "a.jsonl", "--label-column", "label", "--out", out)
+    assert (answer.code, answer.err) == (0, "")
+    assert pq.read_table(out).to_pydict()["label"] == [["x"], ["x", "y"]]
+
+
+def test_a_store_has_no_columns(graphattn, model, tmp_path):
+    (tmp_path / "a.tsv").write_text("x\ta film\ny\ta play\n")
+    graphattn("build", tmp_path / "a.tsv", "--out", tmp_path / "s")
+    command = ["encode", model, tmp_path / "s", "--label-column", "label", "--out", tmp_path / "v.parquet"]
+    answer = graphattn(*command)
+    assert (answer.code, answer.err) == (
+        1, f"error: {tmp_path / 's'} is a store, whose texts are read already; leave --label-column out\n",
+    )  # fmt: skip
+    assert graphattn(*command[:3], *command[5:]).code == 0
+    assert pq.read_table(tmp_path / "v.parquet").to_pydict()["label"] == ["x", "y"]
+
+
+def test_both_texts_of_a_stored_pair_have_its_label(graphattn, tmp_path):
+    pairs = [("a film", "a play"), ("a plot", "a cast")] * 2
+    model = PairClassifier("bilstm", training=TRAINING).fit(pairs, ["x", "y"] * 2).save(tmp_path / "model")
+    (tmp_path / "a.tsv").write_text("x\ta film\ta play\ny\ta plot\ta cast\n")
+    assert graphattn("build", tmp_path / "a.tsv", "--pairs", "--out", tmp_path / "s").code == 0
+    answer = graphattn("encode", model, tmp_path / "s", "--out", tmp_path / "v.parquet")
+    assert (answer.code, answer.err) == (0, "")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert table["text"] == ["a film", "a play", "a plot", "a cast"]
+    assert table["label"] == ["x", "x", "y", "y"]
+
+
+def test_labels_find_no_place_in_numpy(graphattn, model, file, tmp_path):
+    out = tmp_path / "v.npy"
+    answer = graphattn("encode", model, file, "--out", out, "--label-column", "kind")
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {out} has no place for labels; leave --label-column out, or let --out end in .parquet\n",
+    )
+    assert not out.exists()
+
+
+def test_vectors_are_what_the_last_layers_see(model):
+    estimator = package.load(model)
+    vectors = estimator.sentence_vectors(TEXTS)
+    scores = estimator.model_.head.perceptron(torch.from_numpy(vectors))
+    np.testing.assert_allclose(scores.softmax(1).detach(), estimator.predict_proba(TEXTS), atol=1e-6)
+    assert estimator.sentence_vectors([]).shape == (0, 24)
+
+
+def test_pairs_have_two_rows(graphattn, tmp_path):
+    pairs = [("a b", "a"), ("c", "b c a"), ("a", "b")] * 2
+    estimator = PairClassifier(DuoOptions(parts=("4", "8"), dropout=0.0), training=TRAINING)
+    estimator.inputs.embedding = 12
+    folder = estimator.fit(pairs, ["x", "y", "x"] * 2).save(tmp_path / "model")
+    vectors = estimator.sentence_vectors(pairs)
+    assert vectors.shape == (12, 12)
+    np.testing.assert_allclose(estimator.sentence_vectors([("a", "a b")])[1], vectors[0], atol=1e-6)
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    graphattn("encode", folder, file, "--format", "text", "--out", tmp_path / "v.parquet")
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert table["text"] == [text for pair in pairs for text in pair]
+    np.testing.assert_allclose(table["vector"], vectors, atol=1e-6)
+
+
+def test_what_cannot_be(graphattn, model, file, tmp_path):
+    result = graphattn("encode", model, file, "--out", tmp_path / "vectors.csv")
+    assert result.err == f"error: {tmp_path}/vectors.csv is neither .npy nor .parquet; choose another --out\n"
+    tagger = SequenceTagger(training=TRAINING).fit([["a", "b"], ["b"]] * 3, [["X", "Y"], ["Y"]] * 3)
+    folder = tagger.save(tmp_path / "tagger")
+    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
+    assert result.err == (
+        f"error: {folder} tags words and has no sentence vectors; give a classifier's model directory\n"
+    )
+    assert not (tmp_path / "vectors.npy").exists()
+
+
+def test_what_cannot_be_written_is_told_first(graphattn, model, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphattn.experiments.cli.encode.encoded", lambda *_, **__: pytest.fail("encoded"))
+    out = tmp_path / "none" / "vectors.npy"
+    result = graphattn("encode", model, file, "--out", out)
+    assert (result.code, result.err) == (
+        1,
+        f"error: {out}: cannot be written (No such file or directory). Check the folder and the space on the disk.\n",
+    )
+
+
+def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
+    options = TransformerOptions(hidden=8, heads=2, layers=1, ffn=8)
+    training = TranslationTraining(epochs=1, dev_fraction=0.0, progress=False)
+    folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
+    result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
+    assert (
+        result.err == f"error: {folder} translates and has no sentence vectors; give a classifier's model directory\n"
+    )

@@ -1,0 +1,186 @@
+"""Dataclass options as flags: parsing, help, and commands that get what was given."""
+
+from dataclasses import dataclass, field
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.flags import Flag, flags_of, in_flags, merged_flags, naming_flags, with_flags
+from graphattn.models import MSTransOptions
+
+
+def option(default, help, **metadata):
+    return field(default=default, metadata={"help": help, **metadata})
+
+
+@dataclass
+class Cake:
+    """Options of every kind."""
+
+    layers: int = option(3, "how many")
+    sugar: float | None = option(0.5, "how sweet")
+    topping: str = option("cream", "what is on top", choices=("cream", "fruit"))
+    candles: tuple[str, ...] = option((), "their colours")
+    cold: bool = option(True, "keep it cool")
+    name: str | None = option(None, "whose it is [sic]")
+
+
+FLAGS = {flag.name: flag for flag in flags_of(Cake())}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "parsed"),
+    [
+        ("layers", "4", 4),
+        ("layers", 4, 4),
+        ("sugar", "1e-3", 1e-3),
+        ("sugar", 1, 1.0),
+        ("sugar", "none", None),
+        ("sugar", None, None),
+        ("topping", "fruit", "fruit"),
+        ("candles", "red, N/4", ("red", "N/4")),
+        ("candles", ["red", 3], ("red", "3")),
+        ("candles", "", ()),
+        ("candles", "none", ()),
+        ("cold", "false", False),
+        ("cold", True, True),
+        ("name", "Ada", "Ada"),
+    ],
+)
+def test_words_and_yaml_values_are_parsed_alike(name, given, parsed):
+    value = FLAGS[name].parse(given)
+    assert value == parsed
+    assert type(value) is type(parsed)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("layers", "many", "layers is 'many'; it must be a whole number"),
+        ("layers", 2.5, "layers is 2.5; it must be a whole number"),
+        ("layers", True, "layers is True; it must be a whole number"),
+        ("layers", None, "layers is None; it must be a whole number"),
+        ("sugar", "much", "sugar is 'much'; it must be a number, or none"),
+        ("topping", "mud", "topping is 'mud'; choose one of: cream, fruit"),
+        ("topping", 7, "topping is 7; it must be a text (in quotes if it looks like a number)"),
+        ("candles", {"red": 1}, "candles is {'red': 1}; it must be a list of texts"),
+        ("cold", "maybe", "cold is 'maybe'; it must be true or false"),
+    ],
+)
+def test_other_values_are_refused(name, given, message):
+    with pytest.raises(ConfigError) as error:
+        FLAGS[name].parse(given)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ("7", 7),
+        (7, 7),
+        ("window:3=4,star=2", "window:3=4,star=2"),
+        (["window:3=4", "star=2"], "window:3=4,star=2"),
+        ({"window:3": 4}, {"window:3": 4}),
+    ],
+)
+def test_a_count_may_be_one_for_each_of_several(given, value):
+    (flag,) = [flag for flag in flags_of(MSTransOptions()) if flag.name == "heads"]
+    assert flag.parse(given) == value
+    assert (flag.optional, flag.default) == (False, 10)
+    with pytest.raises(ConfigError) as error:
+        flag.parse(2.5)
+    assert str(error.value) == (
+        "heads is 2.5; it must be a whole number, or relations with their numbers such as window:3=4"
+    )
+
+
+@given(st.integers(), st.floats(allow_nan=False), st.booleans())
+def test_what_is_written_is_read_again(layers, sugar, cold):
+    for name, value in {"layers": layers, "sugar": sugar, "cold": cold}.items():
+        assert FLAGS[name].parse(str(value)) == value
+
+
+@pytest.fixture
+def run():
+    """Call a command with the flags of a cake; what it was given."""
+    found = {}
+    app = typer.Typer()
+
+    @app.command()
+    @with_flags(flags_of(Cake(), "Cake"))
+    def bake(place: str, given: dict, hot: bool = False) -> None:
+        found.update(place=place, given=given, hot=hot)
+
+    def call(*words):
+        found.clear()
+        result = CliRunner().invoke(app, list(words))
+        return (found, result) if result.exit_code == 0 else (None, result)
+
+    return call
+
+
+def test_a_command_gets_the_flags_that_were_used(run):
+    found, _ = run("oven", "--layers", "5", "--no-cold", "--sugar", "none", "--hot")
+    assert found == {"place": "oven", "given": {"layers": 5, "cold": False, "sugar": None}, "hot": True}
+    assert run("oven")[0] == {"place": "oven", "given": {}, "hot": False}
+
+
+def test_a_flag_that_cannot_be_read_is_a_usage_error(run):
+    found, result = run("oven", "--layers", "many")
+    assert found is None
+    assert result.exit_code == 2
+    assert "Invalid value for --layers: 'many'; it must be a whole number" in result.output
+
+
+def test_help_tells_choices_and_defaults(run):
+    text = " ".join(run("--help")[1].output.replace("│", " ").split())
+    assert "--layers INTEGER how many [default: 3]" in text
+    assert "--topping NAME what is on top [cream|fruit; default: cream]" in text
+    assert "whose it is [sic]" in text, "brackets are no markup"
+    assert "keep it cool [default: on]" in text
+    assert "Cake" in text
+
+
+def test_flags_can_be_left_out():
+    assert [flag.name for flag in flags_of(Cake(), without={"sugar", "name"})] == [
+        *("layers", "topping", "candles", "cold"),
+    ]
+
+
+def test_defaults_are_those_of_the_instance():
+    (layers, *_) = flags_of(Cake(layers=9))
+    assert layers.default == 9
+
+
+def test_alternatives_share_a_flag_and_say_what_differs():
+    one = [Flag("depth", int, False, 3, "how deep"), Flag("width", int, False, 5, "how wide")]
+    two = [Flag("depth", int, False, 1, "how far down"), Flag("ends", tuple, False, (), "where")]
+    flags = merged_flags({"lake": one, "pond": two}, "Water")
+    assert [(flag.name, flag.help, flag.panel) for flag in flags] == [
+        ("depth", "how deep (pond: 1)", "Water"),
+        ("width", "how wide (lake)", "Water"),
+        ("ends", "where (pond)", "Water"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("set head_feats", "set --head-feats"),
+        ("resume=False starts anew", "--no-resume starts anew"),
+        ("resume=True goes on", "--resume goes on"),
+        ("resume or not", "resume or not"),
+        ("no_such_thing stays", "no_such_thing stays"),
+    ],
+)
+def test_names_that_are_no_words_become_flags(text, expected):
+    assert in_flags(text, {"head_feats", "resume"}) == expected
+
+
+def test_errors_about_options_name_flags():
+    with pytest.raises(ConfigError, match=r"^--head-feats is 0$"), naming_flags({"head_feats"}):
+        raise ConfigError("head_feats is 0")

@@ -1,0 +1,191 @@
+"""Trainings and saves that are killed, or find no room: nothing is lost, nothing is half there."""
+
+import json
+import resource
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from graphattn import load
+from graphattn.models import TextEstimator
+
+# Kills itself between the two renames of a save, when the old model is set aside and the new one not yet in place.
+KILLED_WHILE_SAVING = """
+import os, signal
+from graphattn.models import saving
+rename = os.rename
+def killing(source, target):
+    if str(source).endswith(".new"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+saving.os.rename = killing
+from graphattn.experiments.cli.main import main
+main()
+"""
+# Kills itself after some optimiser steps.
+KILLED_WHILE_TRAINING = """
+import os, signal, sys
+from graphattn.models.training.loop import TrainingModule
+step, left = TrainingModule.training_step, [int(os.environ["STEPS"])]
+def killing(self, batch, number):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, batch, number)
+TrainingModule.training_step = killing
+from graphattn.experiments.cli.main import main
+main()
+"""
+
+
+def weights(model: Path):
+    return {name: array.tobytes() for name, array in load_file(model / "model.safetensors").items()}
+
+
+@pytest.fixture
+def command(corpora_folder, tiny):
+    """A training of five epochs of three steps each."""
+    return ["train", "classify", corpora_folder / "reviews.tsv", *tiny, "--epochs", "5"]
+
+
+def test_a_killed_training_ends_as_an_undisturbed_one(graphattn, started, command, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPS", "8")
+    process = started(*command, "--out", tmp_path / "model", script=KILLED_WHILE_TRAINING)
+    process.communicate(timeout=240)
+    assert process.returncode == -signal.SIGKILL
+    history = json.loads((tmp_path / "model.run" / "history.json").read_text())
+    assert len(history["epochs"]) == 2, "killed in the third epoch"
+    answer = graphattn(*command, "--out", tmp_path / "model")
+    assert answer.code == 0
+    graphattn(*command, "--out", tmp_path / "undisturbed")
+    assert weights(tmp_path / "model") == weights(tmp_path / "undisturbed")
+    figures = [(tmp_path / name / "metrics.json").read_text() for name in ("model", "undisturbed")]
+    assert figures[0] == figures[1]
+
+
+def test_a_kill_while_saving_keeps_the_old_model(graphattn, started, command, tmp_path):
+    out = tmp_path / "model"
+    graphattn(*command, "--out", out)
+    before = load(out).predict_proba(["a good film"]).tolist()
+    process = started(*command, "--seed", "1", "--overwrite", "--out", out, script=KILLED_WHILE_SAVING)
+    process.communicate(timeout=240)
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists(), "killed between the two renames"
+    assert load(out).predict_proba(["a good film"]).tolist() == before
+    answer = graphattn(*command, "--seed", "1", "--overwrite", "--out", out)
+    assert answer.code == 0
+    assert load(out).predict_proba(["a good film"]).tolist() != before
+    assert not (tmp_path / ".model.old").exists()
+
+
+@pytest.fixture
+def no_room():
+    """Let files grow to some size and no further, as on a disk that is nearly full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, no_room, monkeypatch):
+    out = tmp_path / "model"
+    graphattn(*command, "--out", out)
+    before = load(out).predict_proba(["a good film"]).tolist()
+    save = TextEstimator.save
+
+    def save_without_room(self, path, **notes):
+        no_room(4_000)
+        return save(self, path, **notes)
+
+    monkeypatch.setattr(TextEstimator, "save", save_without_room)
+    answer = graphattn(*command, "--seed", "1", "--overwrite", "--out", out)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(f"error: {out} could not be written (")
+    assert answer.err.endswith("); what was there before is unchanged\n")
+    assert load(out).predict_proba(["a good film"]).tolist() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.run"]
+
+
+def test_a_full_disk_while_training_says_so(graphattn, command, tmp_path, no_room):
+    out = tmp_path / "model"
+    no_room(4_000)
+    answer = graphattn(*command, "--out", out)
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: {tmp_path / 'model.run'} cannot be written to (File too large); make room and train again, "
+        "which goes on from the last checkpoint there\n",
+    )
+    assert not out.exists()
+
+
+@pytest.fixture
+def diverging_at(monkeypatch):
+    """``with diverging_at(epoch):`` what trains inside meets a loss that is no number there."""
+    from graphattn.exceptions import DivergenceError
+    from graphattn.models.training.loop import TrainingModule
+
+    step = TrainingModule.training_step
+
+    @contextmanager
+    def diverging(epoch):
+        def failing(self, batch, number):
+            if self.current_epoch == epoch:
+                raise DivergenceError("the loss is nan")
+            return step(self, batch, number)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TrainingModule, "training_step", failing)
+            yield
+
+    return diverging
+
+
+def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, diverging_at):
+    with diverging_at(2):
+        answer = graphattn(*command, "--out", tmp_path / "model")
+    kept = tmp_path / "model.run" / "best-model"
+    assert (answer.code, answer.err) == (
+        1,
+        f"error: the loss is nan. The best epoch's model is {kept}; with other options train anew, with --no-resume\n",
+    )
+    assert (tmp_path / "model.run" / "last.ckpt").exists()
+    assert graphattn("info", kept).code == 0
+    with diverging_at(0):
+        answer = graphattn(*command, "--no-resume", "--out", tmp_path / "model")
+    assert (answer.code, answer.err) == (1, "error: the loss is nan\n")
+    assert graphattn("info", kept).code == 0, "that of the run before"
+    assert graphattn(*command, "--out", tmp_path / "model").code == 0
+    assert not kept.exists()
+    figures = json.loads((tmp_path / "model" / "metrics.json").read_text())
+    assert figures["epochs"] == 5
+
+
+def test_a_best_model_that_cannot_be_saved_hides_no_loss(graphattn, command, tmp_path, monkeypatch, diverging_at):
+    def full(self, folder, **more):
+        raise OSError(28, "No space left on device")
+
+    with diverging_at(1), monkeypatch.context() as patch:
+        patch.setattr(TextEstimator, "save", full)
+        answer = graphattn(*command, "--out", tmp_path / "model")
+    assert (answer.code, answer.err) == (
+        1,
+        "error: the loss is nan. The best epoch's model could not be saved ([Errno 28] No space left on device)\n",
+    )
+
+
+def test_what_is_no_leftover_stays(graphattn, command, tmp_path):
+    """A model that is saved into the folder of its run, and a folder of the user's that is there."""
+    run = tmp_path / "run"
+    place = run / "best-model"
+    assert graphattn(*command, "--run-dir", run, "--out", place).code == 0
+    assert graphattn("info", place).code == 0
+    (tmp_path / "model.run" / "best-model").mkdir(parents=True)
+    (tmp_path / "model.run" / "best-model" / "notes.txt").write_text("mine")
+    assert graphattn(*command, "--out", tmp_path / "model").code == 0
+    assert (tmp_path / "model.run" / "best-model" / "notes.txt").read_text() == "mine"

@@ -1,0 +1,218 @@
+"""The command line as a whole: help, versions, exit codes, and how it ends when it is disturbed."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import warnings
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import graphattn as package
+from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.experiments.cli.main import _plain_warnings, app, main
+
+
+def all_commands(command=None, path=()):
+    """The path and command of everything that can be called."""
+    command = get_command(app) if command is None else command
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            called = command.resolve_command(typer.Context(command), [name])[1]
+            yield from all_commands(called, (*path, name))
+    else:
+        yield path, command
+
+
+def test_the_version(graphattn):
+    assert graphattn("--version").out == f"graphattn {package.__version__}\n"
+
+
+def test_help_lists_the_commands_in_order(graphattn):
+    text = graphattn("--help").out
+    names = re.findall(r"^\W*(demo|train|evaluate|predict|build) ", text, re.MULTILINE)
+    assert names == ["demo", "train", "evaluate", "predict", "build"]
+
+
+def test_warnings_of_ours_are_one_line(graphattn, tmp_path, monkeypatch):
+    def warn(_):
+        warnings.warn("something\nelse", GraphAttnWarning, stacklevel=1)
+        raise DataError("no store")
+
+    monkeypatch.setattr("graphattn.builders.store.Store", warn)
+    (tmp_path / "store.json").write_text("{}")
+    answer = graphattn("info", tmp_path)
+    assert (answer.code, answer.err) == (1, "warning: something else\nerror: no store\n")
+    with pytest.warns(UserWarning, match="of others"), _plain_warnings():
+        warnings.warn("of others", UserWarning, stacklevel=1)
+
+
+def test_no_command_shows_help(graphattn):
+    answer = graphattn()
+    assert "demo" in answer.out + answer.err
+
+
+@pytest.mark.parametrize("path", [path for path, _ in all_commands()], ids=" ".join)
+def test_every_command_has_help_with_an_example(graphattn, path):
+    answer = graphattn(*path, "--help")
+    assert answer.code == 0
+    assert re.search(rf"graphattn {' '.join(path)}\b", answer.out.partition("Options")[2]), (
+        "no example below the options"
+    )
+
+
+@pytest.mark.parametrize("path", [path for path, _ in all_commands()], ids=" ".join)
+def test_every_example_names_flags_that_exist(path):
+    command = dict(all_commands())[path]
+    known = {word for parameter in command.params for word in [*parameter.opts, *parameter.secondary_opts]}
+    own = [line for line in command.epilog.split("\n") if f"graphattn {' '.join(path)}" in line]
+    assert own
+    assert set(re.findall(r"(?<!\S)--[\w-]+", " ".join(own))) <= known
+
+
+def test_an_error_is_one_line(graphattn, monkeypatch, classifier):
+    from graphattn.models import TextEstimator
+
+    def fail(*_arguments, **_keywords):
+        raise DataError("broken\nin two", path="x.tsv", line=3, hint="Mend it.")
+
+    monkeypatch.setattr(TextEstimator, "predict", fail)
+    answer = graphattn("predict", classifier, stdin="a")
+    assert (answer.code, answer.out, answer.err) == (1, "", "error: x.tsv, line 3: broken in two. Mend it.\n")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch, classifier):
+    from graphattn.models import TextEstimator
+
+    monkeypatch.setattr(TextEstimator, "predict", lambda *_: 1 / 0)
+    result = CliRunner().invoke(app, ["predict", str(classifier)], input="a")
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_an_unknown_command_is_a_usage_error(graphattn):
+    answer = graphattn("trian")
+    assert answer.code == 2
+    assert "No such command 'trian'" in answer.err
+
+
+def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\n" * 20_000)
+    process = started("predict", classifier, tmp_path / "texts.txt", "--chunk", "20")
+    assert json.loads(process.stdout.readline())["text"] == "a good film"
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=120) == 141
+
+
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+@pytest.mark.parametrize("words", [["train", "--help"], ["--help"], ["--version"], []])
+def test_output_that_finds_no_room_is_an_error(words, classifier, corpora_folder):
+    with open("/dev/full", "w") as full:
+        script = "from graphattn.experiments.cli.main import main; main()"
+        command = [
+            sys.executable,
+            "-c",
+            script,
+            *(words or ["evaluate", str(classifier), str(corpora_folder / "reviews.tsv")]),
+        ]
+        answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        "error: the output cannot be written (No space left on device)\n",
+    )
+
+
+def test_predictions_come_chunk_by_chunk(started, classifier):
+    process = started("predict", classifier, "--chunk", "1", stdin=subprocess.PIPE)
+    for number in range(3):
+        process.stdin.write(f"film {number}\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["text"] == f"film {number}"
+    process.stdin.close()
+    assert process.wait(timeout=120) == 0
+
+
+def test_ctrl_c_promises_nothing_where_a_command_begins_anew(graphattn, classifier, monkeypatch):
+    def interrupted(*_arguments, **_keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("graphattn.models.load", interrupted)
+    answer = graphattn("predict", classifier)
+    assert (answer.code, answer.err) == (130, "stopped\n")
+
+
+def test_ctrl_c_says_how_to_go_on(started, wait_for, corpora_folder, tmp_path, tiny):
+    out = tmp_path / "model"
+    flags = [*tiny, "--epochs", "100000"]
+    process = started("train", "tag", corpora_folder / "tags.conll", "--out", out, *flags)
+    wait_for(tmp_path / "model.run" / "last.ckpt", process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (130, "stopped; run the same command again to go on\n")
+    assert not out.exists()
+
+
+def test_what_nobody_reads_ends_quietly(classifier, corpora_folder):
+    """Little enough to wait in Python's buffer until the command is done."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    script = "from graphattn.experiments.cli.main import main; main()"
+    command = [sys.executable, "-c", script, "evaluate", str(classifier), str(corpora_folder / "reviews.tsv")]
+    answer = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, env=BUFFERED)
+    os.close(writing)
+    assert (answer.returncode, answer.stderr) == (141, "")
+
+
+def test_json_is_utf_8_whatever_the_locale(classifier):
+    script = "from graphattn.experiments.cli.main import main; main()"
+    answer = subprocess.run(
+        [sys.executable, "-c", script, "predict", str(classifier)],
+        input="ein schöner film\n".encode(),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert json.loads(answer.stdout.decode("utf-8"))["text"] == "ein schöner film"
+
+
+def test_without_standard_input(classifier):
+    script = "from graphattn.experiments.cli.main import main; main()"
+    answer = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-c", script, "predict", str(classifier)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: ")
+
+
+def test_ctrl_c_while_loading_ends_without_a_traceback():
+    script = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'graphattn.experiments.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from graphattn.experiments.cli.entry import main; main()\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (130, "stopped\n")
+
+
+def test_output_may_go_into_a_string(monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["graphattn", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, None)
+    assert out.getvalue() == f"graphattn {package.__version__}\n"

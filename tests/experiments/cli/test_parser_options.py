@@ -1,0 +1,57 @@
+"""Parser flags: which parser is made of them, and where it works."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphattn.builders.parsers import CachedParser, StanzaParser
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.build import _ray_engine
+from graphattn.experiments.cli.parser_options import ParserOptions
+
+STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache="none")
+
+
+def test_no_parser_needs_no_device():
+    assert (ParserOptions().made(), ParserOptions(parser_device="cuda").device) == (None, "cpu")
+
+
+def test_a_parser_with_its_models_and_device():
+    assert STANZA.made() == StanzaParser("de", "models", device="cuda")
+    assert (STANZA.device, replace(STANZA, parser_device=None).device) == ("cuda", None)
+
+
+def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    parser = STANZA.made()
+    kept = replace(STANZA, parse_cache="auto").made()
+    assert kept == CachedParser(parser, tmp_path / "graphattn" / "parses.sqlite")
+    assert replace(STANZA, parse_cache="mine").made() == CachedParser(parser, Path("mine"))
+
+
+@pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
+def test_what_an_actor_holds_follows_from_the_parsers_device(monkeypatch, device, gpus):
+    monkeypatch.setattr("graphattn.builders.store.ray_executor._import_ray", lambda: None)
+    assert _ray_engine(2, None, device).gpus == gpus
+
+
+def test_ray_chooses_the_gpu():
+    with pytest.raises(ConfigError) as caught:
+        _ray_engine(2, None, "cuda:1")
+    assert str(caught.value) == (
+        "--parser-device is 'cuda:1'; with --engine ray give cuda, and Ray chooses a GPU for each worker, or cpu"
+    )
+
+
+@pytest.mark.parametrize("given", [{"parser_model": "m"}, {"parser_language": "de"}, {"parser_cuts": True}])
+def test_options_of_no_parser_are_refused(given):
+    with pytest.raises(ConfigError, match="is of no use without a parser; give --parser, or leave it out"):
+        ParserOptions(**given).made()
+
+
+def test_a_cache_folder_that_cannot_be_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="give --parse-cache a file, or none"):
+        ParserOptions("stanza").made()

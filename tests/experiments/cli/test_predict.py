@@ -1,0 +1,196 @@
+"""``graphattn predict``: every kind of input, in order, in chunks, and nothing half written."""
+
+import json
+import os
+from threading import Timer
+
+import pytest
+
+from graphattn import load
+from graphattn.experiments.cli.predict import predicted_lines
+
+
+def rows(answer):
+    assert (answer.code, answer.err) == (0, "")
+    return [json.loads(line) for line in answer.out.splitlines()]
+
+
+def test_lines_of_standard_input_are_texts(graphattn, classifier):
+    texts = ["a good film", "", "a dull film of 3 scenes"]
+    found = rows(graphattn("predict", classifier, stdin="\n".join(texts)))
+    assert [row["text"] for row in found] == texts, "an empty line is an empty text, and the order stays"
+    assert [row["label"] for row in found] == load(classifier).predict(texts).tolist()
+
+
+def test_probabilities_are_of_every_class(graphattn, classifier):
+    (row,) = rows(graphattn("predict", classifier, "--probabilities", stdin="a good film"))
+    assert list(row["probabilities"]) == ["neg", "pos"]
+    assert sum(row["probabilities"].values()) == pytest.approx(1, abs=2e-6)
+    assert row["label"] == max(row["probabilities"], key=row["probabilities"].get)
+
+
+def test_typed_lines_are_answered_one_by_one(classifier, started):
+    keyboard, terminal = os.openpty()
+    process = started("predict", classifier, stdin=terminal)
+    os.close(terminal)
+    impatience = Timer(120, process.kill)
+    impatience.start()
+    for text in ("a good film", "a bad film"):
+        os.write(keyboard, f"{text}\n".encode())
+        assert json.loads(process.stdout.readline())["text"] == text
+    os.write(keyboard, b"\x04")  # Ctrl-D
+    assert process.wait() == 0
+    impatience.cancel()
+    os.close(keyboard)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 512])
+def test_chunks_change_nothing(graphattn, classifier, chunk):
+    texts = [f"a {'good' if number % 3 else 'bad'} film of {number} scenes" for number in range(10)]
+    found = rows(graphattn("predict", classifier, "--chunk", chunk, stdin="\n".join(texts)))
+    assert [row["label"] for row in found] == load(classifier).predict(texts).tolist()
+
+
+def test_input_is_read_as_it_is_needed(classifier):
+    taken = []
+
+    def texts():
+        for number in range(100):
+            taken.append(number)
+            yield "a film"
+
+    lines = predicted_lines(load(classifier), texts(), chunk=5)
+    assert next(lines).count("\n") == 5
+    assert len(taken) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags"),
+    [
+        ("texts.txt", "a good film\nbad\n", []),
+        ("texts.csv", "id,review\n1,a good film\n2,bad\n", ["--text-column", "review"]),
+        ("texts.tsv", "text\ta good film\n", ["--format", "labelled", "--columns", "none,text"]),
+        ("texts.jsonl", '{"text": "a good film"}\n{"text": "bad"}\n', []),
+        ("texts.data", '{"body": "a good film"}\n', ["--format", "jsonl", "--text-column", "body"]),
+        ("texts.xyz", "__label__pos a good film\nbad\n", ["--format", "fasttext"]),
+    ],
+)
+def test_columns_are_found_and_labels_not_needed(graphattn, classifier, tmp_path, name, content, flags):
+    (tmp_path / name).write_text(content)
+    found = rows(graphattn("predict", classifier, tmp_path / name, *flags))
+    assert [row["text"] for row in found] == ["a good film", "bad"][: len(found)]
+    assert [row["label"] for row in found] == load(classifier).predict([row["text"] for row in found]).tolist()
+
+
+def test_a_sentence_that_names_a_column_is_no_header(graphattn, classifier, tmp_path):
+    (tmp_path / "plain.txt").write_text("call, text, or email\nhello, you, there\n")
+    answer = graphattn("predict", classifier, tmp_path / "plain.txt")
+    assert [row["text"] for row in rows(answer)] == ["call, text, or email", "hello, you, there"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags"),
+    [
+        ("words.txt", "Ada saw Rome.\n\nthe film\n", []),
+        ("words.txt", "Ada saw Rome .\n\nthe film\n", ["--format", "words"]),
+        ("words.conll", "Ada X\nsaw X\nRome X\n. X\n\nthe X\nfilm X\n", []),
+        ("words.tsv", "Ada\tX\nsaw\tX\nRome\tX\n.\tX\n\nthe\tX\nfilm\tX\n", []),
+        ("words.pos", "Ada/X saw/X Rome/X ./X\nthe/X film/X\n", ["--format", "word/tag"]),
+    ],
+)
+def test_words_get_their_tags(graphattn, tagger, tmp_path, name, content, flags):
+    (tmp_path / name).write_text(content)
+    found = rows(graphattn("predict", tagger, tmp_path / name, *flags))
+    words = [["Ada", "saw", "Rome", "."], ["the", "film"]]
+    assert [row["words"] for row in found if row["words"]] == words
+    assert [row["tags"] for row in found if row["words"]] == load(tagger).predict(words)
+    assert [row["tags"] for row in found if not row["words"]] == ([[]] if name == "words.txt" else [])
+
+
+def test_parsed_sentences_are_tagged(graphattn, tagger, corpora_folder):
+    assert [row["words"] for row in rows(graphattn("predict", tagger, corpora_folder / "trees.conllu"))] == [
+        ["Dogs", "bark"]
+    ] * 10
+
+
+def test_each_word_has_its_probabilities(graphattn, tagger):
+    (row,) = rows(graphattn("predict", tagger, "--probabilities", stdin="Ada saw"))
+    assert len(row["probabilities"]) == 2
+    assert all(sum(word.values()) == pytest.approx(1, abs=1e-5) for word in row["probabilities"])
+
+
+def test_pairs_stand_on_a_line(graphattn, pair_classifier):
+    found = rows(graphattn("predict", pair_classifier, stdin="a film\tthe film\na\tb\n"))
+    assert [(row["text"], row["second"]) for row in found] == [("a film", "the film"), ("a", "b")]
+
+
+def test_pairs_have_columns(graphattn, pair_classifier, tmp_path):
+    (tmp_path / "pairs.csv").write_text("a,b\none film,two films\n")
+    flags = ["--text-column", "a", "--second-column", "b"]
+    (row,) = rows(graphattn("predict", pair_classifier, tmp_path / "pairs.csv", *flags))
+    assert (row["text"], row["second"]) == ("one film", "two films")
+
+
+def test_half_a_pair_is_an_error(graphattn, pair_classifier):
+    answer = graphattn("predict", pair_classifier, stdin="a film\tthe film\nalone\n")
+    assert (answer.code, answer.err) == (
+        1,
+        "error: standard input, line 2: 1 field, 2 expected (text, second). "
+        "Complete the line, or set --columns to what each field holds, None to skip one.\n",
+    )
+
+
+def test_several_labels_are_a_list(graphattn, tmp_path, tiny):
+    corpus = tmp_path / "several.csv"
+    corpus.write_text("text,label\n" + "a calm day,calm|day\nno day,day\n" * 8)
+    graphattn("train", "classify", corpus, "--label-separator", "|", "--out", tmp_path / "model", *tiny)
+    (row,) = rows(graphattn("predict", tmp_path / "model", "--probabilities", stdin="a day"))
+    assert row["labels"] == [name for name, chance in row["probabilities"].items() if chance > 0.5]
+
+
+def test_a_file_appears_when_it_is_complete(graphattn, classifier, tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n{"text": 1}\n')
+    (tmp_path / "out.jsonl").write_text("yesterday's")
+    command = ["predict", classifier, tmp_path / "texts.jsonl", "--chunk", "1", "--out", tmp_path / "out.jsonl"]
+    answer = graphattn(*command)
+    assert answer.code == 1
+    assert answer.err == (
+        f"error: {tmp_path / 'texts.jsonl'}, line 2, field 'text': a number where a string was expected. "
+        "Quote the text.\n"
+    )
+    assert (tmp_path / "out.jsonl").read_text() == "yesterday's"
+    (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n')
+    assert graphattn(*command).out == ""
+    assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == "a"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "texts.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--format", "xml"],
+            "there is no format 'xml'; choose one of: auto, text, words, csv, tsv, jsonl, labelled, ",
+        ),
+        (["--text-column", "review"], "--text-column is of no use for plain text; give --format too"),
+        (["--format", "jsonl", "--columns", "text"], "format 'jsonl' has no use for --columns; leave it out"),
+        (
+            ["--format", "labelled"],
+            "standard input can be read only once, so its columns cannot be told by looking. Set ",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(graphattn, classifier, flags, message):
+    answer = graphattn("predict", classifier, *flags, stdin="a film")
+    assert answer.code == 1
+    assert answer.err.startswith(f"error: {message}")
+
+
+def test_a_very_long_text_works(graphattn, corpora_folder, tmp_path, tiny):
+    """All scales of the paper: N/4 of 20,000 tokens makes a hundred million edges."""
+    flags = [*tiny, "--scales", "1,3,N/16,N/8,N/4", "--heads", "5", "--head-feats", "4"]
+    graphattn("train", "classify", corpora_folder / "reviews.tsv", "--out", tmp_path / "model", *flags)
+    text = " ".join(f"a good film of {number} scenes" for number in range(3334))
+    (row,) = rows(graphattn("predict", tmp_path / "model", stdin=text))
+    assert len(row["text"].split()) > 20_000
+    assert row["label"] in ("neg", "pos")

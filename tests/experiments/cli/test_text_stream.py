@@ -1,0 +1,210 @@
+"""Texts to predict: the format by the extension, the labels left out."""
+
+import gzip
+import io
+import os
+import threading
+import warnings
+
+import pytest
+
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
+from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.text_stream import read_texts
+
+
+def read(path, task="classify", **options):
+    return list(read_texts(str(path), task, CorpusOptions(**options)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.txt", "one\n\ntwo", ["one", "", "two"]),
+        ("a", "one\ttwo\n", ["one\ttwo"]),
+        ("a.csv", 'text\n"one, two"\n', [Example("one, two")]),
+        ("a.tsv", "label\ttext\nx\tone\n", [Example("one")]),
+        ("a.ndjson", '{"text": "one"}\n', [Example("one")]),
+        ("a.conll", "one X\ntwo X\n\n", [Sentence(["one", "two"])]),
+    ],
+)
+def test_the_extension_tells_the_format(tmp_path, name, content, expected):
+    (tmp_path / name).write_text(content)
+    assert read(tmp_path / name) == expected
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(content.encode()))
+    assert read(packed) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "task", "expected"),
+    [
+        ("a.json", '{"text": "one", "label": "x"}\n', "classify", [Example("one")]),
+        ("a.json", '{"name": "one"}\n', "classify", ['{"name": "one"}']),
+        ("a.txt", "text,label\none,x\n", "classify", [Example("one")]),
+        ("a.txt", "label\ttext\nx\tone\n", "classify", [Example("one")]),
+        ("a.txt", "well, one\nand two, label\n", "classify", ["well, one", "and two, label"]),
+        ("a.txt", "one X\ntwo X\n\na Y\n", "tag", [Sentence(["one", "two"]), Sentence(["a"])]),
+        ("a.txt", "one X\ntwo X\n\na Y\n", "classify", ["one X", "two X", "", "a Y"]),
+        ("a.txt", "Ada B-PER\nwent O\nhome O\n", "tag", [Sentence(["Ada", "went", "home"])]),
+        ("a.tsv", "Ada\tN\nwent\tV\nRome\tN\n", "tag", [Sentence(["Ada", "went", "Rome"])]),
+        ("a.txt", "Ada/N went/V\nand/or/C\n", "tag", [Sentence(["Ada", "went"], tags=["N", "V"]),
+                                                      Sentence(["and/or"], tags=["C"])]),
+        ("a.txt", "good film\nbad film\n", "tag", ["good film", "bad film"]),
+        ("a.txt", "dogs bark\n\ncats sleep\n", "tag", ["dogs bark", "", "cats sleep"]),
+        ("a.txt", "dogs bark .\n\ncats sleep .\n", "tag", ["dogs bark .", "", "cats sleep ."]),
+        ("a.tsv", "dogs bark\tHunde bellen\na\tb\n", "translate", [Example("dogs bark", "Hunde bellen"),
+                                                                       Example("a", "b")]),
+        ("a.tsv", "second\ttext\na\tb\n", "translate", [Example("b")]),
+        ("a.txt", "and/or yes/no\n", "tag", ["and/or yes/no"]),
+        ("a.txt", "01/02/2020\n03/04/2020\n", "tag", ["01/02/2020", "03/04/2020"]),
+        ("a.txt", "NASA/JPL\n", "tag", ["NASA/JPL"]),
+        ("a.txt", "https://example.org/a https://example.org/b\n", "tag",
+         ["https://example.org/a https://example.org/b"]),
+        ("a.txt", "le/det chat/nc dort/v ./pct\nun/det chat/nc et/cc un/det chien/nc dorment/v\n", "tag",
+         [Sentence("le chat dort .".split(), tags=["det", "nc", "v", "pct"]),
+          Sentence("un chat et un chien dorment".split(), tags=["det", "nc", "cc", "det", "nc", "v"])]),
+        ("a.txt", "Ada B-PER\nRome B-LOC\n", "tag", [Sentence(["Ada", "Rome"])]),
+        ("a.txt", "The O\ndog O\nruns O\n", "tag", [Sentence(["The", "dog", "runs"])]),
+        ("a.txt", "Type O\nBlood O\n", "tag", ["Type O", "Blood O"]),
+        ("a.txt", "take B-12\nneed B-6\n", "tag", ["take B-12", "need B-6"]),
+        ("a.txt", "die U-Bahn\ndas E-Auto\n", "tag", ["die U-Bahn", "das E-Auto"]),
+        ("a.tsv", "Source\tQuelle\nA dog\tEin Hund\n", "translate", [Example("Source", "Quelle"),
+                                                                      Example("A dog", "Ein Hund")]),
+        ("a.txt", "1\tyes\n2\tno\n3\tno\n", "tag", ["1\tyes", "2\tno", "3\tno"]),
+        ("a.jsonl", '{"tokens": ["one"], "tags": ["X"]}\n', "tag", [Sentence(["one"], tags=["X"])]),
+        ("a.txt", "__label__x one\n__label__x __label__y two\n", "classify", [Example("one", label="x"),
+                                                                              Example("two", label=("x", "y"))]),
+    ],
+)  # fmt: skip
+def test_markup_does_not_become_words(tmp_path, name, content, task, expected):
+    (tmp_path / name).write_text(content)
+    guessed = name == "a.txt" and not isinstance(expected[0], str) and "__label__" not in content
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert read(tmp_path / name, task) == expected
+    assert [str(warning.message).startswith(f"{tmp_path / name} looks like the format ") for warning in told] == (
+        [True] * guessed
+    )
+
+
+def test_columns_of_a_table_to_translate(tmp_path):
+    """A header tells of a table, whatever its quotes; a pipe is not looked at, which would take its first line."""
+    (tmp_path / "a.tsv").write_text('"Text"\t"x"\n"dogs bark"\t"y"\n')
+    assert read(tmp_path / "a.tsv", "translate", text_column="Text") == [Example("dogs bark")]
+    (tmp_path / "d.txt").write_text("1\tThe\tDT\n2\tdog\tNN\n")
+    assert read(tmp_path / "d.txt", "tag", token_column=1) == [Sentence(["The", "dog"])]
+    (tmp_path / "b.tsv").write_text('text\t"x"\n"dogs"\t"y"\n')
+    assert read(tmp_path / "b.tsv", "translate", quoted=True) == [Example("dogs")]
+    os.mkfifo(tmp_path / "c.tsv")
+    writer = threading.Thread(target=(tmp_path / "c.tsv").write_text, args=["text\tx\ndogs\ty\n"])
+    writer.start()
+    assert read(tmp_path / "c.tsv", "translate") == [Example("dogs")]
+    writer.join(timeout=10)
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "look"),
+    [
+        ("classify", ['{"text": "one"}'] * 2, "jsonl"),
+        ("classify", ["{see below}"] * 2, None),
+        ("classify", ["one", "two"], None),
+        ("classify", ["0\tno movement", "1\ta film"], "labelled"),
+        ("classify", ["one text\tanother one"], None),
+        ("classify", ["__label__x one"], "fasttext"),
+        ("classify", ["text,label", "one,x"], "csv"),
+        ("classify", ["label\ttext", "x\tone"], "tsv"),
+        ("classify", ["# sent_id = 1", "\t".join(["1", "one", *"____0___"])], "conllu"),
+        ("tag", ["SOCCER NN I-NP O", "JAPAN NNP B-NP B-LOC"], "conll"),
+        ("tag", ["Ada/N went/V home/R"], "word/tag"),
+        ("tag", ["AC/DC TCP/IP", "Hello world"], None),
+        ("tag", ["1/2 " * 12], None),
+        ("classify", ["Hello\tthe world is big"], None),
+        ("tag", ["Ada went home", "she slept well"], None),
+    ],
+)
+def test_other_formats_on_standard_input_are_told(task, lines, look, monkeypatch):
+    def read_input(**options):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{one}\n" for one in lines).encode())))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert list(read_texts("-", task, CorpusOptions(**options))) == lines
+        return [str(warning.message) for warning in told]
+
+    assert read_input(format="text") == []
+    assert read_input() == [
+        f"standard input is read as plain text, and looks like the format {look}; give --format {look} if it is, "
+        "--format text if not"
+    ] * (look is not None)
+
+
+def test_words_are_cut_at_blanks(tmp_path):
+    (tmp_path / "a").write_text("don't stop .\n\n")
+    assert read(tmp_path / "a", format="words") == [["don't", "stop", "."], []]
+
+
+def test_labels_may_be_there(tmp_path):
+    (tmp_path / "a.txt").write_text("x\tgood film\ny\tbad film\n")
+    assert read(tmp_path / "a.txt", format="labelled") == [
+        Example("good film", label="x"),
+        Example("bad film", label="y"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.task.test", "a.tsv.gz"])
+@pytest.mark.parametrize(
+    ("task", "content", "expected"),
+    [
+        ("classify", "x\tgood film\ny\tbad film\nx\tfilm\n", [Example("good film", label="x"),
+         Example("bad film", label="y"), Example("film", label="x")]),
+        ("classify", "good film\tx\nbad film\tx\n", [Example("good film", label="x"), Example("bad film", label="x")]),
+        ("classify", "__label__x good film\n__label__y film\n", [Example("good film", label="x"),
+         Example("film", label="y")]),
+        ("pair", "a b\tc d\tx\na\tc d\tx\n", [Example("a b", "c d", "x"), Example("a", "c d", "x")]),
+    ],
+)  # fmt: skip
+def test_labels_of_a_corpus_are_no_part_of_its_texts(tmp_path, name, task, content, expected):
+    data = content.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert read(tmp_path / name, task) == expected
+
+
+def test_texts_with_tabs_are_texts(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\tthree four\none\ttwo\n")
+    assert read(tmp_path / "a.txt") == ["one two\tthree four", "one\ttwo"]
+    (tmp_path / "a.txt").write_text("".join(f"{number}\tone text\n" for number in range(20)))
+    assert read(tmp_path / "a.txt")[3] == "3\tone text"
+    (tmp_path / "a.txt").write_text("x\tone two\nx\ta\n")
+    assert read(tmp_path / "a.txt", "tag") == ["x\tone two", "x\ta"]
+
+
+def test_columns_say_that_there_are_labels(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\tthree\n")
+    assert read(tmp_path / "a.txt", columns=("text", "label")) == [Example("one two", label="three")]
+    (tmp_path / "a.csv").write_text('"3","a title","One, two"\n')
+    assert read(tmp_path / "a.csv", columns=("label", "none", "text")) == [Example("One, two", label="3")]
+
+
+def test_pairs_have_a_second_text(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ttwo\n")
+    (tmp_path / "a.jsonl").write_text('{"text": "one", "second": "two"}\n')
+    assert read(tmp_path / "a.txt", "pair") == read(tmp_path / "a.jsonl", "pair") == [Example("one", "two")]
+
+
+@pytest.mark.parametrize("column", ["text", "review", "what was said?"])
+def test_a_header_is_no_labelled_text_whatever_the_texts_column(tmp_path, column):
+    (tmp_path / "a.tsv").write_text(f"stars!\t{column}\n5\tone\n5\ttwo\n")
+    options = {} if column == "text" else {"text_column": column}
+    assert read(tmp_path / "a.tsv", **options) == [Example("one"), Example("two")]
+
+
+def test_a_store_whose_texts_were_cut_by_another_rule(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\tdon't\ny\tno\n")
+    settings = StoreSettings(TextGraphBuilder([Window(3)]), learn={"split": "whitespace"})
+    build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", settings)
+    with pytest.raises(ConfigError) as caught:
+        list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="words"))
+    assert str(caught.value).startswith("the store's texts were cut into words by the rule 'whitespace', not 'words'; ")
+    assert len(list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="whitespace"))) == 2

@@ -1,0 +1,167 @@
+"""The command line from pairs to a translator, its outputs and its measures."""
+
+import json
+import lzma
+
+import pytest
+import yaml
+
+from graphattn import load
+from graphattn.experiments.drawing.canvas import visible
+
+TINY = (
+    "--hidden 16 --heads 2 --layers 1 --ffn 16 --decoder-heads 2 --decoder-layers 1 --decoder-ffn 16 "
+    "--vocabulary-size 80 --epochs 2 --max-tokens 200 --warmup-steps 5 --max-length 10 --no-logs"
+).split()
+WORDS = [("dog", "Hund"), ("cat", "Katze"), ("bird", "Vogel"), ("tree", "Baum")]
+PAIRS = [(f"a {one} sees a {two}.", f"Ein {eins} sieht ein {zwei}.") for one, eins in WORDS for two, zwei in WORDS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """``a.en``, ``a.de``, packed too."""
+    path = tmp_path_factory.mktemp("pairs")
+    for side, name in enumerate(("a.en", "a.de")):
+        text = "".join(f"{pair[side]}\n" for pair in PAIRS)
+        (path / name).write_text(text)
+        (path / f"{name}.xz").write_bytes(lzma.compress(text.encode()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def translator(graphattn, folder):
+    """A translator's directory, and what training printed."""
+    dev = f"{folder / 'a.en'},{folder / 'a.de'}"
+    pairs = folder / "a.en.xz", folder / "a.de.xz"
+    answer = graphattn("train", "translate", *pairs, "--dev", dev, "--test", dev, "--out", folder / "model", *TINY)
+    assert (answer.code, answer.err) == (0, "")
+    return folder / "model", answer.out
+
+
+def test_a_directory_with_metrics_and_settings(translator):
+    path, printed = translator
+    figures = json.loads((path / "metrics.json").read_text())
+    assert figures["examples"] == {"training": 16, "dev": 16, "test": 16}
+    assert figures["task"] == "translate"
+    assert figures["test"].keys() == figures["dev"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
+    assert printed.splitlines()[0] == f"dev bleu: {figures['dev']['bleu']:.2f}"
+    assert printed.splitlines()[-1] == f"model: {path}"
+    assert not list(path.with_name("model.run").glob("*.ckpt"))
+    assert yaml.safe_load((path / "train.yaml").read_text())["decoder_ffn"] == 16
+
+
+def test_its_settings_train_it_again(translator, graphattn, folder, tmp_path):
+    path, _ = translator
+    pairs = folder / "a.en", folder / "a.de"
+    answer = graphattn("train", "translate", *pairs, "--config", path / "train.yaml", "--out", tmp_path / "again")
+    assert (answer.code, answer.err) == (0, "")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (path / "model.safetensors").read_bytes()
+
+
+def test_predict(translator, graphattn):
+    path, _ = translator
+    sources = f"{PAIRS[0][0]}\n\n{PAIRS[1][0]}\n"
+    answer = graphattn("predict", path, "--n-best", "2", stdin=sources)
+    rows = [json.loads(line) for line in answer.out.splitlines()]
+    assert [row["text"] for row in rows] == sources.split("\n")[:-1]
+    assert [len(row["outputs"]) for row in rows] == [2, 1, 2]
+    assert rows[1]["outputs"] == [{"text": "", "score": 0.0}]
+    plain = graphattn("predict", path, "--plain", "--search", "beam=2", stdin=sources)
+    assert plain.out.split("\n")[:-1] == [row["outputs"][0]["text"] for row in rows]
+
+
+def test_a_long_line_is_counted_from_the_first_and_nothing_is_left_of_it(translator, graphattn, tmp_path):
+    path, _ = translator
+    sources = f"{PAIRS[0][0]}\n" * 6 + "dog " * 1100
+    refused = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: source 7 has 1,100 sub-words, longest is 1,024. ")
+    assert not list(tmp_path.iterdir())
+    taken = graphattn("predict", path, "--plain", "--longest", "1100", stdin=sources)
+    assert (taken.code, taken.out.count("\n")) == (0, 7)
+
+
+def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
+    path, _ = translator
+    pairs = folder / "a.en", folder / "a.de"
+    answer = graphattn("evaluate", path, *pairs, "--compare", folder / "a.de", "--out", tmp_path / "figures.json")
+    figures = json.loads(answer.out)
+    assert json.loads((tmp_path / "figures.json").read_text()) == figures
+    estimator = load(path)
+    expected = estimator.evaluate(*zip(*PAIRS, strict=True))
+    assert {name: figures[name] for name in expected} == expected
+    assert figures["signatures"]["bleu"].startswith("nrefs:1|case:mixed")
+    assert figures["compared"]["bleu"][str(folder / "a.de")]["score"] == pytest.approx(100)
+    assert figures["compared"]["bleu"][str(folder / "a.de")]["p_value"] < 0.05
+    with_itself = json.loads(graphattn("evaluate", path, *pairs, "--compare", path).out)
+    assert with_itself["compared"]["bleu"][str(path)]["p_value"] == 1.0
+    searched = json.loads(graphattn("evaluate", path, *pairs, "--compare", path, "--search", "min_length=5").out)
+    rows = searched["compared"]["chrf"]
+    assert rows[str(path)]["score"] == rows["model"]["score"] == searched["chrf"] != figures["chrf"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict", "MODEL", "--probabilities"], "--probabilities is for classes and tags; a translator gives "),
+        (
+            ["evaluate", "MODEL", "EN"],
+            "CORPUS is EN alone, which is no table; give sources and targets, or a CSV, TSV or",
+        ),
+        (["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"], "OTHER is a model for the task 'classify'; give a "),
+        (["evaluate", "MODEL", "EN", "DE", "--compare", "SHORT"], "SHORT: 1 outputs for 16 sources. Give one on each "),
+        (["predict", "OTHER", "--plain"], "--n-best, --search, --longest and --plain are for translators; OTHER "),
+        (["evaluate", "OTHER", "EN", "DE"], "--compare, --search, --longest and a second corpus are for translators"),
+        (["train", "translate", "EN", "SHORT", "--out", "x"], "EN, line 2: text 2 has no target, since SHORT ends be"),
+        (
+            ["train", "translate", "EN", "DE", "--run-dir", "RUN", "--out", "SHORT/model"],
+            "SHORT/model cannot be written (Not a directory); choose another --out",
+        ),
+        (
+            ["train", "translate", "EN", "DE", "--dev", "a,b,c", "--out", "x"],
+            "--dev has 3 paths; give sources and targets, or one table of both",
+        ),
+        (
+            ["train", "translate", "EN", "DE", "--hidden", "18", "--decoder-heads", "4", "--heads", "2", "--out", "x"],
+            "hidden 18 is no multiple of --decoder-heads 4; change one",
+        ),
+    ],
+    ids=range(10),
+)
+def test_what_users_get_wrong(words, message, translator, classifier, graphattn, folder, tmp_path):
+    (tmp_path / "short").write_text("only one line\n")
+    names = {"MODEL": translator[0], "OTHER": classifier, "EN": folder / "a.en", "DE": folder / "a.de"}
+    names |= {"SHORT": tmp_path / "short", "SHORT/model": tmp_path / "short" / "model", "RUN": tmp_path / "run"}
+    answer = graphattn(*(names.get(word, word) for word in words), stdin="a dog\n")
+    assert (answer.code, answer.out, answer.err.count("\n")) == (1, "", 1)
+    error = answer.err.removeprefix("error: ")
+    for name, path in names.items():
+        error = error.replace(str(path), name)
+    assert error.startswith(message)
+
+
+def test_inspect(translator, graphattn, tmp_path):
+    path, _ = translator
+    answer = graphattn("inspect", path, "a dog sees a cat.", "--relation", "cross", "--out", tmp_path / "cross.csv")
+    assert (answer.code, answer.err) == (0, "")
+    attention = load(path).attention("a dog sees a cat.")
+    title, said, header, *_ = answer.out.splitlines()
+    assert title == "a dog sees a cat."
+    assert said == f"{visible(attention.prediction, 500)} ({attention.probabilities[attention.prediction]:.3f})"
+    assert {"source_part", "target_part"} <= set(header.split())
+    rows = (tmp_path / "cross.csv").read_text().splitlines()[1:]
+    assert len(rows) == len(attention.only(relation="cross").table())
+
+
+def test_info_tells_what_is_not_as_the_preset_says(graphattn, translator):
+    path, _ = translator
+    answer = graphattn("info", path)
+    assert (answer.code, answer.err) == (0, "")
+    about, options, epochs = answer.out.split("\n\n")
+    assert about.startswith(f"{path}: writes texts, encoder transformer\n")
+    subwords = len(json.loads((path / "tokenizer.json").read_text())["model"]["vocab"])
+    assert about.splitlines()[3] == f"vocabulary: {subwords} sub-words"
+    assert options.splitlines()[:3] == ["options that are not the defaults:", "  preset: small", "  hidden: 16"]
+    assert "  decoder_ffn: 16" in options.splitlines()
+    assert "schedule" not in options
+    assert epochs.splitlines()[0].split()[:3] == ["epoch", "train", "loss"]

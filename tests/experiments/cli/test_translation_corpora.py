@@ -1,0 +1,106 @@
+"""Pairs out of two files, a table, or a store and a file."""
+
+from pathlib import Path
+
+import pytest
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.cli.translation_corpora import read_pairs
+
+EXPECTED = (["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.tsv", "A dog.\tEin Hund.\nA cat.\tEine Katze.\n", {}),
+        ("a.tsv", "text\tsecond\nA dog.\tEin Hund.\nA cat.\tEine Katze.\n", {}),
+        (
+            "a.tsv",
+            "de\tnumber\ten\nEin Hund.\t1\tA dog.\nEine Katze.\t2\tA cat.\n",
+            {"text_column": "en", "second_column": "de"},
+        ),
+        ("a.csv", "text,second\nA dog.,Ein Hund.\nA cat.,Eine Katze.\n", {}),
+        (
+            "a.jsonl",
+            '{"en": "A dog.", "de": "Ein Hund."}\n{"de": "Eine Katze.", "en": "A cat."}\n',
+            {"text_column": "en", "second_column": "de"},
+        ),
+    ],
+)
+def test_tables(name, content, columns, tmp_path):
+    (tmp_path / name).write_text(content)
+    assert read_pairs([tmp_path / name], **columns) == EXPECTED
+
+
+def test_two_files(tmp_path):
+    for name, lines in zip(("en", "de"), EXPECTED, strict=True):
+        (tmp_path / name).write_text("\n".join(lines))
+    assert read_pairs([tmp_path / "en", tmp_path / "de"]) == EXPECTED
+
+
+def test_a_store_and_a_file(graphattn, tmp_path):
+    tree = "1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "a.conllu").write_text(tree * 2)
+    (tmp_path / "a.de").write_text("Hunde bellen\nHunde tun das\n")
+    answer = graphattn("build", tmp_path / "a.conllu", "--relations", "dependency", "--out", tmp_path / "store")
+    assert answer.code == 0
+    sources, targets = read_pairs([tmp_path / "store", tmp_path / "a.de"])
+    assert [(source.words, source.heads) for source in sources] == [(("Dogs", "bark"), (2, 0))] * 2
+    assert targets == ["Hunde bellen", "Hunde tun das"]
+    (tmp_path / "a.de").write_text("Hunde bellen\n")
+    with pytest.raises(DataError) as caught:
+        read_pairs([tmp_path / "store", tmp_path / "a.de"])
+    assert str(caught.value) == (
+        f"{tmp_path / 'store'}: holds 2 texts, {tmp_path / 'a.de'} has 1 lines. Sources and targets must be as many."
+    )
+
+
+def test_empty_cells(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "second": "b"}\n{"text": "a", "second": " "}\n')
+    with pytest.raises(DataError) as caught:
+        read_pairs([path])
+    assert str(caught.value) == f"{path}: the target in row 2 is empty. Delete the row, or complete it."
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        (
+            ['{"text": "a", "second": "b"}', '{"text": "a"}'],
+            {},
+            "line 2: there is no column 'second'; the columns are 'text'. Set --second-column to one of them.",
+        ),
+        (
+            ['{"en": "a", "de": "b"}'],
+            {"second_column": "de"},
+            "line 1: there is no column 'text'; the columns are 'en', 'de'. Set --text-column to one of them.",
+        ),
+        (
+            ['{"text": ["a", "b"], "second": "b"}'],
+            {},
+            "line 1, field 'text': a list where a string was expected. Quote the text.",
+        ),
+    ],
+)
+def test_missing_columns_and_lists(rows, columns, message, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(rows))
+    with pytest.raises(DataError) as caught:
+        read_pairs([path], **columns)
+    assert str(caught.value) == f"{path}, {message}"
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_neither_one_nor_two_paths(count):
+    with pytest.raises(ConfigError) as caught:
+        read_pairs([Path("a")] * count, what="--dev")
+    assert str(caught.value) == f"--dev has {count} paths; give sources and targets, or one table of both"
+
+
+def test_columns_that_a_table_lacks_make_no_pair_of_its_header(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("en\tde\nA dog\tEin Hund\n")
+    with pytest.raises(DataError, match=r"no column 'dee'; the columns are 'en', 'de'\."):
+        read_pairs([path], what="TRAIN", text_column="en", second_column="dee")

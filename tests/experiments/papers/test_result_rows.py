@@ -1,0 +1,67 @@
+"""Figures of runs: lines of a file, and tables."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphattn.exceptions import DataError
+from graphattn.experiments.papers.result_rows import append, read_rows, results_table, side_by_side
+
+
+def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
+    rows = [
+        {"data_set": "sick", "encoder": "ms-trans", "seed": 0, "dev": 50.0, "test": 60.0},
+        {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 80.0, "test": 81.0},
+        {"data_set": "sst2", "encoder": "tfidf", "seed": 1, "dev": 82.0, "test": 81.0},
+    ]
+    assert results_table(rows).splitlines()[2:] == [
+        "| sst2 | tfidf | 2 | 81.0 ± 1.4 | 81.0 ± 0.0 |",
+        "| sick | ms-trans | 1 | 50.0 | 60.0 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data_set": "a", "encoder": "b", "seed": 0}\n{"data_set": "a", "enc', "line 2: is no run's figures"),
+        ("{}\n", "line 1: is no run's figures"),
+        ("[1]\n", "line 1: is no run's figures"),
+    ],
+)
+def test_lines_that_are_no_rows(tmp_path, content, message):
+    (tmp_path / "r.jsonl").write_text(content)
+    with pytest.raises(DataError) as caught:
+        read_rows(tmp_path / "r.jsonl")
+    assert message in str(caught.value)
+
+
+def test_blank_lines_are_passed_over_and_half_ones_are_ended(tmp_path):
+    row = {"data_set": "a", "encoder": "b", "seed": 0}
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n \n\n" + json.dumps(row))
+    append(tmp_path / "r.jsonl", row)
+    assert read_rows(tmp_path / "r.jsonl") == [row] * 3
+
+
+def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
+    rows = [
+        {"data_set": "sick", "encoder": "duo=a+b", "seed": 0, "test": 60.0},
+        {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81.0},
+        {"data_set": "sst2", "encoder": "transformer", "seed": 0, "test": 80.0},
+        {"data_set": "sst2", "encoder": "transformer", "seed": 1, "test": 82.0},
+        {"data_set": "sst2", "encoder": "ms-trans", "seed": 0, "dev": 83.0},
+    ]
+    assert side_by_side(rows).splitlines() == [
+        "| data set | ms-trans | transformer | tfidf | duo=a+b |",
+        "|---|---|---|---|---|",
+        "| sst2 | - | 81.0 ± 1.4 | 81.0 |  |",
+        "| sick |  |  |  | 60.0 |",
+    ]
+
+
+def test_the_page_of_results_has_the_tables_of_its_file():
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    page, rows = (docs / "results.md").read_text(encoding="utf-8"), read_rows(docs / "results.jsonl")
+    assert results_table(rows) in page
+    columns = next(line for line in page.splitlines() if line.startswith("| data set | ms-trans |"))
+    assert side_by_side([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page

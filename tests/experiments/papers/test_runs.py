@@ -1,0 +1,164 @@
+"""Runs of the result tables on small corpora laid out like the real ones."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.papers import result_rows
+from graphattn.experiments.papers import runs as results
+from graphattn.experiments.papers import settings as run_settings
+from graphattn.experiments.papers.data_sets import DATA_SETS
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data folder with a small SST-2 and vectors for its words."""
+    lines = [f"{label}\t{word} {noun}" for noun in "abcdefgh" for label, word in ((1, "good"), (0, "bad"))]
+    (tmp_path / "sst2").mkdir()
+    for part in ("train", "dev", "test"):
+        (tmp_path / "sst2" / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "embeddings_trained").mkdir()
+    (tmp_path / "embeddings_trained" / "vectors.txt").write_text("2 4\ngood 1 0 0 1\nbad 0 1 1 0\n")
+    return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setitem(run_settings.SETS, "skipgram", "embeddings_trained/vectors.txt")
+    monkeypatch.setitem(run_settings.EPOCHS, "sst2", 2)
+    settings = results.settings
+    monkeypatch.setattr(
+        results,
+        "settings",
+        lambda data_set, encoder: settings(data_set, encoder) | {"encoder": {"hidden": 20, "layers": 1}},
+    )
+
+
+def test_a_series_writes_each_run_and_goes_on_where_it_stopped(folder, small, tmp_path):
+    out, told = tmp_path / "out.jsonl", []
+    rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, told=told.append)
+    assert [(row["encoder"], row["seed"]) for row in rows] == [("bilstm", 0), ("bilstm", 1), ("tfidf", 0), ("tfidf", 1)]
+    assert result_rows.read_rows(out) == rows == told
+    assert all(0 <= row["test"] <= 100 for row in rows)
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:-1]))
+    again = []
+    results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, told=again.append)
+    assert [(row["encoder"], row["seed"]) for row in again] == [("tfidf", 1)]
+
+
+def test_the_test_set_is_left_alone_while_choosing(folder, small):
+    (folder / "sst2" / "test.tsv").unlink()
+    row = results.run("sst2", "bilstm", 0, folder=folder, on_test=False, changes={"training": {"epochs": 1}})
+    assert "test" not in row
+    assert row["epochs"] == 1
+    assert row["changes"] == {"training": {"epochs": 1}}
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "tfidf"])
+def test_a_fold_of_the_training_set_in_place_of_the_test_set(folder, small, encoder):
+    (folder / "sst2" / "test.tsv").unlink()
+    row = results.run("sst2", encoder, 0, folder=folder, fold=1)
+    assert "test" not in row
+    assert 0 <= row["held_out"] <= 100
+
+
+def test_a_class_with_a_single_example(folder, small, monkeypatch):
+    monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
+    with (folder / "sst2" / "train.tsv").open("a") as file:
+        file.write("lonely\tthe only one of its kind\n")
+    assert 0 <= results.run("sst2", "tfidf", 0, folder=folder)["dev"] <= 100
+
+
+def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
+    monkeypatch.setitem(results.DATA_SETS, "sst2", replace(DATA_SETS["sst2"], dev=None))
+    row = results.run("sst2", "bilstm", 0, folder=folder, changes={"training": {"dev_fraction": 0.0}})
+    assert "dev" not in row
+    assert row["best_epoch"] == row["epochs"] == 2
+    assert result_rows.results_table([row]).endswith(f"| 1 | - | {row['test']:.1f} |")
+
+
+def test_a_data_set_that_does_not_exist(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        results.reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
+    assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, r8,")
+
+
+def test_a_run_on_a_fold(tmp_path):
+    (tmp_path / "cr").mkdir()
+    lines = [f"{number % 2}\t{('good', 'bad')[number % 2]} thing {number}" for number in range(40)]
+    (tmp_path / "cr" / "all.tsv").write_text("\n".join(lines) + "\n")
+    rows = results.reproduce(["cr"], ["tfidf"], range(2), tmp_path / "out.jsonl", folder=tmp_path)
+    assert [(row["seed"], "test" in row) for row in rows] == [(0, True), (1, True)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["r8"], ["tfidf", "typo"], [0]), "typo"),
+        ((["cr"], ["tfidf"], [0, 11]), "seed 11 is no fold"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.setattr(results, "run", None)
+    with pytest.raises(ConfigError, match=message):
+        results.reproduce(*arguments, tmp_path / "r.jsonl")
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+@pytest.mark.parametrize("place", ["missing/r.jsonl", "."])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_run(tmp_path, monkeypatch, place):
+    monkeypatch.setattr(results, "run", None)
+    with pytest.raises(DataError):
+        results.reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
+
+
+def test_runs_given_twice_are_made_once(tmp_path, monkeypatch):
+    made = []
+
+    def run(*key, folder):
+        made.append(key)
+        return dict(zip(("data_set", "encoder", "seed"), key, strict=True))
+
+    monkeypatch.setattr(results, "run", run)
+    results.reproduce(["r8", "r8"], ["tfidf", "tfidf"], [0, 0], tmp_path / "r.jsonl")
+    assert made == [("r8", "tfidf", 0)]
+
+
+def test_changed_settings_stand_apart(tmp_path, monkeypatch):
+    plain = {"data_set": "r8", "encoder": "transformer", "seed": 0, "dev": 90.0, "test": 91.0, "changes": {}}
+    changed = {**plain, "test": 50.0, "changes": {"encoder": {"ffn": 8}}}
+    again = {**plain, "test": 93.0}
+    assert result_rows.results_table([plain, changed, again]).splitlines()[2:] == [
+        "| r8 | transformer | 1 | 90.0 | 93.0 |",
+        "| r8 | transformer (ffn 8) | 1 | 90.0 | 50.0 |",
+    ]
+    (tmp_path / "r.jsonl").write_text(json.dumps(changed) + "\n")
+    monkeypatch.setattr(results, "run", lambda *key, folder: plain)
+    assert len(results.reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
+
+
+def test_the_table_of_some_runs(graphattn, tmp_path):
+    rows = [
+        {"data_set": name, "encoder": encoder, "seed": 0, "test": 90.0} for name in ("r8", "cr") for encoder in "ab"
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answer = graphattn("reproduce", "cr", "--encoder", "b", "--table", "--out", tmp_path / "r.jsonl")
+    assert answer.out.splitlines()[2:] == ["| cr | b | 1 | - | 90.0 |"]
+    assert len(graphattn("reproduce", "--table", "--out", tmp_path / "r.jsonl").out.splitlines()) == 6
+    answer = graphattn("reproduce", "--table", "--side-by-side", "--out", tmp_path / "r.jsonl")
+    assert answer.out.splitlines()[2:] == ["| r8 | 90.0 | 90.0 |", "| cr | 90.0 | 90.0 |"]
+
+
+@pytest.mark.parametrize("arguments", [["--out", "none.jsonl"], ["mr", "--out", "r.jsonl"]])
+def test_a_table_of_no_runs_says_so(graphattn, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.jsonl").write_text('{"data_set": "r8", "encoder": "tfidf", "seed": 0, "test": 90.0}\n')
+    answer = graphattn("reproduce", "--table", *arguments)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        f"error: {arguments[-1]}: holds no such runs. "
+        "Name the file that runs were written to, and data sets and encoders that are in it.\n"
+    )

@@ -1,0 +1,55 @@
+"""Options of the runs behind the result tables."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.papers.data_sets import DATA_SETS
+from graphattn.experiments.papers.settings import SETS, settings
+from graphattn.models import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.encoders import ENCODERS, encoder_options
+from graphattn.models.encoders.mtsa import MTSAOptions
+from graphattn.models.token_embedding import token_parts
+
+
+@pytest.mark.parametrize("data_set", DATA_SETS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_settings_are_options_that_exist(data_set, encoder):
+    groups = settings(data_set, encoder)
+    encoder_options({"name": encoder, **groups["encoder"]}).check()
+    for options, group in (
+        (InputOptions, "inputs"),
+        (HeadOptions, "head"),
+        (TrainingOptions, "training"),
+    ):
+        options(**groups[group]).check()
+    assert json.dumps(groups)
+
+
+@pytest.mark.parametrize("data_set", DATA_SETS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_an_encoder_can_take_the_vectors_it_gets(data_set, encoder):
+    groups = settings(data_set, encoder)
+    options = encoder_options({"name": encoder, **groups["encoder"]})
+    inputs = InputOptions(**groups["inputs"])
+    widths = [int(re.search(r"(\d+)d", Path(file).name)[1]) for file in inputs.vectors]
+    parts = token_parts(inputs, widths, characters=inputs.characters)
+    options.for_parts(parts, of_files=True).check()
+
+
+def test_taggers_have_their_own_depth():
+    assert settings("ewt", "mtsa")["encoder"]["layers"] == MTSAOptions.for_tagging().layers
+    assert "layers" not in settings("sick", "mtsa")["encoder"]
+
+
+def test_sets_of_word_vectors_by_name():
+    assert settings("gcn-mr", "duo=twitter+twitter")["inputs"]["vectors"] == (SETS["twitter"],) * 2
+    assert settings("gcn-mr", "duo")["inputs"]["vectors"] == (SETS["cbow"], SETS["skipgram"])
+    with pytest.raises(ConfigError) as caught:
+        settings("gcn-mr", "duo=glove+cbow")
+    assert str(caught.value) == (
+        "there are no word vectors 'glove'; choose among: cbow, skipgram, fasttext, googlenews, twitter"
+    )

@@ -1,0 +1,159 @@
+"""Each vector operation against NumPy."""
+
+import numba
+import numpy as np
+import pytest
+
+from graphattn.backends.cpu.simd import registers as simd
+from graphattn.backends.cpu.simd.registers import (
+    exponential,
+    fill,
+    inverted,
+    keep_between,
+    keep_part,
+    kept,
+    kept_between,
+    larger,
+    largest,
+    load,
+    load_part,
+    next_number,
+    store,
+    store_part,
+    total,
+)
+
+KINDS = [np.float32, np.float64]
+
+
+@pytest.fixture(params=KINDS, ids=["float32", "float64"])
+def kind(request):
+    """A type of numbers."""
+    return request.param
+
+
+@pytest.fixture
+def count(kind):
+    """Numbers in one register."""
+    return simd.lanes(np.zeros(1, kind))
+
+
+@numba.njit
+def _exponentials(given, made, count):
+    for place in range(0, len(given), count):
+        store(made, place, exponential(load(given, place)))
+
+
+def test_exponential(kind, count):
+    given = -np.geomspace(1e-6, 700 if kind is np.float64 else 86, 64 * count).astype(kind)
+    made = np.empty_like(given)
+    _exponentials(given, made, count)
+    expected = np.exp(given.astype(np.longdouble))
+    assert np.abs(made / expected - 1).max() < (2e-7 if kind is np.float32 else 1e-15)
+
+
+def test_exponential_at_the_ends(kind, count):
+    given = np.zeros(count, kind)
+    given[:4] = 0, -np.inf, np.nan, -1000
+    made = np.empty_like(given)
+    _exponentials(given, made, count)
+    assert made[0] == 1
+    assert made[1] == made[3] == 0
+    assert np.isnan(made[2])
+
+
+@numba.njit
+def _parts(source, target, start, stop, other):
+    store_part(target, 0, load_part(source, 0, start, stop), start, stop)
+    store(target, len(target) // 2, keep_part(load(source, 0), start, stop, other))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 3), (2, 5), (-4, 100), (3, 3), (5, 2), (200, 300)])
+def test_parts_touch_their_lanes_only(kind, count, start, stop):
+    source = np.arange(1, count + 1, dtype=kind)
+    target = np.full(2 * count, -1, kind)
+    _parts(source, target, start, stop, kind(7))
+    inside = (np.arange(count) >= start) & (np.arange(count) < stop)
+    np.testing.assert_array_equal(target[:count], np.where(inside, source, -1))
+    np.testing.assert_array_equal(target[count:], np.where(inside, source, 7))
+
+
+@numba.njit
+def _folded(source):
+    return total(load(source, 0)), largest(load(source, 0)), largest(larger(load(source, 0), fill(source[1])))
+
+
+def test_folds(kind, count):
+    source = np.random.default_rng(0).normal(size=count).astype(kind)
+    added, most, other = _folded(source)
+    assert added == pytest.approx(source.sum(), rel=1e-5)
+    assert most == other == source.max()
+
+
+@numba.njit
+def _lots(made, counter, seed, limit, factor):
+    store(made, 0, kept(load(made, 0), counter, seed, limit, factor))
+
+
+def murmur_twice(number, seed):
+    """MurmurHash3's finalizer, twice, in Python's integers."""
+    mask = 0xFFFFFFFF
+    bits = (number * 0x9E3779B9 & mask) ^ seed
+    for _ in range(2):
+        bits ^= bits >> 16
+        bits = bits * 0x85EBCA6B & mask
+        bits ^= bits >> 13
+        bits = bits * 0xC2B2AE35 & mask
+        bits ^= bits >> 16
+    return bits
+
+
+@pytest.mark.parametrize("counter", [0, 5, 2**32 - 3, 2**33 + 1])
+def test_lots_are_drawn_from_the_number_and_the_seed(kind, count, counter):
+    made = np.zeros(count, kind)
+    _lots(made, counter, np.uint32(0xDEADBEEF), np.uint32(1 << 31), kind(2))
+    expected = [2 * (murmur_twice(number % 2**32, 0xDEADBEEF) >= 1 << 31) for number in range(counter, counter + count)]
+    assert made.tolist() == expected
+
+
+@numba.njit
+def _in_range(made, rows, number, seed, limit, factor):
+    store(made, 0, keep_between(load(made, 0), rows, number, factor))
+    store(made, len(made) // 2, kept_between(load(made, 0), rows, number, seed, limit, factor))
+
+
+def test_each_lane_has_a_range_and_edge_numbers_of_its_own(kind, count):
+    low, high = np.arange(count) - 2, np.arange(count) + 3
+    shifts = 100 * np.arange(count)
+    made = np.full(2 * count, -1, kind)
+    _in_range(made, np.concatenate([low, high, shifts]).astype(np.int32), 4, np.uint32(7), np.uint32(1 << 31), kind(2))
+    assert made[:count].tolist() == [-1 if first <= 4 < last else 2 for first, last in zip(low, high, strict=True)]
+    assert made[count:].tolist() == [2 * (murmur_twice(int(shift) + 4, 7) >= 1 << 31) for shift in shifts]
+
+
+@numba.njit
+def _inverse(made):
+    store(made, 0, inverted(load(made, 0)))
+
+
+def test_inverse_of_zero_is_zero(kind, count):
+    made = np.zeros(count, kind)
+    made[:2] = 4, np.nan
+    _inverse(made)
+    assert made[0] == 0.25
+    assert np.isnan(made[1])
+    assert (made[2:] == 0).all()
+
+
+@numba.njit
+def _counted(counter, times):
+    seen = 0
+    for _ in range(times):
+        seen = next_number(counter)
+    return seen
+
+
+def test_numbers_follow_each_other():
+    counter = np.zeros(1, np.int64)
+    assert _counted(counter, 5) == 4
+    assert counter[0] == 5

@@ -1,0 +1,61 @@
+"""Mean weights by blocks against their definition, a dense tensor, also where denominators lose all digits."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from graphattn import Edges, tensorized_attend
+from graphattn.backends.cpu.tensorized import plan as tensorized_plan
+from graphattn.backends.cpu.tensorized.plan import plan_of
+from graphattn.builders import TextGraphBuilder
+from graphattn.builders.relations import Complete, Order, Window
+
+FUNCTIONS = {"identity": lambda x: x, "log-sigmoid": F.logsigmoid, "tanh": lambda x: 5 * torch.tanh(x / 5)}
+RELATIONS = (Order("forward"), Order("backward"), Complete(), Window(7))
+LENGTHS = {"unlike": (5, 1, 0, 9, 17, 9), "alike": (6, 6, 6), "one": (40,)}
+
+
+def dense_means(edges, query, key, scores, function):
+    logits = function(torch.einsum("ihd,jhd->ijh", query, key) * query.shape[2] ** -0.5).unsqueeze(3) + scores
+    mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
+    mask[edges.destinations, edges.sources] = True
+    weights = logits.masked_fill(~mask[:, :, None, None], float("-inf")).softmax(1)
+    return weights.mean(3)[edges.destinations, edges.sources]
+
+
+def draw(count, spread, dtype=torch.float64):
+    random = torch.Generator().manual_seed(1)
+    query, key, value, scores = (torch.randn(count, 2, 4, generator=random, dtype=dtype) for _ in range(4))
+    return query * spread, key, value, scores * spread
+
+
+@pytest.mark.parametrize("strip", [4, 128])
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+def test_they_equal_the_dense_means(relation, lengths, strip, monkeypatch):
+    monkeypatch.setattr(tensorized_plan, "STRIP", strip)
+    edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS[lengths]]))
+    assert (plan_of(edges) is None) == (
+        relation.name == "window:7" and lengths == "one" and edges.num_edges < 41**2 / 8
+    )
+    for name, function in FUNCTIONS.items():
+        query, key, value, scores = draw(edges.num_destinations, 1.0)
+        _, means = tensorized_attend(edges, query, key, value, scores, scale_function=name, return_weights=True)
+        torch.testing.assert_close(means, dense_means(edges, query, key, scores, function), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [30.0, 300.0])
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+def test_where_the_best_scores_lie_outside(relation, spread):
+    edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS["unlike"]]))
+    inputs = draw(edges.num_destinations, spread)
+    query, key, _, scores = inputs
+    expected = dense_means(edges, query, key, scores, FUNCTIONS["identity"])
+    torch.testing.assert_close(
+        tensorized_attend(edges, *inputs, return_weights=True)[1], expected, atol=1e-9, rtol=1e-7
+    )
+    single = tensorized_attend(edges, *(tensor.float() for tensor in inputs), return_weights=True)[1]
+    torch.testing.assert_close(single.double(), expected, rtol=0, atol=1e-5 * spread)
+    sums = torch.zeros(edges.num_destinations, 2).index_add(0, edges.destinations, single)
+    seeing = edges.indptr.diff() > 0
+    torch.testing.assert_close(sums[seeing], torch.ones_like(sums[seeing]), atol=1e-4, rtol=0)

@@ -1,0 +1,132 @@
+"""Memory that is used again never belongs to two tensors at once, and little of it is kept."""
+
+import os
+import signal
+import threading
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.backends.cpu import buffer_pool as reused_memory
+from graphattn.backends.cpu.buffer_pool import KEPT, SMALLEST, Pool
+
+LARGE = (SMALLEST // 4 + 3,)
+
+
+@pytest.fixture
+def pool():
+    return Pool(KEPT)
+
+
+@pytest.fixture
+def empty(pool):
+    return pool.empty
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(0, 3), (2, 5), (300, 3, 400)])
+def test_shape_and_type(empty, shape, dtype):
+    made = empty(shape, dtype)
+    assert made.shape == shape
+    assert made.dtype == dtype
+    assert made.is_contiguous()
+
+
+def test_memory_is_lent_again_when_nobody_holds_it(empty):
+    first = empty(LARGE, torch.float32)
+    place = first.data_ptr()
+    part, array = first[3:5], first.numpy()
+    del first
+    assert empty(LARGE, torch.float32).data_ptr() != place  # a view and an array still look at it
+    del part
+    assert empty(LARGE, torch.float32).data_ptr() != place
+    del array
+    assert place in {tensor.data_ptr() for tensor in [empty(LARGE, torch.float32) for _ in range(2)]}
+
+
+def test_nearly_the_same_size_gets_the_same_memory(empty):
+    place = empty((300, 1000), torch.float32).data_ptr()
+    smaller = empty((298, 1000), torch.float32)
+    assert smaller.data_ptr() == place
+    smaller.fill_(1)
+    assert empty((400, 1000), torch.float32).data_ptr() != place
+
+
+@given(st.integers(SMALLEST, 1 << 40))
+def test_little_more_is_taken_than_asked_for(size):
+    assert size <= reused_memory._room(size) <= 1.125 * size
+
+
+def test_what_lay_longest_is_let_go_when_much_is_kept(pool, empty):
+    tensors = [empty((SMALLEST // 4 * number,), torch.float32) for number in (64, 128, 96)]
+    sizes = [4 * len(tensor) for tensor in tensors]
+    assert sum(sizes) > KEPT > sum(sizes[1:])
+    for _ in sizes:
+        del tensors[0]
+    assert [own.nbytes for own in pool._free] == sizes[1:]
+    huge = empty((KEPT // 4 + 1,), torch.float32)
+    del huge
+    assert pool._free == []
+
+
+def test_what_nobody_holds_can_be_returned(pool, empty):
+    held, let_go = empty(LARGE, torch.float32), empty(LARGE, torch.float32)
+    del let_go
+    pool.clear()
+    assert pool._free == []
+    del held
+    assert len(pool._free) == 1
+
+
+def test_layers_share_their_memory(monkeypatch, pool):
+    monkeypatch.setattr(reused_memory, "_of_layers", pool)
+    place = reused_memory.empty(LARGE, torch.float32).data_ptr()
+    assert [memory.ctypes.data for memory in pool._free] == [place]
+    assert reused_memory.empty(LARGE, torch.float32).data_ptr() == place
+
+
+def test_threads_do_not_share(empty):
+    wrong = []
+
+    def write(number):
+        for _ in range(200):
+            mine = empty(LARGE, torch.float32).fill_(number)
+            if not bool((mine == number).all()):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_the_garbage_collector_may_give_back_at_any_moment(pool, empty):
+    tensor = empty(LARGE, torch.float32)
+    with pool._lock:
+        del tensor
+    assert len(pool._free) == 1
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_it_lacks(pool, empty):
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with pool._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    if (child := os.fork()) == 0:
+        signal.alarm(10)
+        empty(LARGE, torch.float32)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -1,0 +1,166 @@
+"""What users notice of compilation: news on a terminal, and that it works without a folder for the cache."""
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import graphattn
+from graphattn.backends.cpu import compiling
+from graphattn.backends.cpu.compiling import NEWS, announced, kernel
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal in place of the error stream, and no patience."""
+    made = Terminal()
+    monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
+    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
+    monkeypatch.setattr(compiling, "_ready", set())
+    return made
+
+
+def test_compilation_is_announced_once(terminal):
+    for kind in ("forward", "backward"):
+        with announced(kind):
+            time.sleep(0.1)
+    assert terminal.getvalue() == NEWS + "\n"
+
+
+def test_what_is_quick_or_known_is_not_announced(terminal):
+    with announced("quick"):
+        pass
+    time.sleep(0.05)
+    with announced("quick"):
+        time.sleep(0.1)
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_is_said_off_a_terminal(monkeypatch, terminal):
+    monkeypatch.setattr(Terminal, "isatty", lambda self: False)
+    with announced("slow"):
+        time.sleep(0.1)
+    assert terminal.getvalue() == ""
+
+
+def test_kernels_work_without_a_folder_for_the_cache():
+    """Numba is told to look for folders in a place that modules never have, and finds none."""
+    program = (
+        "import torch, graphattn\n"
+        "from graphattn.backends import fused_edges\n"
+        "edges = graphattn.Edges(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 1, 0]), 2)\n"
+        "inputs = [torch.ones(2, 1, 4) for _ in range(3)]\n"
+        "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), fused_edges.forward.stats.cache_path)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["8.0", "None"], done.stderr
+
+
+def test_kernels_know_what_is_not_finite():
+    @kernel
+    def difference(one, other):
+        return one - other == 0
+
+    assert not difference(float("inf"), float("inf"))
+
+
+STORED = """
+import sys
+from pathlib import Path
+from graphattn.backends.cpu import compiling
+
+@compiling.kernel
+def tripled(value):
+    return value * 3
+
+assert tripled(2) == 6
+print(sum(tripled.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_is_compiled_anew_when_a_file_changes_from_which_it_takes_pieces(tmp_path):
+    folder = tmp_path / "site" / "graphattn"
+    shutil.copytree(Path(graphattn.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "stored.py").write_text(STORED)
+    paths = {"PYTHONPATH": str(tmp_path / "site"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def hits() -> int:
+        command = [sys.executable, "stored.py"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **paths}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    assert [hits(), hits()] == [0, 1]
+    with open(folder / "backends" / "lanes.py", "a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert [hits(), hits()] == [0, 1]
+
+
+DOUBLED = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from numba.core.caching import IndexDataCacheFile as File
+from graphattn.backends.cpu.compiling import kernel
+
+def wait_for(name, seconds):
+    until = time.monotonic() + seconds
+    while not Path(name).exists() and time.monotonic() < until:
+        time.sleep(0.01)
+
+def in_order(step, *before):
+    def run(self, *given, function=getattr(File, step)):
+        for name in before:
+            wait_for(name, 0.7)
+        result = function(self, *given)
+        Path(f"{step}-{own}").touch()
+        return result
+    setattr(File, step, run)
+
+def save(self, key, data, function=File.save):
+    in_order("_load_index")
+    function(self, key, data)
+
+if len(sys.argv) == 2:
+    own, other = sys.argv[1], {"float32": "float64", "float64": "float32"}[sys.argv[1]]
+    Path(own).touch()
+    wait_for(other, 30)
+    File.save = save
+    in_order("_save_index", f"_load_index-{other}", *(["_save_index-float32"] if own == "float64" else []))
+    in_order("_save_data", *(["_save_data-float64"] if own == "float32" else []))
+
+@kernel
+def doubled(values):
+    return values + values
+
+print([doubled(np.ones(1, name)).dtype.name for name in sys.argv[1:]])
+"""
+
+
+def test_processes_that_compile_at_once_do_not_mix_up_types(tmp_path):
+    """The one lists its code first and stores it last, unless they take turns."""
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def start(*types):
+        command = [sys.executable, "doubled.py", *types]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE)
+
+    both = [start(name) for name in ("float32", "float64")]
+    assert [process.communicate()[0] for process in both] == ["['float32']\n", "['float64']\n"]
+    assert start("float32", "float64").communicate()[0] == "['float32', 'float64']\n"
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2

@@ -1,0 +1,144 @@
+"""Tasks cover all destinations and keys once; keys that several chunks see are known to be shared."""
+
+import pickle
+import weakref
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn import Edges
+from graphattn.backends.cpu import plan as fused_plan
+from graphattn.backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_plan, plan_of
+
+
+def windows(lengths, reach):
+    """Windows in sentences that stand one after the other."""
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    ends = starts + np.repeat(lengths, lengths)
+    here = np.arange(int(np.sum(lengths)))
+    low, high = np.maximum(here - reach, starts), np.minimum(here + reach + 1, ends)
+    return Edges.of_ranges(torch.from_numpy(low), torch.from_numpy(high), len(here))
+
+
+lengths_of_sentences = st.lists(st.integers(1, 90), min_size=1, max_size=12).map(np.array)
+
+
+def check_chunks(chunks, shared, count, keys_of):
+    """Chunks follow each other, cover the keys of their destinations, and know which of them others see too."""
+    assert chunks[0, 0] == 0
+    assert chunks[-1, 1] == count
+    assert (chunks[1:, 0] == chunks[:-1, 1]).all()
+    seen = [set().union(*map(keys_of, range(first, stop))) for first, stop, *_ in chunks]
+    places = 0
+    for number, (_, _, begin, end, own_begin, own_end, place) in enumerate(chunks):
+        assert seen[number] <= set(range(begin, end))
+        others = set().union(*seen[:number], *seen[number + 1 :])
+        assert not others & set(range(own_begin, own_end))
+        assert begin <= own_begin <= own_end <= end
+        assert place == places
+        places += end - begin - (own_end - own_begin)
+    assert shared == places
+
+
+@given(lengths_of_sentences, st.integers(0, 60))
+def test_chunks_cover_destinations_and_know_who_shares_keys(lengths, reach):
+    edges = windows(lengths, reach)
+    plan = plan_of(edges)
+    assert isinstance(plan, RangePlan)
+    check_chunks(plan.chunks, plan.shared, edges.num_destinations, lambda i: range(plan.low[i], plan.high[i]))
+
+
+@given(lengths_of_sentences, st.lists(st.integers(0, 60), min_size=1, max_size=3))
+def test_narrow_relations_share_chunks(lengths, reaches):
+    relations = [windows(lengths, reach) for reach in reaches]
+    plan = narrow_plan(relations)
+    assert narrow_plan(relations) is plan
+
+    def keys_of(i):
+        found = {i}.union(*(range(low[i], high[i]) for low, high in zip(plan.lows, plan.highs, strict=True)))
+        return found
+
+    check_chunks(plan.chunks, plan.shared, int(lengths.sum()), keys_of)
+    assert len(plan.lows) == sum(not edges.is_identity for edges in relations)
+    assert plan.slots.shape[0] == len(plan.lows)
+
+
+def test_written_out_edges_are_recognised():
+    edges = windows(np.array([5, 9]), 2)
+    written = Edges(edges.indptr, edges.indices, edges.num_sources)
+    assert np.array_equal(plan_of(written).low, plan_of(edges).low)
+    shuffled = Edges(edges.indptr, edges.indices.flip(0), edges.num_sources)
+    assert isinstance(plan_of(shuffled), EdgePlan)
+
+
+def test_ranges_far_apart_are_taken_edge_by_edge():
+    random = np.random.default_rng(0)
+    low = torch.from_numpy(random.integers(0, 99_990, 2000))
+    assert isinstance(plan_of(Edges.of_ranges(low, low + 3, 100_000)), EdgePlan)
+
+
+def test_long_texts_are_cut_inside_and_share_keys_at_the_cuts_only():
+    plan = plan_of(windows(np.array([3000]), 40))
+    assert len(plan.chunks) > 5
+    assert plan.shared == 2 * 80 * (len(plan.chunks) - 1)
+    narrow = narrow_plan([windows(np.array([3000]), 40)])
+    assert narrow.shared == 2 * 80 * (len(narrow.chunks) - 1)
+
+
+def test_short_sentences_share_nothing():
+    assert narrow_plan([windows(np.full(40, 22), reach) for reach in (0, 1, 9)]).shared == 0
+
+
+@pytest.mark.parametrize(("reach", "narrow"), [(0, True), (3, True), (127, True), (128, False), (900, False)])
+def test_narrow(reach, narrow):
+    assert is_narrow(windows(np.array([2000]), reach)) is narrow
+
+
+def test_ranges_far_from_their_nodes_and_between_different_nodes_are_not_narrow():
+    low = torch.arange(1000).flip(0)
+    assert not is_narrow(Edges.of_ranges(low, low + 1, 1000))
+    assert not is_narrow(Edges.of_ranges(low, low + 1, 1001))
+
+
+def test_runs_that_share_sources_are_joined(monkeypatch):
+    monkeypatch.setattr(fused_plan, "RUN", 2)
+    indptr, indices = np.arange(0, 13, 2), np.array([1, 0, 0, 1, 3, 2, 4, 2, 5, 5, 5, 5])
+    plan = EdgePlan(indptr, indices)
+    assert plan.runs.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert plan.separate_runs.tolist() == [0, 2, 4, 6]
+
+
+def test_a_plan_is_not_taken_for_relations_that_came_later():
+    """What is freed gives its place in memory, and so its id, to the next; plans must not go by it."""
+    near = windows(np.array([40]), 1)
+    for number in range(200):
+        other = windows(np.array([40]), [0, 4, 7][number % 3])
+        plan = narrow_plan([near, other])
+        assert len(plan.lows) == 1 + (not other.is_identity)
+        if not other.is_identity:
+            assert np.array_equal(plan.highs[1], other.ranges[1].numpy())
+        del other
+
+
+def test_few_plans_are_kept_and_others_may_go():
+    near, others = windows(np.array([40]), 1), [windows(np.array([40]), 3) for _ in range(3 * fused_plan.KEPT)]
+    plans = [narrow_plan([near, other]) for other in others]
+    assert len(near.plans["fused, narrow"]) == fused_plan.KEPT
+    assert narrow_plan([near, others[-1]]) is plans[-1]
+    assert narrow_plan([near, others[-1], others[-2]]) is not plans[-1]
+    gone = weakref.ref(others.pop())
+    assert gone() is None, "nobody keeps the other relation"
+
+
+@pytest.mark.parametrize("copy", [deepcopy, lambda edges: pickle.loads(pickle.dumps(edges))])
+def test_copies_of_edges_make_plans_of_their_own(copy):
+    near, other = windows(np.array([40]), 1), windows(np.array([40]), 3)
+    narrow_plan([near, other])
+    again = copy(near)
+    assert again.plans == {}
+    assert torch.equal(again.indices, near.indices)
+    assert np.array_equal(narrow_plan([again, other]).highs, narrow_plan([near, other]).highs)

@@ -1,0 +1,64 @@
+"""Work is shared among threads, with PyTorch's and with Python's own; errors come back."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from graphattn.backends.cpu import threads
+from graphattn.backends.cpu.threads import together
+
+
+@pytest.fixture(params=["PyTorch's", "Python's"])
+def count(request, monkeypatch):
+    """Three threads of either kind."""
+    if request.param == "Python's":
+        monkeypatch.setattr(threads, "_openmp", lambda: None)
+    elif threads._openmp() is None:
+        pytest.skip("this PyTorch does not use GNU's OpenMP")
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield 3
+    torch.set_num_threads(before)
+
+
+def test_all_threads_work_at_the_same_time(count):
+    meeting, seen = threading.Barrier(count, timeout=20), []
+
+    def work(number):
+        meeting.wait()
+        seen.append((number, threading.get_ident()))
+
+    together(work)
+    assert sorted(number for number, _ in seen) == [0, 1, 2]
+    assert len({thread for _, thread in seen}) == count
+    assert threading.get_ident() in {thread for _, thread in seen}
+
+
+def test_alone(count):
+    seen = []
+    together(lambda number: seen.append((number, threading.get_ident())), alone=True)
+    assert seen == [(0, threading.get_ident())]
+
+
+@pytest.mark.parametrize("fails", [0, 2])
+def test_errors_come_back(count, fails):
+    def work(number):
+        if number == fails:
+            raise ValueError(f"number {number}")
+
+    with pytest.raises(ValueError, match=f"number {fails}"):
+        together(work)
+
+
+def test_several_callers_at_once(count):
+    done = []
+
+    def call(caller):
+        for _ in range(20):
+            together(lambda number: done.append((caller, number)))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, range(4)))
+    assert sorted(done) == sorted((caller, number) for caller in range(4) for number in range(count) for _ in range(20))

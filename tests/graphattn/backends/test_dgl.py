@@ -1,0 +1,64 @@
+"""The reference backend is DGL's own operators, and mends the one softmax that DGL gets wrong."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from graphattn import Edges, attend
+from graphattn.backends import dgl as dgl_operators
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import BackendError
+
+
+@pytest.fixture
+def graph():
+    return dgl.graph(([2, 0, 1, 1, 4, 3, 2], [3, 1, 2, 1, 1, 3, 1]), num_nodes=5)
+
+
+@pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
+def test_it_is_what_the_three_operators_say(graph, random_tensors, idtype):
+    """The operators on the user's own graph, whose edge ids do not count in CSC order."""
+    graph = graph.astype(idtype)
+    query, key, value = random_tensors(5, 5)
+    bias = torch.linspace(-1, 1, 14, dtype=torch.float64).view(7, 2)
+    scores = dgl.ops.u_dot_v(graph, key, query)[..., 0] * 0.3 + bias
+    weights = dgl.ops.edge_softmax(graph, scores)
+    out = dgl.ops.u_mul_e_sum(graph, value, weights[..., None])
+    found = attend(graph, query, key, value, scale=0.3, bias=bias, backend="dgl", return_weights=True)
+    assert_close(found, (out, weights), rtol=0, atol=1e-12)
+
+
+def test_dgl_still_gives_not_a_number_where_all_edges_are_hidden(graph):
+    """When this fails, `_masked_softmax` can go."""
+    scores = torch.full((7, 1), float("-inf"))
+    assert dgl.ops.edge_softmax(graph, scores).isnan().all()
+
+
+def test_libxsmm_is_off():
+    assert not dgl.is_libxsmm_enabled()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_single(graph, random_tensors, dtype):
+    narrow = random_tensors(5, 5, dtype=dtype)
+    bias = torch.zeros(7, 2, dtype=dtype)
+    out, weights = attend(graph, *narrow, bias=bias, backend="dgl", return_weights=True)
+    wide = attend(graph, *(t.float() for t in narrow), bias=bias.float(), backend="dgl", return_weights=True)
+    assert torch.equal(out, wide[0].to(dtype))
+    assert torch.equal(weights, wide[1].to(dtype))
+
+
+def test_other_devices_are_refused():
+    offsets = torch.zeros(2, dtype=torch.int32, device="meta")
+    tensor = torch.zeros(1, 1, 1, device="meta")
+    with pytest.raises(BackendError, match="backend 'dgl' runs on CPUs only"):
+        dgl_operators.attend(
+            Edges(offsets, offsets[:0], 1),
+            tensor,
+            tensor,
+            tensor,
+            scale=1.0,
+            bias=None,
+            dropout=0.0,
+            return_weights=False,
+        )

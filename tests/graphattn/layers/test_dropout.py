@@ -1,0 +1,111 @@
+"""Dropout: shares, scale, gradients, independence of threads and layout, and when there is none."""
+
+import pytest
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.layers.dropout import Dropout, dropout
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 0.9])
+def test_share_of_zeros_and_scale_of_the_rest(probability, dtype):
+    torch.manual_seed(0)
+    out = dropout(torch.ones(1000, 1001, dtype=dtype), probability, True)
+    assert out.dtype == dtype
+    assert abs(float((out == 0).double().mean()) - probability) < 0.003
+    kept = out[out != 0].unique()
+    close = 1e-4 if kept.element_size() >= 4 else 1e-2
+    torch.testing.assert_close(kept, torch.tensor([1 / (1 - probability)], dtype=dtype), rtol=close, atol=0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 7, 8, 9, 16, 17, 1023, 2**16 - 1, 2**16, 2**16 + 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_any_number_of_numbers_and_none_beside_them(count, dtype):
+    inputs = torch.arange(1.0, count + 1, dtype=dtype)
+    out = dropout(inputs, 0.5, True)
+    assert out.shape == (count,)
+    assert ((out == 0) | (out == 2 * inputs)).all()
+    assert torch.equal(inputs, torch.arange(1.0, count + 1, dtype=dtype))
+
+
+def test_gradient_goes_where_the_values_went():
+    torch.manual_seed(0)
+    inputs = torch.randn(200, requires_grad=True)
+    out = dropout(inputs, 0.4, True)
+    out.sum().backward()
+    torch.testing.assert_close(inputs.grad, (out / inputs).detach())
+
+
+def test_gradients_of_both_orders():
+    inputs = torch.randn(40, dtype=torch.float64, requires_grad=True)
+
+    def squared(inputs):
+        torch.manual_seed(3)
+        return dropout(inputs, 0.3, True) ** 2
+
+    assert torch.autograd.gradcheck(squared, inputs)
+    assert torch.autograd.gradgradcheck(squared, inputs)
+
+
+def test_nothing_is_kept_for_the_backward_pass():
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda saved: saved):
+        dropout(torch.randn(50, requires_grad=True), 0.3, True)
+    assert kept == []
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3, 4, 8, 16, 300, 2**16])
+def test_neighbours_are_independent(distance):
+    torch.manual_seed(0)
+    kept = dropout(torch.ones(400_000), 0.5, True) > 0
+    assert abs(float((kept[distance:] == kept[:-distance]).double().mean()) - 0.5) < 0.005
+
+
+def test_calls_are_independent():
+    torch.manual_seed(0)
+    first, second = (dropout(torch.ones(400_000), 0.5, True) > 0 for _ in range(2))
+    assert abs(float((first == second).double().mean()) - 0.5) < 0.005
+
+
+def test_nothing_in_evaluation_and_at_zero():
+    inputs = torch.randn(5)
+    assert dropout(inputs, 0.5, False) is inputs
+    assert dropout(inputs, 0.0, True) is inputs
+    assert torch.equal(Dropout(0.9).eval()(inputs), inputs)
+
+
+def test_drawn_from_the_global_generator():
+    torch.manual_seed(1)
+    first = dropout(torch.ones(100), 0.5, True)
+    torch.manual_seed(1)
+    assert torch.equal(first, dropout(torch.ones(100), 0.5, True))
+    assert not torch.equal(first, dropout(torch.ones(100), 0.5, True))
+
+
+def test_the_number_of_threads_and_the_layout_change_nothing():
+    inputs = torch.randn(700, 400)
+    count = torch.get_num_threads()
+    found = []
+    try:
+        for threads, given in ((1, inputs), (2, inputs), (2, inputs.t().contiguous().t())):
+            torch.set_num_threads(threads)
+            torch.manual_seed(2)
+            found.append(dropout(given, 0.2, True))
+    finally:
+        torch.set_num_threads(count)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.0, 1.5, float("nan")])
+def test_shares_that_are_none(probability):
+    told = f"the probability of dropout is {probability}; it must be at least 0 and below 1"
+    for make in (Dropout, lambda share: dropout(torch.ones(3), share, True)):
+        with pytest.raises(ConfigError) as caught:
+            make(probability)
+        assert str(caught.value) == told
+
+
+def test_representation():
+    assert repr(Dropout(0.3)) == "Dropout(0.3)"

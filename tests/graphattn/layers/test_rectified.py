@@ -1,0 +1,279 @@
+"""Rectified attention against its dense formula (UMST, Eq. 1 and 4), written from the paper, in double precision."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from graphattn import Edges
+from graphattn.builders import Complete, Membership, Sentence, TextGraphBuilder
+from graphattn.exceptions import BackendError, ConfigError
+from graphattn.layers.rectified import RectifiedAttention
+from graphattn.layers.upsampling import KINDS, Upsampling
+
+FEATS, HEADS = 6, 2
+texts = st.lists(st.lists(st.integers(1, 3), max_size=6), min_size=1, max_size=4)
+"""Sizes of the words of each text."""
+
+
+class Problem:
+    """A batch of texts with random vectors of tokens and words, and what the layer takes of it."""
+
+    def __init__(self, texts, *, normalize=False, seed=0):
+        torch.manual_seed(seed)
+        sentences = [
+            Sentence(["x"] * sum(sizes), word_ids=[word for word, size in enumerate(sizes) for _ in range(size)])
+            for sizes in texts
+        ]
+        graph = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False).batch(sentences)
+        self.texts, self.normalize = texts, normalize
+        self.edges, self.word_edges = Edges.of(graph, "all"), Edges.of(graph, "all:word")
+        self.members = Edges.of(graph, "in")
+        counts = (graph.batch_num_nodes(kind) for kind in ("token", "word"))
+        self.upsampling = Upsampling.of("membership", self.members, *counts, normalize=normalize)
+        self.tokens = torch.randn(graph.num_nodes("token"), FEATS, dtype=torch.float64, requires_grad=True)
+        self.words = torch.randn(graph.num_nodes("word"), FEATS, dtype=torch.float64, requires_grad=True)
+
+    def run(self, layer, **keywords):
+        return layer(self.edges, self.tokens, self.word_edges, self.words, self.upsampling, **keywords)
+
+    def expected(self, layer):
+        """Text after text, head after head, with the map of every two tokens; and the maps of tokens and words."""
+        tokens = self.tokens.split([sum(sizes) for sizes in self.texts])
+        words = self.words.split([len(sizes) for sizes in self.texts])
+        parts = [self._of_text(layer, *of) for of in zip(self.texts, tokens, words, strict=True)]
+        return torch.cat([out for out, _, _ in parts]), [maps for _, maps, _ in parts], [maps for _, _, maps in parts]
+
+    def _of_text(self, layer, sizes, tokens, words):
+        query, key, value = _projected(layer.project, tokens, 3)
+        of_words = layer.project_words or layer.project
+        word_query, word_key = _projected(of_words, words, 2)
+        membership = torch.zeros(sum(sizes), len(sizes), dtype=torch.float64)
+        word_of = [word for word, size in enumerate(sizes) for _ in range(size)]
+        membership[range(len(word_of)), word_of] = 1
+        right = membership / membership.sum(0) if self.normalize else membership
+        width, outputs, maps, word_maps = FEATS // HEADS, [], [], []
+        for head in range(HEADS):
+            own = slice(head * width, (head + 1) * width)
+            scores = query[:, own] @ key[:, own].T
+            if layer.distance_vectors is not None:
+                scores = scores + _distance_products(query[:, own], layer.distance_vectors)
+            one = (scores / math.sqrt(width)).softmax(1)
+            two = (word_query[:, own] @ word_key[:, own].T / math.sqrt(width)).softmax(1)
+            outputs.append((0.5 * one + 0.5 * membership @ two @ right.T) @ value[:, own])
+            maps.append(one)
+            word_maps.append(two)
+        return torch.cat(outputs, 1) @ layer.output.weight.T + layer.output.bias, maps, word_maps
+
+
+def _projected(linear, nodes, count):
+    every = nodes @ linear.weight.T + linear.bias
+    return every.split(FEATS, dim=1)[:count]
+
+
+def _distance_products(query, vectors):
+    """Shaw et al. 2018, Eq. 4: q_i a_ij, a_ij the vector of the clipped distance j - i."""
+    clip, count = len(vectors) // 2, len(query)
+    products = torch.zeros(count, count, dtype=torch.float64)
+    for i in range(count):
+        for j in range(count):
+            products[i, j] = query[i] @ vectors[max(-clip, min(clip, j - i)) + clip]
+    return products
+
+
+def made(**options):
+    torch.manual_seed(1)
+    layer = RectifiedAttention(FEATS, HEADS, **options).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    return layer
+
+
+OPTIONS = [{}, {"shared_scores": True}, {"relative_positions": 2}]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("options", OPTIONS)
+@settings(max_examples=15, deadline=None)
+@given(texts=texts, seed=st.integers(0, 9))
+def test_outputs_maps_and_gradients(options, normalize, texts, seed):
+    problem, layer = Problem(texts, normalize=normalize, seed=seed), made(**options)
+    expected, maps, word_maps = problem.expected(layer)
+    found = problem.run(layer)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+    upstream, wanted = torch.randn_like(found), (problem.tokens, problem.words, *layer.parameters())
+    gradients = (torch.autograd.grad(out, wanted, upstream, materialize_grads=True) for out in (found, expected))
+    for mine, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-9)
+    seen = []
+    torch.testing.assert_close(problem.run(layer, weights=seen), expected, rtol=0, atol=1e-10)
+    for own, theirs in zip(seen, (maps, word_maps), strict=True):
+        flat = [torch.stack([head.flatten() for head in heads], 1) for heads in theirs]
+        torch.testing.assert_close(own, torch.cat(flat), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_gradients_are_those_of_differences(options):
+    problem, layer = Problem([[2, 1], [1]]), made(**options)
+    names = [name for name, _ in layer.named_parameters()]
+    fixed = (problem.edges, problem.word_edges, problem.upsampling)
+
+    def run(tokens, words, *parameters):
+        arguments = (fixed[0], tokens, fixed[1], words, fixed[2])
+        return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), arguments)
+
+    assert torch.autograd.gradcheck(run, (problem.tokens, problem.words, *layer.parameters()))
+
+
+def test_without_words_it_is_the_usual_attention():
+    problem, layer = Problem([[1, 1, 1, 1], [1, 1]]), made(words=False)
+    assert layer.project_words is None
+    query, key, value = _projected(layer.project, problem.tokens, 3)
+    rows = [tensor.view(-1, HEADS, FEATS // HEADS).transpose(0, 1) for tensor in (query, key, value)]
+    texts = [
+        torch.nn.functional.scaled_dot_product_attention(*(t[:, own] for t in rows)) for own in (slice(4), slice(4, 6))
+    ]
+    expected = layer.output(torch.cat(texts, 1).transpose(0, 1).flatten(1))
+    torch.testing.assert_close(layer(problem.edges, problem.tokens), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("backend", ["torch", "dgl", "fused"])
+def test_backends_agree(backend):
+    problem, layer = Problem([[2, 1, 3], [1, 2]]), made(backend=backend)
+    torch.testing.assert_close(problem.run(layer), problem.expected(layer)[0], rtol=0, atol=1e-10)
+
+
+def test_no_edge_is_written_out():
+    """Complete graphs stay ranges: nothing has a number for every two tokens or words."""
+    problem = Problem([[2, 1] * 50])
+    arrays = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False)
+    sentence = Sentence(["x"] * 150, word_ids=[word for word in range(100) for _ in range(2 - word % 2)])
+    graph = arrays.arrays(arrays.layout([sentence]))
+    edges, word_edges = Edges.of(graph, "all"), Edges.of(graph, "all:word")
+    made()(edges, problem.tokens, word_edges, problem.words, problem.upsampling).sum().backward()
+    assert edges._indices is None
+    assert word_edges._indices is None
+
+
+class Sizes(TorchDispatchMode):
+    """Remembers how many numbers the largest tensor that PyTorch makes has."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        tensors = [tensor for tensor in tree_leaves(made) if isinstance(tensor, torch.Tensor)]
+        self.largest = max([self.largest, *(tensor.numel() for tensor in tensors)])
+        return made
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_term_of_words_has_no_number_for_every_two_tokens(kind, normalize):
+    """Neither forwards nor backwards; every token sees itself alone, so that the other term has none either."""
+    problem, layer = Problem([[4] * 60]), made()
+    counts = torch.tensor([240]), torch.tensor([60])
+    problem.upsampling = Upsampling.of(kind, problem.members, *counts, normalize=normalize)
+    problem.edges = Edges.of_ranges(torch.arange(240), torch.arange(1, 241), 240)
+    with Sizes() as sizes:
+        problem.run(layer).sum().backward()
+    assert 240 * 3 * FEATS <= sizes.largest < 240**2 / 4
+
+
+def test_dropout_is_for_training_only():
+    problem, layer = Problem([[2, 1, 3]]), made(attn_drop=0.5)
+    assert not torch.equal(problem.run(layer), problem.run(layer))
+    layer.eval()
+    assert torch.equal(problem.run(layer), problem.run(layer))
+
+
+def test_weights_are_drawn_by_xaviers_rule():
+    torch.manual_seed(0)
+    layer = RectifiedAttention(64, 4, relative_positions=31)
+    bound = math.sqrt(6 / 128)
+    for linear, count in ((layer.project, 3), (layer.project_words, 2), (layer.output, 1)):
+        for part in linear.weight.chunk(count):
+            assert 0.99 * bound < part.abs().max() <= bound
+        assert not linear.bias.any()
+    assert layer.distance_vectors.abs().max() <= math.sqrt(6 / (63 + 16))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((6, 4), "feats 6 is no multiple of heads 4"),
+        ((0, 1), "feats 0 is no multiple of heads 1"),
+    ],
+)
+def test_impossible_widths(arguments, message):
+    with pytest.raises(ConfigError) as caught:
+        RectifiedAttention(*arguments)
+    assert str(caught.value) == message
+
+
+def test_impossible_options():
+    with pytest.raises(ConfigError, match="relative_positions is 0; it must be at least 1"):
+        RectifiedAttention(6, 2, relative_positions=0)
+    with pytest.raises(ConfigError, match=r"attn_drop is 1\.0; it must be at least 0 and below 1"):
+        RectifiedAttention(6, 2, attn_drop=1.0)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_other_types_and_hooks(shared):
+    problem = Problem([[1, 2, 3], [2]])
+    layer = RectifiedAttention(FEATS, HEADS, shared_scores=shared, relative_positions=2)
+    problem.tokens, problem.words = problem.tokens.detach().float(), problem.words.detach().float()
+    exact = problem.run(layer)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(problem.run(layer).float(), exact, rtol=0.05, atol=0.05)
+    calls = []
+    for module in (layer.project, layer.project_words, layer.output):
+        if module is not None:
+            module.register_forward_hook(lambda *_: calls.append(1))
+    torch.testing.assert_close(problem.run(layer), exact)
+    assert len(calls) == 3
+    problem.tokens, problem.words = problem.tokens.bfloat16(), problem.words.bfloat16()
+    problem.upsampling = problem.upsampling
+    pure = RectifiedAttention(FEATS, HEADS, shared_scores=shared, relative_positions=2).bfloat16()
+    pure.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(problem.run(pure).float(), exact, rtol=0.1, atol=0.1)
+
+
+def test_a_hook_on_the_output_changes_nothing():
+    problem, layer = Problem([[2, 1], [1]]), made()
+    expected = problem.run(layer)
+    layer.output.register_forward_hook(lambda *_: None)
+    torch.testing.assert_close(problem.run(layer), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("relative_positions", [None, 2])
+@pytest.mark.parametrize("of_words", [True, False])
+def test_dropout_is_for_the_maps_of_tokens_and_of_words(of_words, relative_positions):
+    problem = Problem([[2, 1, 3]])
+    layer = made(attn_drop=0.5, words=of_words, relative_positions=relative_positions)
+    if of_words:  # tokens see nothing
+        problem.edges = Edges(torch.zeros(7, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), 6)
+    else:
+        problem.words = None
+    dropped = problem.run(layer)
+    assert not torch.equal(problem.run(layer), dropped)
+    assert not torch.allclose(problem.run(layer.eval()), dropped)
+
+
+def test_a_layer_without_words_in_bfloat16():
+    problem, layer = Problem([[2, 1], [1]]), made(words=False)
+    expected = layer(problem.edges, problem.tokens).float()
+    found = layer.bfloat16()(problem.edges, problem.tokens.bfloat16())
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("options", [{}, {"relative_positions": 2}])
+def test_the_backend_is_handed_on(options):
+    problem, layer = Problem([[2, 1]]), made(words=False, backend="none", **options)
+    with pytest.raises(BackendError, match="none"):
+        layer(problem.edges, problem.tokens)

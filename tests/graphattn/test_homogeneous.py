@@ -1,0 +1,77 @@
+"""Edges between several types of nodes as one relation, against lists of edges."""
+
+import pytest
+import torch
+
+from graphattn import attend
+from graphattn.builders import BinaryPartition, DocumentTree, Star, TextGraphBuilder, Window
+from graphattn.dgl_graphs import make_graph_in_edge_order
+from graphattn.homogeneous import JointNodes
+
+TEXTS = [list("abc.de"), [], ["a"], list("some.words")]
+
+
+def joint_pairs(graph, kinds, relations):
+    """(destination, source) of each edge of each relation, in the order of ids, counted over all nodes."""
+    first, total = {}, 0
+    for kind in kinds:
+        first[kind], total = total, total + graph.num_nodes(kind)
+    pairs = []
+    for source, name, target in relations:
+        sources, targets = graph.edges(etype=(source, name, target), order="eid")
+        pairs += [
+            (first[target] + i, first[source] + j) for i, j in zip(targets.tolist(), sources.tolist(), strict=True)
+        ]
+    return pairs
+
+
+@pytest.mark.parametrize("relation", [Star(), BinaryPartition(2), DocumentTree(), Window(3)])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_edges_are_those_of_all_relations(relation, backwards):
+    graph = TextGraphBuilder([relation]).batch(TEXTS)
+    parts = [part.canonical for part in relation.parts()]
+    kinds = sorted(graph.ntypes, reverse=backwards)
+    nodes = JointNodes(graph, kinds)
+    joint = nodes.edges(parts)
+    pairs = joint_pairs(graph, kinds, parts)
+    assert joint.edges.num_destinations == joint.edges.num_sources == nodes.num_nodes == graph.num_nodes()
+    slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
+    assert slots == sorted(pairs)
+    ids = torch.arange(len(slots)) if joint.edges.edge_ids is None else joint.edges.edge_ids
+    assert [pairs[index] for index in ids.tolist()] == slots
+    halves = joint.split(torch.arange(len(pairs)))
+    assert torch.cat(list(halves.values())).tolist() == list(range(len(pairs)))
+    assert {part: len(own) for part, own in halves.items()} == {part: graph.num_edges(part) for part in parts}
+
+
+def test_ids_of_a_graph_that_counts_otherwise():
+    graph = make_graph_in_edge_order(
+        {("b", "r", "a"): ([2, 0, 1], [1, 1, 0]), ("a", "r", "a"): ([1, 0], [1, 0])}, {"a": 2, "b": 3}, torch.int64
+    )
+    joint = JointNodes(graph, ["a", "b"]).edges([("b", "r", "a"), ("a", "r", "a")])
+    slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
+    assert slots == [(0, 0), (0, 3), (1, 1), (1, 4), (1, 2)]  # in each relation as DGL puts them
+    assert joint.edges.edge_ids.tolist() == [4, 2, 3, 0, 1]
+
+
+def test_weights_come_back_to_their_relations():
+    graph = TextGraphBuilder([Star()]).batch(TEXTS)
+    nodes = JointNodes(graph, ["token", "relay"])
+    parts = [part.canonical for part in Star().parts()]
+    joint = nodes.edges(parts)
+    query, key, value = torch.randn(3, nodes.num_nodes, 2, 5, dtype=torch.float64).unbind()
+    out, weights = attend(joint.edges, query, key, value, return_weights=True)
+    summed = torch.zeros_like(out)
+    for part, own in joint.split(weights).items():
+        sources, targets = (ends.long() for ends in graph.edges(etype=part, order="eid"))
+        first_source, first_target = nodes.offsets[part[0]], nodes.offsets[part[2]]
+        summed.index_add_(0, first_target + targets, own.unsqueeze(-1) * value[first_source + sources])
+    torch.testing.assert_close(summed, out)
+
+
+def test_averages():
+    graph = TextGraphBuilder([Star()], cls=False).batch([["a", "b"], [], ["c"]])
+    averages = JointNodes(graph, ["token", "relay"]).averages(
+        ("token", "star", "relay"), torch.tensor([[1.0, 0.0], [3.0, 1.0], [7.0, 7.0]])
+    )
+    assert averages.tolist() == [[2.0, 0.5], [0.0, 0.0], [7.0, 7.0]]

@@ -1,0 +1,31 @@
+"""The table that sources, targets and softmax share."""
+
+import math
+
+import torch
+
+from graphattn.models.decoders.embedding import SharedEmbedding, TiedSoftmax
+
+
+def test_vectors_are_rows_times_the_root_of_the_width():
+    embedding = SharedEmbedding(7, 9, dropout=0.5).eval()
+    ids = torch.tensor([[3, 0], [6, 3]])
+    torch.testing.assert_close(embedding(ids), embedding.trained[ids] * 3)
+
+
+def test_vectors_begin_with_unit_variance():
+    torch.manual_seed(0)
+    embedding = SharedEmbedding(4000, 64, dropout=0.0)
+    assert math.isclose(float(embedding(torch.arange(4000)).detach().var()), 1.0, rel_tol=0.02)
+
+
+def test_dropout_in_training_only():
+    embedding = SharedEmbedding(50, 64, dropout=0.5)
+    assert 0.4 < float((embedding(torch.arange(50)) == 0).float().mean()) < 0.6
+
+
+def test_scores_are_products_with_the_rows():
+    table, states = torch.randn(7, 4), torch.randn(2, 3, 4)
+    scores = TiedSoftmax()(states.bfloat16(), table.bfloat16())
+    assert scores.dtype == torch.float32
+    torch.testing.assert_close(TiedSoftmax()(states, table), torch.einsum("btw,vw->btv", states, table))

@@ -1,0 +1,162 @@
+"""Outputs of a model: cached against uncached, batch against single, and their order."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from graphattn.builders import Sentence
+from graphattn.models.decoders import generation
+from graphattn.models.decoders.corpus import ParallelCorpus
+from graphattn.models.decoders.generation import ModelScores, generate
+from graphattn.models.decoders.model import BORDER
+from graphattn.models.decoders.options import SearchOptions
+from graphattn.models.encoders import ENCODERS
+
+OPTIONS = {
+    "duo-transformer": [
+        {"share_weights": False},
+        {"duo_norm": False},
+        {"fusion_layer": False},
+        {"share_weights": False, "duo_norm": False, "fusion_layer": False},
+    ],
+    "umst": [
+        {"class_embedding": False},
+        {"intra_group": False},
+        {"inter_group": False},
+        {"graph_layer": "mean"},
+        {"graph_layer": "gat"},
+        {"share_projections": "block"},
+        {"share_projections": "blocks"},
+        {"share_scores": True},
+        {"upsampling": "nearest"},
+        {"upsampling": "linear"},
+        {"normalize": True},
+        {"relative_positions": 3},
+        {"groups": "random"},
+        {"groups": "shuffled"},
+        {"arcs": "random"},
+    ],
+    "tnt": [{"share_blocks": True}],
+    "transformer": [{"norm": "post"}],
+    "ms-trans": [{"relations": ("dependency:1", "group:1")}, {"heads": "star=2,sentence=1,window:3=1"}],
+    "mtsa": [{"variant": "paper", "layers": 2}],
+}
+"""Encoder -> changes of its options: all rows of UMST's Tables 5, 6, 8 and 9, and of Duo's Table 6."""
+every_encoder = pytest.mark.parametrize(
+    ("encoder", "changes"),
+    [(name, changes) for name in ENCODERS for changes in ({}, *OPTIONS.get(name, []))],
+    ids=str,
+)
+SEARCH = SearchOptions(beam=3, min_length=2, max_length=7)
+
+
+class Uncached(ModelScores):
+    """Scores of all tokens from the beginning, again at each step."""
+
+    def __init__(self, model, batch, beams):
+        self.model, self.beams = model, beams
+        self.memory = model.encode(batch)
+        self.prefixes = torch.empty(batch.size, beams, 0, dtype=torch.int64)
+
+    def scores(self, tokens):
+        self.prefixes = torch.cat([self.prefixes, tokens.unsqueeze(2)], dim=2)
+        state = self.model.decoder.start(self.memory, self.beams)
+        scores = self.model.advance(self.prefixes.flatten(0, 1), state)[:, -1]
+        return scores.log_softmax(1).unflatten(0, tokens.shape)
+
+    def keep(self, sources, beams):
+        self.prefixes = self.prefixes[sources.unsqueeze(1), beams]
+        self.memory = replace(self.memory, states=self.memory.states[sources], mask=self.memory.mask[sources])
+
+
+def assert_same(some, others):
+    for one, other in zip(some, others, strict=True):
+        assert [hypothesis.ids for hypothesis in one] == [hypothesis.ids for hypothesis in other]
+        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
+
+
+@every_encoder
+def test_kept_keys_and_values_change_nothing(encoder, changes, make_model, monkeypatch):
+    model, corpus = make_model(encoder, **changes)
+    cached = generate(model, corpus, SEARCH, count=3)
+    monkeypatch.setattr(generation, "ModelScores", Uncached)
+    assert_same(cached, generate(model, corpus, SEARCH, count=3))
+
+
+@every_encoder
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_batch_gives_what_single_sources_give(sample, encoder, changes, make_model, monkeypatch):
+    model, corpus = make_model(encoder, **changes)
+    options = replace(SEARCH, sample=sample)
+    together = generate(model, corpus, options, count=2)
+    monkeypatch.setattr(generation, "MAX_TOKENS", 1)
+    assert_same(together, generate(model, corpus, options, count=2))
+
+
+def test_samples_do_not_depend_on_how_long_others_may_be(make_model, monkeypatch):
+    model, corpus = make_model()
+    options = SearchOptions(sample=True, temperature=2.0)  # of so many draws as the longest source allows
+    assert len(set(corpus.layouts[0].lengths)) > 1
+    together = generate(model, corpus, options, count=3)
+    monkeypatch.setattr(generation, "MAX_TOKENS", 1)
+    assert_same(together, generate(model, corpus, options, count=3))
+
+
+def test_the_encoder_runs_once_for_each_source(make_model, monkeypatch):
+    model, corpus = make_model()
+    seen = []
+    encode = model.encode
+    monkeypatch.setattr(model, "encode", lambda batch: seen.append(batch.size) or encode(batch))
+    generate(model, corpus, SEARCH)
+    assert sum(seen) == len(corpus)
+
+
+def test_a_source_without_words_gets_an_empty_text(make_model):
+    model, corpus = make_model()
+    words = [Sentence(["the", "dog"]), Sentence([]), Sentence(["a"])]
+    found = generate(model, ParallelCorpus.of(corpus.builder, words), SEARCH, count=2)
+    assert [(h.ids, h.score) for h in found[1]] == [((), 0.0)]
+    assert len(found[0]) == len(found[2]) == 2
+    assert generate(model, ParallelCorpus.of(corpus.builder, []), SEARCH) == []
+
+
+def test_count_widens_the_beam(make_model):
+    model, corpus = make_model()
+    assert [len(own) for own in generate(model, corpus, SearchOptions(beam=1, max_length=4), count=6)] == [6] * 12
+
+
+def test_limits_follow_the_source_unless_given(make_model):
+    model, corpus = make_model()
+    with torch.no_grad():  # a model that never ends of its own accord
+        model.decoder.norm.bias[0] = 100.0
+        model.embedding.trained[:, 0] = 1.0
+        model.embedding.trained[BORDER, 0] = -1.0
+    found = generate(model, corpus, SearchOptions(beam=1))
+    words = corpus.layouts[0].lengths - 1
+    assert [len(own[0].ids) for own in found] == [2 * count + 10 for count in words]
+    assert {len(own[0].ids) for own in generate(model, corpus, SearchOptions(beam=1, max_length=3))} == {3}
+    assert {len(own[0].ids) for own in generate(model, corpus, SearchOptions(beam=1, min_length=60))} == {60}
+
+
+def test_no_padding_and_nothing_unknown_is_written(make_model):
+    model, corpus = make_model()
+    for options in (SEARCH, replace(SEARCH, sample=True, temperature=5.0, max_length=30)):
+        for own in generate(model, corpus, options, count=3):
+            assert all(token > 2 for hypothesis in own for token in hypothesis.ids)
+
+
+def test_samples_repeat_with_their_seed(make_model):
+    model, corpus = make_model()
+    options = replace(SEARCH, sample=True, temperature=2.0)
+    first = generate(model, corpus, options)
+    assert generate(model, corpus, options) == first
+    assert generate(model, corpus, replace(options, sample_seed=1)) != first
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_model_stays_in_its_mode(training, make_model):
+    model, corpus = make_model()
+    model.train(training)
+    generate(model, corpus, SEARCH)
+    assert model.training == training

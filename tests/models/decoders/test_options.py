@@ -1,0 +1,60 @@
+"""Options of decoder, training and search, and the presets."""
+
+import pytest
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.decoders.options import (
+    PRESETS,
+    DecoderOptions,
+    SearchOptions,
+    SubwordOptions,
+    TranslationTraining,
+)
+from graphattn.models.encoders import ENCODERS
+from graphattn.models.encoders.umst import SIZES
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (SubwordOptions(vocabulary_size=0), "vocabulary_size is 0; it must be at least 1"),
+        (SubwordOptions(longest=0), "longest is 0; it must be at least 1"),
+        (SubwordOptions(split="tabs"), "split is 'tabs'; choose one of: words, whitespace"),
+        (DecoderOptions(decoder_layers=0), "decoder_layers is 0; it must be at least 1"),
+        (DecoderOptions(decoder_dropout=1.0), "decoder_dropout is 1.0; it must be at least 0 and below 1"),
+        (SearchOptions(beam=0), "beam is 0; it must be at least 1"),
+        (SearchOptions(min_length=-1), "min_length is -1; it must be at least 0"),
+        (SearchOptions(min_length=5, max_length=4), "min_length is 5 and max_length 4; lower the first"),
+        (SearchOptions(temperature=0.0), "temperature is 0.0; it must be positive and finite"),
+        (SearchOptions(top_p=0.0), "top_p is 0.0; it must be above 0 and at most 1"),
+        (SearchOptions(top_k=0), "top_k is 0; it must be at least 1"),
+        (TranslationTraining(max_tokens=0), "max_tokens is 0; it must be at least 1"),
+    ],
+    ids=str,
+)
+def test_impossible_values(options, message):
+    with pytest.raises(ConfigError) as caught:
+        options.check()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_presets_are_possible_for_every_encoder(encoder, preset):
+    options = ENCODERS[encoder][0].for_translation(preset.encoder)
+    options.check()
+    DecoderOptions(**preset.decoder).check()
+    TranslationTraining(**preset.training).check()
+    assert options.hidden == preset.encoder["hidden"]
+
+
+def test_the_papers_widths():
+    """UMST, appendix A; depths 6-6 and 12-6 in Table 5."""
+    deep, big = PRESETS["deep"], PRESETS["big"]
+    assert (deep.encoder["hidden"], deep.encoder["ffn"], deep.encoder["heads"]) == (512, 2048, 8)
+    assert (deep.encoder["layers"], deep.decoder["decoder_layers"]) == (12, 6)
+    assert (big.encoder["hidden"], big.encoder["ffn"], big.encoder["dropout"]) == (1024, 4096, 0.3)
+    assert all(PRESETS[size].encoder == SIZES[size] for size in ("base", "deep", "big"))
+    training = TranslationTraining(**deep.training)
+    assert (training.learning_rate, training.warmup_steps, training.beta2) == (2e-3, 16_000, 0.997)
+    assert (training.max_tokens, training.accumulate, training.label_smoothing) == (9600, 8, 0.1)

@@ -1,0 +1,91 @@
+"""Dependency arcs of sources: given, parsed, or left out with a warning."""
+
+import pytest
+
+from graphattn.builders import Sentence
+from graphattn.builders.parsers import Parse
+from graphattn.builders.subwords import Subwords
+from graphattn.exceptions import ConfigError, GraphAttnWarning
+from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
+
+TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
+
+
+@pytest.fixture(scope="module")
+def subwords():
+    return Subwords.train(TEXTS, size=60)
+
+
+class Chain:
+    """Each word depends on the one before it; remembers what it was asked."""
+
+    name = "chain"
+
+    def __init__(self):
+        self.asked = []
+
+    def parse(self, sentences):
+        self.asked += [list(words) for words in sentences]
+        return [Parse(tuple(range(len(words))), ("dep",) * len(words)) for words in sentences]
+
+
+def test_given_heads_stay(subwords):
+    tree = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
+    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").made()):  # which nobody asks
+        (source,), lacking = parsed_sources([tree], subwords, parser)
+        assert (source.heads, source.deprels, lacking) == ((2, 0), ("nsubj", "root"), 0)
+
+
+def test_the_parser_sees_words_without_marks_sentence_by_sentence(subwords):
+    parser = Chain()
+    tree = Sentence(["Dogs", "bark"], heads=[2, 0])
+    (one, given, two), lacking = parsed_sources([TEXTS[0], tree, TEXTS[1]], subwords, parser)
+    assert lacking == 0
+    assert parser.asked == [["Dogs", "bark", "."], ["Cats", "do", "n't", "!"], ["Birds", "sing", "."]]
+    assert one.heads == (0, 1, 2, 0, 4, 5, 6)
+    assert one.tokens[:4] == ("▁Dogs", "▁bark", ".", "▁Cats")
+    assert (given.heads, two.heads) == ((2, 0), (0, 1, 2))
+
+
+def test_without_a_parser_words_are_roots(subwords):
+    tree = Sentence(["Dogs", "bark"], heads=[2, 0])
+    sources, lacking = parsed_sources([*TEXTS, tree], subwords, None)
+    assert [source.heads for source in sources] == [(0,) * 7, (0,) * 3, (2, 0)]
+    assert lacking == 2
+    with pytest.warns(GraphAttnWarning) as caught:
+        warn_of_sources_without_arcs(lacking, 3)
+    assert [str(warning.message) for warning in caught] == [
+        "2 of 3 sources have no parse: they go without dependency arcs. Give sources with heads (CoNLL-U, sentences, "
+        "a store), or a parser"
+    ]
+
+
+def test_an_unknown_language(tmp_path):
+    pytest.importorskip("stanza")
+    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path)).made()
+    with pytest.raises(ConfigError) as caught:
+        parser.parse([["a"]])
+    assert str(caught.value) == (
+        f"there is no Stanza model 'default' for 'xx' in {tmp_path}. Download it where there is a network: "
+        f"python -c \"import stanza; stanza.download('xx', model_dir='{tmp_path}')\""
+    )
+
+
+def test_no_parser_is_made_unless_asked_for():
+    assert ParsingOptions().made() is None
+
+
+def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
+    pytest.importorskip("stanza")
+    options = ParsingOptions(
+        "stanza",
+        parser_package="ewt_small",
+        parser_model=str(corpora / "stanza_en_ewt_small"),
+        parse_cache=str(tmp_path / "parses.sqlite"),
+    )
+    (one, two), _ = parsed_sources(TEXTS, subwords, options.made())
+    assert one.num_words == 7
+    assert one.heads[:3] == (2, 0, 2)
+    assert two.heads == (2, 0, 2)
+    assert two.deprels == ("nsubj", "root", "punct")
+    assert parsed_sources(TEXTS, subwords, options.made()) == ([one, two], 0)

@@ -1,0 +1,108 @@
+"""Labels to ids and back; what is wrong is named."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphattn.exceptions import DataError
+from graphattn.models.estimators.labels import LabelSet
+
+
+@given(st.lists(st.one_of(st.text(max_size=3)), min_size=2).filter(lambda labels: len(set(labels)) > 1))
+def test_ids_name_the_labels(labels):
+    known = LabelSet.of(labels)
+    assert known.classes == sorted(set(labels))
+    assert [known.classes[index] for index in known.ids(labels)] == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([2, 0, 2], [0, 2]),
+        ([True, False], [False, True]),
+        (np.array([3, 1, 1]), [1, 3]),
+        (np.array(["b", "a"]), ["a", "b"]),
+        ([1.5, -1.0], [-1.0, 1.5]),
+    ],
+)
+def test_kinds_of_labels(labels, classes):
+    known = LabelSet.of(labels)
+    assert known.classes == classes
+    assert [type(label) for label in known.classes] == [type(label) for label in classes]
+    assert known.ids(labels).tolist() == [classes.index(label) for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("labels", "what", "message"),
+    [
+        ([], "label", "there are no labels; a model needs at least two different ones to learn from"),
+        (["a"] * 3, "label", "all 3 labels are 'a'; a model needs at least two different ones to learn from"),
+        (["O"] * 2, "tag", "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
+        (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),
+        ([1.0, float("nan"), 2.0], "label", "a label is nan. Drop examples without a label."),
+        (["a", None], "label", "a label is None. Drop examples without a label."),
+        (["a", "\ud800"], "label", "the label '\\ud800' holds half a surrogate pair. Write both halves."),
+    ],
+)
+def test_labels_nothing_can_be_learnt_from(labels, what, message):
+    with pytest.raises(DataError) as caught:
+        LabelSet.of(labels, what=what)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", "z"], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
+        ([np.str_("z")], "the dev set has label 'z', which the training set lacks. Known are: a, b."),
+        ([None, "a"], "the dev set has label None, which the training set lacks. Known are: a, b."),
+        (
+            list("pqrstuvw"),
+            "the dev set has label 'p', 'q', 'r', 's', 't' and 3 more, which the training set lacks. Known are: a, b.",
+        ),
+    ],
+)
+def test_unknown_labels_are_named(labels, message):
+    with pytest.raises(DataError) as caught:
+        LabelSet(["a", "b"]).ids(labels, where="dev set")
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("classes", "given", "message"),
+    [
+        ([0, 1], "1", "has label '1', which the training set lacks. Known are: 0, 1, of type int."),
+        (["0", "1"], 1, "has label 1, which the training set lacks. Known are: 0, 1, of type str."),
+        (["0", "1"], np.int64(0), "has label 0, which the training set lacks. Known are: 0, 1, of type str."),
+    ],
+)
+def test_labels_that_differ_by_their_type_alone(classes, given, message):
+    with pytest.raises(DataError) as caught:
+        LabelSet.of(classes).ids([given], where="dev set")
+    assert str(caught.value) == f"the dev set {message}"
+
+
+def test_many_known_labels_are_cut():
+    with pytest.raises(DataError) as caught:
+        LabelSet([f"c{number:02}" for number in range(30)]).ids(["x"], what="tag")
+    assert str(caught.value) == (
+        "the data has tag 'x', which the training set lacks. "
+        f"Known are: {', '.join(f'c{number:02}' for number in range(20))} ...."
+    )
+
+
+def test_a_missing_label_of_pandas():
+    with pytest.raises(DataError) as caught:
+        LabelSet.of(["a", pd.NA])
+    assert str(caught.value) == "a label is <NA>. Drop examples without a label."
+
+
+def test_lists_of_labels_are_cut_behind_the_twentieth_and_the_fifth():
+    with pytest.raises(DataError) as caught:
+        LabelSet([f"c{number:02}" for number in range(20)]).ids(list("uvwxyz"))
+    assert str(caught.value) == (
+        "the data has label 'u', 'v', 'w', 'x', 'y' and 1 more, which the training set lacks. "
+        f"Known are: {', '.join(f'c{number:02}' for number in range(20))}."
+    )

@@ -1,0 +1,116 @@
+"""A prediction is a matter of its input alone: not of the batch, not of the order, not of earlier calls."""
+
+import numpy as np
+import pytest
+
+from graphattn.models.encoders import ENCODERS
+from graphattn.models.estimators import prediction
+
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
+LONG = "the film was not very slow and never dull " * 30
+
+
+@pytest.fixture(scope="module")
+def fitted(corpus, tiny):
+    """Trained estimators, one for each task and encoder, made when asked for."""
+    made = {}
+
+    def get(kind, encoder):
+        if (kind, encoder) not in made:
+            made[kind, encoder] = tiny(kind, encoder, training={"epochs": 1}).fit(*corpus(kind))
+        return made[kind, encoder]
+
+    return get
+
+
+def inputs_of(kind):
+    texts = ["", "film", LONG, "the awful plot", "unknown words only here", "Paris was never dull", "x" * 100, "NATO"]
+    if kind == "pair":
+        return list(zip(texts, texts[::-1], strict=True))
+    return [text.split() for text in texts] if kind in ("tagger", "crf") else texts
+
+
+def chances(estimator, inputs):
+    return [np.asarray(row) for row in estimator.predict_proba(inputs)]
+
+
+def close(some, others):
+    assert len(some) == len(others)
+    for one, other in zip(some, others, strict=True):
+        assert one.dtype == other.dtype == np.float32
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_batch_and_order_do_not_matter(fitted, kind, encoder, monkeypatch):
+    estimator, inputs = fitted(kind, encoder), inputs_of(kind)
+    together = chances(estimator, inputs)
+    close(together, [chances(estimator, [one])[0] for one in inputs])
+    close(together[::-1], chances(estimator, inputs[::-1]))
+    close(together[1::2], chances(estimator, inputs[1::2]))
+    predicted = list(estimator.predict(inputs))
+    assert predicted == [estimator.predict([one])[0] for one in inputs]
+    monkeypatch.setattr(prediction, "MAX_TOKENS", 20)  # several batches, and a text beyond the budget
+    close(together, chances(estimator, inputs))
+    assert predicted == list(estimator.predict(inputs))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_input_and_empty_input(fitted, kind, encoder):
+    estimator = fitted(kind, encoder)
+    assert list(estimator.predict([])) == []
+    assert len(estimator.predict_proba([])) == 0
+    empty = ("", "") if kind == "pair" else [] if kind in ("tagger", "crf") else ""
+    (predicted,) = estimator.predict([empty])
+    if kind in ("tagger", "crf"):
+        assert predicted == []
+        assert estimator.predict_proba([empty])[0].shape == (0, len(estimator.classes_))
+    elif kind == "multilabel":
+        assert set(predicted) <= set(estimator.classes_)
+    else:
+        assert predicted in estimator.classes_
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_and_probabilities_in_one_pass(fitted, kind):
+    estimator, inputs = fitted(kind, "ms-trans"), inputs_of(kind)
+    labels, rows = estimator.predict_with_probabilities(inputs)
+    assert list(labels) == list(estimator.predict(inputs))
+    close([np.asarray(row) for row in rows], chances(estimator, inputs))
+
+
+def test_mode_is_left_as_it_was_and_dropout_is_off(fitted):
+    estimator = fitted("classifier", "ms-trans")
+    data = estimator._corpus([inputs_of("classifier")])
+    for training in (True, False):
+        estimator.model_.train(training)
+        first = prediction.predict_corpus(estimator.model_, data, probabilities=True)
+        assert estimator.model_.training is training
+        second = prediction.predict_corpus(estimator.model_, data, probabilities=True)
+        assert np.array_equal(np.stack(first.probabilities), np.stack(second.probabilities))
+    assert prediction.predict_corpus(estimator.model_, data).probabilities is None
+
+
+@pytest.mark.slow
+def test_a_text_of_20000_tokens(fitted):
+    text = "the film was not very slow " * 3334
+    alone = chances(fitted("classifier", "ms-trans"), [text])
+    close(alone, chances(fitted("classifier", "ms-trans"), ["film", text, ""])[1:2])
+
+
+@pytest.mark.parametrize("kind", ["classifier", "pair"])
+def test_vectors_leave_the_mode_as_it_was_and_come_in_float32(kind, corpus, tiny):
+    inputs, labels = corpus(kind)
+    estimator = tiny(kind, training={"epochs": 1}).fit(inputs, labels)
+    model, data = estimator.model_, estimator._corpus(estimator._columns(inputs[:3]))
+    found = []
+    for training in (True, False):
+        model.train(training)
+        found.append(prediction.encode_corpus(model, data))
+        assert model.training is training
+    assert np.array_equal(*found)
+    nothing = prediction.encode_corpus(model, estimator._corpus(estimator._columns([])))
+    assert nothing.shape == (0, found[0].shape[1])
+    assert prediction.encode_corpus(model.bfloat16(), data).dtype == nothing.dtype == np.float32

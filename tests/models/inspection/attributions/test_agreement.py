@@ -1,0 +1,84 @@
+"""Agreement against scipy's rank correlation and sets."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.inspection.attributions import agreement, edge_agreement, leave_one_edge_out, token_agreement
+
+TEXT = "fine and never dull"
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=20), st.integers(1, 30))
+def test_ranks_and_common_ones(pairs, k):
+    values = pd.DataFrame(pairs, columns=["a", "b"]).astype(float)
+    (row,) = agreement(values, k).itertuples()
+    if values.a.abs().nunique() > 1 and values.b.abs().nunique() > 1:
+        assert row.rank_correlation == pytest.approx(spearmanr(values.a.abs(), values.b.abs()).statistic)
+    else:
+        assert np.isnan(row.rank_correlation)
+    best = [set(values[name].abs().sort_values(ascending=False, kind="stable").index[:k]) for name in ("a", "b")]
+    assert row.overlap == pytest.approx(len(best[0] & best[1]) / min(k, len(values)))
+
+
+def test_edges_three_ways(classifier):
+    found, agreed = edge_agreement(classifier, TEXT, edges=8, k=3)
+    assert len(found) == 8
+    assert list(zip(agreed.one, agreed.other, strict=True)) == [
+        ("weight", "gradient_times_weight"),
+        ("weight", "left_out"),
+        ("gradient_times_weight", "left_out"),
+    ]
+    left_out = leave_one_edge_out(classifier, TEXT, k=8)
+    assert found.left_out.tolist() == pytest.approx(left_out.effect.tolist())
+
+
+def test_tokens_five_ways(classifier, pair_classifier):
+    pytest.importorskip("captum", reason="captum is not installed")
+    found, agreed = token_agreement(classifier, TEXT)
+    ways = ["rollout", "flow", "weight", "gradient_times_weight", "integrated_gradients"]
+    assert list(found) == ["part", "position", "token", *ways]
+    assert len(agreed) == 10
+    weights = classifier.attention(TEXT).table().groupby("source").weight.sum()
+    np.testing.assert_allclose(found.weight[weights.index], weights, rtol=1e-6)
+    found, _ = token_agreement(pair_classifier, ("a fine film", "dull"))
+    assert found.part.tolist() == ["first"] * 4 + ["second"] * 2
+
+
+def test_tokens_without_rollout_where_heads_look_from_word_to_word(word_classifier):
+    pytest.importorskip("captum", reason="captum is not installed")
+    found, agreed = token_agreement(word_classifier, TEXT)
+    assert list(found)[3:] == ["weight", "gradient_times_weight", "integrated_gradients"]
+    assert len(agreed) == 3
+    assert found.token.tolist()[:2] == ["[CLS]", "fine"]
+
+
+def test_edges_of_a_translator_three_ways(translator, source):
+    found, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")
+    left_out = leave_one_edge_out(translator, source, k=6, target="Ein hund!")
+    np.testing.assert_allclose(found.left_out, left_out.effect)
+    assert "cross" in set(edge_agreement(translator, source, edges=500, word=0, target="Ein hund!")[0].relation)
+    assert len(agreed) == 3
+
+
+def test_tokens_of_a_source_five_ways(translators, source):
+    pytest.importorskip("captum", reason="captum is not installed")
+    translator = translators("umst")
+    found, agreed = token_agreement(translator, source, target="Ein hund!")
+    assert found.part.unique().tolist() == ["source"]
+    assert found.token.tolist() == list(translator.attention(source).tokens["source"])
+    assert len(agreed) == 10
+    table = translator.attention(source, "Ein hund!").table()
+    weights = table[table.source_part == "source"].groupby("source").weight.sum()
+    np.testing.assert_allclose(found.weight, weights, rtol=1e-6)
+
+
+def test_at_least_one_is_compared():
+    with pytest.raises(ConfigError) as caught:
+        agreement(pd.DataFrame({"a": [1.0], "b": [2.0]}), k=0)
+    assert str(caught.value) == "k is 0; it must be at least 1"

@@ -1,0 +1,93 @@
+"""Leaving edges out against brute force: DGL takes one edge out of one graph, and the model runs on it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import ConfigError
+from graphattn.models.corpus import Batch
+from graphattn.models.inspection.attributions import edges_left_out, leave_one_edge_out
+
+TEXT = "fine and never dull"
+
+
+def brute_force(estimator, columns, row, number):
+    """Scores without an edge; ``number`` says in which text of a pair it lies."""
+    batch = estimator._corpus(columns)[[0]]
+    graph = batch.graph.dgl
+    first = int(graph.batch_num_nodes("token")[:number].sum())
+    edge = graph.edge_ids(row.source + first, row.target + first, etype=row.relation)
+    smaller = dgl.remove_edges(graph, torch.tensor([edge], dtype=torch.int32), etype=row.relation)
+    smaller.set_batch_num_nodes({"token": graph.batch_num_nodes("token")})
+    with torch.no_grad():
+        return estimator.model_(Batch(smaller, 1))
+
+
+def test_it_equals_brute_force(classifier, log_odds, monkeypatch):
+    monkeypatch.setattr(edges_left_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
+    found = leave_one_edge_out(classifier, TEXT, k=100, label="fair")
+    degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
+    counted = degrees.groupby(["relation", "target"]).source.transform("size") > 1
+    assert len(found) == min(100, counted.sum())
+    batch = classifier._corpus([[TEXT]])[[0]]
+    with torch.no_grad():
+        whole = float(log_odds(classifier.model_(batch)[0], 1))
+    for row in found.itertuples():
+        expected = float(log_odds(brute_force(classifier, [[TEXT]], row, 0)[0], 1))
+        assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        assert row.effect == pytest.approx(whole - expected, abs=1e-6)
+    assert found.effect.is_monotonic_decreasing
+
+
+def test_edges_of_both_texts_of_a_pair(pair_classifier, log_odds):
+    pair = ("a fine film", "never dull")
+    found = leave_one_edge_out(pair_classifier, pair, k=9, label="same")
+    assert set(found.source_part) == {"first", "second"}
+    for row in found.itertuples():
+        scores = brute_force(
+            pair_classifier, [[text] for text in pair], row, ("first", "second").index(row.target_part)
+        )
+        expected = float(log_odds(scores[0], pair_classifier.classes_.tolist().index("same")))
+        assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_a_taggers_word(tagger, log_odds):
+    words = TEXT.split()
+    found = leave_one_edge_out(tagger, words, k=5, word=2, label="X")
+    for row in found.itertuples():
+        expected = log_odds(brute_force(tagger, [[words]], row, 0)[2], tagger.classes_.tolist().index("X"))
+        assert row.log_odds == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
+
+
+def test_weights_are_summed_over_layers_and_heads(classifiers):
+    found = leave_one_edge_out(classifiers["transformer"], TEXT, k=3)
+    table = classifiers["transformer"].attention(TEXT).table()
+    sums = table.groupby(["source", "target"]).weight.sum().nlargest(3)
+    assert sorted(found.weight) == pytest.approx(sorted(sums))
+
+
+def test_chosen_edges(classifiers):
+    edges = pd.DataFrame({"relation": ["all", "all"], "source": [1, 4], "target": [0, 2]})
+    found = leave_one_edge_out(classifiers["transformer"], TEXT, edges=edges)
+    assert set(zip(found.source_token, found.target_token, strict=True)) == {("fine", "[CLS]"), ("dull", "and")}
+    everything = leave_one_edge_out(classifiers["transformer"], TEXT, k=99)
+    merged = found.merge(everything, on=["relation", "source", "target"])
+    np.testing.assert_allclose(merged.effect_x, merged.effect_y, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k is 0; it must be at least 1"),
+        (
+            {"edges": pd.DataFrame({"relation": ["window:3"], "source": [4], "target": [0]})},
+            "the graph has no edge from 4 to 0 along 'window:3'",
+        ),
+    ],
+)
+def test_edges_that_are_not_there(arguments, message, classifiers):
+    with pytest.raises(ConfigError) as caught:
+        leave_one_edge_out(classifiers["ms-trans"], TEXT, **arguments)
+    assert str(caught.value) == message

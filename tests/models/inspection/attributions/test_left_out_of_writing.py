@@ -1,0 +1,110 @@
+"""Edges left out of a translator against brute force: one graph without one edge, one mask without one token."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from graphattn.dgl_import import dgl
+from graphattn.exceptions import ConfigError
+from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
+from graphattn.models.corpus import Batch
+from graphattn.models.decoders import attention as decoder_attention
+from graphattn.models.inspection.attributions import edges_left_out, leave_one_edge_out
+
+SOURCE, TARGET = "the dog sees", "ein hund!"
+
+
+@pytest.fixture(scope="module")
+def translator():
+    sources = ["the dog sees a cat.", "a cat sees the dog!", "the dog!"] * 4
+    targets = ["ein hund sieht.", "die katze sieht!", "ein hund!"] * 4
+    model = Translator(
+        MSTransOptions(hidden=8, heads=4, layers=2, scales=("1", "3", "N"), alpha=0.0),
+        inputs=SubwordOptions(vocabulary_size=60),
+        decoder=DecoderOptions(2, 2, 12, 0.0),
+        training=TranslationTraining(epochs=1, max_tokens=200, dev_fraction=0.0, progress=False),
+    )
+    return model.fit(sources, targets)
+
+
+def log_probability(translator, graph, target=TARGET):
+    """Token by token, each after those before it."""
+    model, (ids,) = translator.model_, translator.subwords_.ids([target])
+    with torch.inference_mode():
+        state = model.decoder.start(model.encode(Batch(graph, 1)))
+        steps = zip([2, *ids], [*ids, 2], strict=True)
+        return sum(
+            float(model.advance(torch.tensor([[read]]), state)[0, 0].log_softmax(0)[write]) for read, write in steps
+        )
+
+
+def without_source(monkeypatch, place, source):
+    """Let the decoder write its token number ``place`` without a look at a source's token."""
+    plain, calls = decoder_attention.attended, []
+
+    def attended(query, key, value, *, mask=None, causal=False, weights=None):
+        if mask is not None:
+            if len(calls) // 2 == place:  # two layers for each token
+                mask = mask.clone()
+                mask[..., source] = False
+            calls.append(1)
+        return plain(query, key, value, mask=mask, causal=causal, weights=weights)
+
+    monkeypatch.setattr(decoder_attention, "attended", attended)
+
+
+def test_edges_of_the_encoder(translator, monkeypatch):
+    monkeypatch.setattr(edges_left_out, "MAX_TOKENS", 60)  # several batches
+    table = translator.attention(SOURCE, TARGET).table()
+    named = ["relation", "source_part", "target_part", "source", "target"]
+    edges = table[table.relation.isin(["window:3", "window:N"])][named].drop_duplicates()
+    found = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
+    graph = translator._corpus([SOURCE])[[0]].graph.dgl
+    whole = log_probability(translator, graph)
+    assert len(found) == len(edges)
+    for row in found.itertuples():
+        edge = torch.tensor([graph.edge_ids(row.source, row.target, etype=row.relation)], dtype=torch.int32)
+        expected = log_probability(translator, dgl.remove_edges(graph, edge, etype=row.relation))
+        assert row.log_probability == pytest.approx(expected, abs=1e-4)
+        assert row.effect == pytest.approx(whole - expected, abs=1e-4)
+
+
+def test_edges_to_the_text(translator, monkeypatch):
+    attention = translator.attention(SOURCE, TARGET)
+    (count, length) = (len(attention.tokens[part]) for part in ("target", "source"))
+    every = [(source, target) for source in range(length) for target in range(count)]
+    edges = pd.DataFrame(every, columns=["source", "target"])
+    edges = edges.assign(relation="cross", source_part="source", target_part="target")
+    found = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
+    assert np.ptp(found.effect) > 1e-3
+    for row in found.itertuples():
+        with monkeypatch.context() as patch:
+            without_source(patch, (row.target - 1) % count, row.source)
+            expected = log_probability(translator, translator._corpus([SOURCE])[[0]].graph)
+        assert row.log_probability == pytest.approx(expected, abs=1e-4)
+
+
+def test_what_it_writes_is_explained_unless_a_text_is_given(translator):
+    written = translator.predict([SOURCE])[0]
+    found = leave_one_edge_out(translator, SOURCE, k=5)
+    pd.testing.assert_frame_equal(found, leave_one_edge_out(translator, SOURCE, k=5, target=written))
+    assert found.effect.is_monotonic_decreasing
+    assert len(found) == 5
+    whole = translator.attention(SOURCE).probabilities[written]
+    np.testing.assert_allclose(found.log_probability + found.effect, np.log(whole), rtol=1e-4)
+
+
+def test_a_word_of_the_text(translator):
+    attention = translator.attention(SOURCE, TARGET)
+    (last,) = np.flatnonzero(np.array(attention.sentences["target"].word_ids) == 2)
+    edges = pd.DataFrame({"relation": "cross", "source": [1], "source_part": "source", "target_part": "target"})
+    for target in (last + 1, 0):  # the last word, and the border that follows it
+        found = leave_one_edge_out(translator, SOURCE, target=TARGET, word=2, edges=edges.assign(target=target))
+        assert (abs(found.effect[0]) > 1e-6) == (target > 0)
+
+
+def test_classes_of_a_translator(translator):
+    with pytest.raises(ConfigError) as caught:
+        leave_one_edge_out(translator, SOURCE, label="ein")
+    assert str(caught.value) == "a translator has no classes; leave label out, and give target for a text"

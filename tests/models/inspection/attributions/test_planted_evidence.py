@@ -1,0 +1,67 @@
+"""On the demo's classifier, gradient times weight finds the words that decide; the grammar says which they are.
+
+A sentence has one to three of them: the adjective, what turns it around, and the conjunction that weighs its clause.
+Not all of what they say goes along edges: a token also reaches the pooling past all heads. What does go along edges
+shows at both ends: others look at the word, and it looks at what turns it around.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from graphattn.experiments.demo import grammar
+from graphattn.experiments.demo.steps import DemoSize
+from graphattn.models import HeadOptions, InputOptions, MSTransOptions, TextClassifier, TrainingOptions
+from graphattn.models.inspection.attributions import by_token, gradient_times_weight
+
+SENTENCES = 200
+
+
+@pytest.fixture(scope="module")
+def parts():
+    size = DemoSize()
+    return grammar.corpus(size.train, size.dev, size.test, seed=0)
+
+
+@pytest.fixture(scope="module")
+def classifier(parts):
+    """With the demo's settings."""
+    train, dev, _ = ([" ".join(s.tokens) for s in part] for part in parts)
+    labels = [[s.label for s in part] for part in parts]
+    model = TextClassifier(
+        MSTransOptions(hidden=64, heads=4, layers=2, scales=("1", "3", "5", "9"), alpha=0.0, dropout=0.1),
+        inputs=InputOptions(embedding=64, embedding_dropout=0.1),
+        head=HeadOptions(head_dropout=0.1),
+        training=TrainingOptions(epochs=12, learning_rate=0.002, seed=0, progress=False, logs=False),
+    )
+    return model.fit(train, labels[0], dev=(dev, labels[1]))
+
+
+def strongest_edges(table):
+    """Both ends of the three edges between different tokens with the largest sums over layers and heads."""
+    others = table[table.source != table.target]
+    sums = others.groupby(["source_token", "target_token", "source", "target"]).attribution.sum().abs()
+    return {token for edge in sums.nlargest(3).index for token in edge[:2]}
+
+
+def strongest_tokens(table):
+    """The three tokens with the largest sums of sizes over their edges to others."""
+    texts = dict(zip(table.source, table.source_token, strict=True))
+    return {texts[place] for place in by_token(table).nlargest(3).index}
+
+
+@pytest.mark.slow
+def test_the_words_that_decide_are_found(classifier, parts):
+    random = np.random.default_rng(0)
+    by_edges, by_tokens, by_chance = [], [], []
+    for sentence in parts[2][:SENTENCES]:
+        deciding = set(re.findall(r'"([^"]+)"', grammar.explain(sentence)))
+        table = gradient_times_weight(classifier, " ".join(sentence.tokens))
+        by_edges.append(bool(deciding & strongest_edges(table)))
+        by_tokens.append(bool(deciding & strongest_tokens(table)))
+        shuffled = table.assign(attribution=random.permutation(table.attribution))
+        by_chance.append(bool(deciding & strongest_edges(shuffled)))
+    assert np.mean(by_edges) >= 0.9
+    assert np.mean(by_tokens) >= 0.87
+    assert np.mean(by_chance) < np.mean(by_edges) - 0.15

@@ -1,0 +1,200 @@
+"""Corpora as columns: a batch holds exactly the sentences asked for, and each process its share."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
+from graphattn.builders.relations import parse_relation
+from graphattn.models.characters import CharacterVocabulary
+from graphattn.models.corpus import Corpus, Share, digest_of
+
+TEXTS = [["a", "dog"], [], ["barks"], ["the", "dog", "barks", "loudly"], ["a"]]
+TAGS = (np.array([0, 1, 2, 0, 1, 2, 3, 0]), np.array([2, 0, 1, 4, 1]))
+
+
+@pytest.fixture(scope="module")
+def builder():
+    return TextGraphBuilder([Window(1), Window(3)], vocabulary=Vocabulary.train(TEXTS))
+
+
+def ids_of(builder, *texts):
+    return [number for text in texts for number in (2, *builder.vocabulary.encode(text))]
+
+
+def test_batch_of_sentences_in_the_order_asked_for(builder):
+    corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
+    batch = corpus[[3, 1, 0]]
+    assert batch.graph.nodes["token"].data["id"].tolist() == ids_of(builder, TEXTS[3], TEXTS[1], TEXTS[0])
+    assert batch.graph.batch_num_nodes("token").tolist() == [5, 1, 3]
+    assert batch.targets.tolist() == [8, 6, 5]
+    assert (batch.size, batch.whole, batch.forms) == (3, 3.0, None)
+
+
+def test_tags_follow_their_sentences(builder):
+    batch = Corpus.encode(builder, [TEXTS], targets=TAGS)[[3, 1, 0, 4]]
+    assert batch.targets.tolist() == [0, 1, 2, 3, 0, 1, 0]
+    assert batch.target_counts.tolist() == [4, 0, 2, 1]
+    assert batch.whole == 7.0
+
+
+def test_pairs_stand_first_texts_before_second_texts(builder):
+    seconds = TEXTS[::-1]
+    corpus = Corpus.encode(builder, [TEXTS, seconds])
+    batch = corpus[[0, 3]]
+    expected = ids_of(builder, TEXTS[0], TEXTS[3], seconds[0], seconds[3])
+    assert batch.graph.nodes["token"].data["id"].tolist() == expected
+    assert batch.size == 2
+    assert corpus.lengths.tolist() == [2 + 1 + 2, 0 + 4 + 2, 1 + 1 + 2, 4 + 0 + 2, 1 + 2 + 2]  # two [CLS] each
+    assert batch.targets is None
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_sizes_are_those_of_the_graphs(builder, pairs):
+    corpus = Corpus.encode(builder, [TEXTS, TEXTS[::-1]] if pairs else [TEXTS])
+    for number in range(len(TEXTS)):
+        graph = corpus[[number]].graph
+        assert corpus.lengths[number] == graph.num_nodes("token")
+        assert corpus.num_edges()[number] == sum(graph.num_edges(etype) for etype in graph.canonical_etypes)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_characters_follow_their_tokens(builder, pairs):
+    columns = [TEXTS, TEXTS[::-1]] if pairs else [TEXTS]
+    characters = CharacterVocabulary.of(["dog", "barks"])
+    corpus = Corpus.encode(builder, columns, characters=characters)
+    batch = corpus[[3, 0]]
+    tokens = [token for column in columns for n in (3, 0) for token in ["", *column[n]]]
+    known = [*characters.characters]
+    for token, form in zip(tokens, batch.forms.index, strict=True):
+        expected = [known.index(c) + 2 if c in known else 1 for c in token]
+        assert [c for c in batch.forms.characters[form].tolist() if c] == expected
+
+
+def test_characters_do_not_change_how_words_are_cut():
+    """Words with blanks and with characters that are known in part, cut twice, would become others."""
+    known = Vocabulary.train([["abc"] * 6 + ["cd"] * 3 + ["ab"] * 2 + ["d", "i"]], level="bpe")
+    builder, characters = TextGraphBuilder([Window(3)], vocabulary=known), CharacterVocabulary.of(["abcd"])
+    for texts in ([["ab cd"], ["10 000", "abc"]], ["\u0130abc", "abcd \u0130"]):
+        plain = Corpus.encode(builder, [texts])[[0, 1]]
+        batch = Corpus.encode(builder, [texts], characters=characters)[[0, 1]]
+        assert torch.equal(batch.graph.nodes["token"].data["id"], plain.graph.nodes["token"].data["id"])
+        tokens = [token for text in texts for token in ("", *known.sentence(text).tokens)]
+        widths = (batch.forms.characters[batch.forms.index] != 0).sum(1).tolist()
+        assert widths == list(map(len, tokens))
+
+
+def test_shares_make_up_the_batch(builder):
+    corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
+    whole = [3, 0, 2]
+    parts = [corpus[Share(whole[rank::2], whole, 2)] for rank in range(2)]
+    assert [part.targets.tolist() for part in parts] == [[0, 1, 2, 3, 2], [0, 1]]
+    assert [part.whole for part in parts] == [3.5, 3.5]  # averaged over two processes, each word counts 1/7
+
+
+def test_a_process_without_a_sentence_joins_in_with_no_weight(builder):
+    corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
+    batch = corpus[Share([], [3], 2)]
+    assert batch.graph.num_nodes("token") == 5
+    assert batch.whole == math.inf
+
+
+def test_batches_without_words(builder):
+    corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
+    assert corpus[[1]].targets.tolist() == []
+    assert corpus[[1]].whole > 0
+
+
+def test_no_sentences(builder):
+    corpus = Corpus.encode(builder, [[]])
+    assert (len(corpus), corpus.lengths.tolist(), corpus.num_edges().tolist()) == (0, [], [])
+
+
+def test_sentences_bring_their_heads():
+    vocabulary = Vocabulary.train(TEXTS)
+    builder = TextGraphBuilder([Dependency("token")], vocabulary=vocabulary)
+    parsed = [Sentence(["a", "dog"], heads=[2, 0]), Sentence(["dog", "barks", "loudly"], heads=[2, 0, 2])]
+    corpus = Corpus.encode(builder, [parsed, parsed[::-1]])
+    batch = corpus[[1]]
+    assert torch.equal(batch.graph.batch_num_edges("dependency"), torch.tensor([4 + 4, 3 + 2], dtype=torch.int32))
+
+
+@pytest.mark.parametrize("change", ["texts", "order", "targets", "tags", "vocabulary", "nothing"])
+def test_fingerprint_tells_corpora_apart(builder, change):
+    def corpus(texts=TEXTS, targets=TAGS[0][:5], made_by=builder):
+        return Corpus.encode(made_by, [texts], targets=targets)
+
+    other = {
+        "texts": lambda: corpus(texts=[*TEXTS[:4], ["the"]]),
+        "order": lambda: corpus(texts=TEXTS[::-1]),
+        "targets": lambda: corpus(targets=np.array([0, 1, 2, 0, 2])),
+        "tags": lambda: corpus(targets=TAGS),
+        "vocabulary": lambda: corpus(
+            made_by=TextGraphBuilder([Window(1)], vocabulary=Vocabulary.train(TEXTS, lowercase=False))
+        ),
+        "nothing": corpus,
+    }[change]()
+    assert (other.fingerprint() == corpus().fingerprint()) == (change == "nothing")
+
+
+def test_fingerprint_sees_how_words_are_written(builder):
+    """The vocabulary may ignore case; the character features do not."""
+    known = CharacterVocabulary.of(["Dog", "dog"])
+
+    def corpus(word):
+        return Corpus.encode(builder, [[[word, "barks"]]], characters=known)
+
+    assert corpus("Dog").fingerprint() != corpus("dog").fingerprint()
+    assert corpus("dog").fingerprint() == corpus("dog").fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("relation", "one", "other"),
+    [
+        ("dependency", {"heads": [2, 0]}, {"heads": [0, 1]}),
+        ("dependency", {"heads": [2, 0], "deprels": ["det", "root"]}, {"heads": [2, 0], "deprels": ["obj", "root"]}),
+        ("sentence", {"sentence_ids": [0, 0]}, {"sentence_ids": [0, 1]}),
+        ("links", {"links": [(0, 1)]}, {"links": [(1, 0)]}),
+    ],
+)
+def test_fingerprint_sees_what_the_edges_come_from(relation, one, other):
+    builder = TextGraphBuilder([parse_relation(relation)], vocabulary=Vocabulary.train(TEXTS))
+
+    def fingerprint(given):
+        return Corpus.encode(builder, [[Sentence(["a", "dog"], **given)]]).fingerprint()
+
+    assert fingerprint(one) == fingerprint(one)
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_fingerprint_sees_the_second_texts_of_pairs(builder):
+    other = [*TEXTS[:4], ["the"]]
+    assert Corpus.encode(builder, [TEXTS, TEXTS]).fingerprint() != Corpus.encode(builder, [TEXTS, other]).fingerprint()
+
+
+def test_fingerprint_sees_how_words_of_unknown_characters_are_written(builder):
+    known = CharacterVocabulary.of(["dog"])
+    one, other = (Corpus.encode(builder, [[[word]]], characters=known).fingerprint() for word in ("\u00d6", "\u00f6"))
+    assert one != other
+
+
+def test_fingerprint_sees_where_targets_are_cut():
+    texts = [["a"], ["b"]]
+    builder = TextGraphBuilder([Window(1)], vocabulary=Vocabulary.train(texts))
+    one, other = (
+        Corpus.encode(builder, [texts], targets=(np.arange(3), np.array(counts))).fingerprint()
+        for counts in ([1, 2], [2, 1])
+    )
+    assert one != other
+
+
+def test_digest_tells_where_something_is_missing():
+    column = np.arange(3)
+    assert len({digest_of(column, None), digest_of(None, column), digest_of(column)}) == 3
+
+
+def test_a_share_of_one_target_counts_in_full(builder):
+    corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
+    assert corpus[Share([2], [2], 2)].whole == 0.5  # averaged over two processes, it counts 1

@@ -1,0 +1,404 @@
+"""Runs that go on where they were killed, and only with their own options and data."""
+
+import json
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import lightning.pytorch as pl
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from lightning.pytorch.utilities import rank_zero_only
+
+from graphattn.exceptions import ConfigError, TrainingError
+from graphattn.models import TrainingOptions
+from graphattn.models.training.checkpoints import WholeCheckpoints, checkpoint_to_resume, run_folder, write_text
+from graphattn.models.training.module import TrainingModule
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Counts the steps that are trained, by epoch."""
+    seen = []
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        seen.append(self.current_epoch)
+        return original(self, batch, batch_idx)
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    return seen
+
+
+@pytest.mark.slow
+def test_killed_run_ends_as_an_undisturbed_one(corpus, tiny, described, fresh_process, tmp_path, steps, same_weights):
+    words, tags = corpus("crf")
+    settings = {"epochs": 5, "dev_fraction": 0.2, "batch_size": 8, "patience": 4}
+    undisturbed = tiny("crf", training=settings).fit(words, tags)
+    disturbed = tiny("crf", training={**settings, "run_dir": str(tmp_path / "run")})
+    script = """
+import os, signal
+from graphattn.models.training.module import TrainingModule
+
+original = TrainingModule.training_step
+
+def step(self, batch, batch_idx):
+    if (self.current_epoch, batch_idx) == (2, 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, batch, batch_idx)
+
+TrainingModule.training_step = step
+estimator_from(given["estimator"]).fit(given["words"], given["tags"])
+"""
+    done = fresh_process(script, estimator=described(disturbed), words=words, tags=tags)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(json.loads((tmp_path / "run" / "history.json").read_text())["epochs"]) == 2
+    steps.clear()
+    disturbed.fit(words, tags)
+    assert set(steps) == {2, 3, 4}
+    assert disturbed.history_ == undisturbed.history_
+    assert same_weights(disturbed, undisturbed)
+    for one, other in zip(disturbed.predict_proba(words), undisturbed.predict_proba(words), strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("encoder", ["ms-trans", "transformer", "bilstm"])
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_run_stopped_in_any_epoch(epoch, encoder, corpus, tiny, tmp_path, killed_at, same_weights):
+    texts, labels = corpus("classifier")
+    settings = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
+    undisturbed = tiny("classifier", encoder, training=settings).fit(texts, labels)
+    disturbed = tiny("classifier", encoder, training={**settings, "run_dir": str(tmp_path), "logs": False})
+    with killed_at(epoch, 1):
+        disturbed.fit(texts, labels)
+    disturbed.fit(texts, labels)
+    assert disturbed.history_ == undisturbed.history_
+    assert same_weights(disturbed, undisturbed)
+
+
+@pytest.mark.slow
+def test_a_kill_inside_an_epoch_costs_minutes_only(
+    corpus, tiny, described, fresh_process, tmp_path, monkeypatch, same_weights
+):
+    """Taken up at the batch after the last checkpoint, the run ends as an undisturbed one, figures included."""
+    texts, labels = corpus("classifier")
+    settings = {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2, "accumulate": 2, "schedule": "cosine"}
+    undisturbed = tiny("classifier", training=settings).fit(texts, labels)
+    settings |= {"run_dir": str(tmp_path / "run"), "checkpoint_minutes": 0.0}
+    disturbed = tiny("classifier", training=settings)
+    script = """
+import os, signal
+from graphattn.models.training.module import TrainingModule
+
+original = TrainingModule.training_step
+
+def step(self, batch, batch_idx):
+    if [self.current_epoch, batch_idx] == given["at"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, batch, batch_idx)
+
+TrainingModule.training_step = step
+estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
+"""
+    seen, original = [], TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        seen.append((self.current_epoch, batch_idx))
+        return original(self, batch, batch_idx)
+
+    for at in ((0, 3), (1, 5)):
+        done = fresh_process(script, at=at, estimator=described(disturbed), texts=texts, labels=labels)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    disturbed.fit(texts, labels)
+    assert seen[:2] == [(1, 4), (1, 5)]  # steps are made of two batches
+    assert disturbed.history_ == undisturbed.history_
+    assert same_weights(disturbed, undisturbed)
+
+
+def test_checkpoints_inside_an_epoch_wait_for_their_time(corpus, tiny, tmp_path, monkeypatch):
+    texts, labels = corpus("classifier")
+    clock, saved, original = [0.0], [], pl.Trainer.save_checkpoint
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def step(self, batch, batch_idx):
+        clock[0] += 60.0
+        return plain(self, batch, batch_idx)
+
+    def save(self, path, *arguments, **keywords):
+        saved.append((self.current_epoch, self.fit_loop.epoch_loop.batch_idx))
+        return original(self, path, *arguments, **keywords)
+
+    plain = TrainingModule.training_step
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    monkeypatch.setattr(pl.Trainer, "save_checkpoint", save)
+
+    def epochs_saved(minutes):
+        saved.clear()
+        run = tmp_path / f"{minutes}"
+        settings = {"epochs": 2, "batch_size": 4, "dev_fraction": 0.0, "run_dir": str(run), "logs": False}
+        tiny("classifier", training={**settings, "checkpoint_minutes": minutes}).fit(texts[:24], labels[:24])
+        return list(saved)
+
+    assert epochs_saved(None) == [(0, 5), (1, 5)]
+    assert epochs_saved(3.0) == [(0, 2), (0, 5), (1, 2), (1, 5)]
+    assert epochs_saved(4.0) == [(0, 3), (0, 5), (1, 3), (1, 5)]
+
+
+def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypatch, same_weights):
+    """A checkpoint is whole or not there; what was written beside it is of no account."""
+    texts, labels = corpus("classifier")
+    undisturbed = tiny("classifier", training={"epochs": 3}).fit(texts, labels)
+    disturbed = tiny("classifier", training={"epochs": 3, "run_dir": str(tmp_path)})
+    original, checkpoints = os.replace, []
+
+    def replace(source, target):
+        if str(target).endswith("last.ckpt"):
+            checkpoints.append(target)
+        if len(checkpoints) == 2:
+            raise RuntimeError("killed")
+        return original(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(RuntimeError, match="killed"):
+            disturbed.fit(texts, labels)
+    (tmp_path / "last.ckpt.part").write_bytes(b"half a checkpoint")
+    disturbed.fit(texts, labels)
+    assert disturbed.history_ == undisturbed.history_
+    assert same_weights(disturbed, undisturbed)
+
+
+@pytest.mark.parametrize("training", [{"epochs": 3}, {"epochs": 9, "patience": 1}], ids=["all epochs", "early stop"])
+def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_path, steps, same_weights):
+    texts, labels = corpus("classifier")
+    first = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
+    assert len(first.history_) < 9
+    steps.clear()
+    second = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
+    assert steps == []
+    assert second.history_ == first.history_
+    assert same_weights(second, first)
+
+
+def test_a_checkpoint_that_is_not_reached_leaves_no_model(corpus, tiny, tmp_path, monkeypatch):
+    """Nor that run's figures: the weights would be those that nothing was learnt by."""
+    texts, labels = corpus("classifier")
+    settings = {"run_dir": str(tmp_path), "logs": False}
+    tiny("classifier", training=settings).fit(texts, labels)
+
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    again = tiny("classifier", training=settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(WholeCheckpoints, "load_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            again.fit(texts, labels)
+    assert not hasattr(again, "model_")
+    assert not hasattr(again, "history_")
+
+
+def test_starting_anew(corpus, tiny, tmp_path, steps, same_weights):
+    texts, labels = corpus("classifier")
+    first = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels)
+    steps.clear()
+    settings = {"run_dir": str(tmp_path), "resume": False, "epochs": 1, "seed": 3}
+    second = tiny("classifier", training=settings).fit(texts, labels)
+    assert set(steps) == {0}
+    assert len(second.history_) == 1
+    assert not same_weights(second, first)
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"training__epochs": 3}, "epochs (2, now 3)"),
+        ({"training__learning_rate": 0.5}, "learning_rate (0.01, now 0.5)"),
+        ({"encoder__alpha": 0.0}, "encoder.alpha (1.0, now 0.0)"),
+        ({"encoder__dropout": 0.5}, "encoder.dropout (0.3, now 0.5)"),
+        ({"head__pooling": "max"}, "head.pooling ('cls+max', now 'max')"),
+        ({"inputs__word_dropout": 0.1}, "inputs.word_dropout (0.0, now 0.1)"),
+        ({"class_weight": "balanced"}, "class_weight ('None', now \"'balanced'\")"),
+    ],
+)
+def test_other_options_are_refused(changes, difference, corpus, tiny, tmp_path):
+    estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+    with pytest.raises(ConfigError) as caught:
+        estimator.set_params(**changes).fit(*corpus("classifier"))
+    assert str(caught.value) == (
+        f"{tmp_path} holds a run with another {difference}. "
+        "Give another run_dir, the same options and data to resume, or resume=False to start anew"
+    )
+
+
+def test_other_vectors_under_the_same_name_are_refused(corpus, tiny, tmp_path):
+    texts, labels = corpus("classifier")
+    words = sorted({word.lower() for text in texts for word in text.split()})
+
+    def fit(value):
+        (tmp_path / "v.txt").write_text("".join(f"{word} {value} {number}\n" for number, word in enumerate(words)))
+        inputs = {"vectors": str(tmp_path / "v.txt"), "tune_vectors": False}
+        return tiny("classifier", inputs=inputs, training={"run_dir": str(tmp_path / "run")}).fit(texts, labels)
+
+    fit(1.0)
+    fit(1.0)
+    with pytest.raises(ConfigError, match="holds a run with another vectors"):
+        fit(2.0)
+
+
+@pytest.mark.parametrize("what", ["training set", "dev set"])
+def test_other_data_are_refused(what, corpus, tiny, tmp_path):
+    """So folds of a cross-validation do not go on with each other's models."""
+    texts, labels = corpus("classifier")
+    estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels, dev=(texts, labels))
+    data = (texts[1:], labels[1:]) if what == "training set" else (texts, labels)
+    dev = (texts[1:], labels[1:]) if what == "dev set" else (texts, labels)
+    found = rf"another {what} \('40 examples, [0-9a-f]+', now '39 examples, [0-9a-f]+'\)\. Give another run_dir"
+    with pytest.raises(ConfigError, match=found):
+        estimator.fit(*data, dev=dev)
+
+
+def test_what_makes_no_difference(corpus, tiny, tmp_path, steps):
+    settings = {"run_dir": str(tmp_path / "one")}
+    tiny("classifier", training=settings).fit(*corpus("classifier"))
+    (tmp_path / "one").rename(tmp_path / "two")
+    steps.clear()
+    settings = {"run_dir": str(tmp_path / "two"), "progress": False, "logs": False}
+    tiny("classifier", training=settings).fit(*corpus("classifier"))
+    assert steps == []
+
+
+def test_logs(corpus, tiny, tmp_path, killed_at):
+    texts, labels = corpus("classifier")
+    estimator = tiny("classifier", training={"run_dir": str(tmp_path), "epochs": 3})
+    with killed_at(2, 1):
+        estimator.fit(texts, labels)
+    estimator.fit(texts, labels)
+    tables = [pd.read_csv(path) for path in sorted(tmp_path.glob("logs/csv/*/metrics.csv"))]
+    logged = pd.concat(tables)
+    assert logged.train_loss.dropna().tolist() == pytest.approx([row["train_loss"] for row in estimator.history_])
+    assert logged.dev_accuracy.dropna().tolist() == pytest.approx([row["dev_accuracy"] for row in estimator.history_])
+    assert list(tmp_path.glob("logs/tensorboard/events.out.tfevents.*"))
+    written = json.loads((tmp_path / "history.json").read_text())
+    assert written["epochs"] == estimator.history_
+    assert written["best"] == max(row["dev_accuracy"] for row in estimator.history_)
+
+
+def test_no_logs(corpus, tiny, tmp_path):
+    tiny("classifier", training={"run_dir": str(tmp_path), "logs": False}).fit(*corpus("classifier"))
+    assert {path.name for path in tmp_path.iterdir()} == {"last.ckpt", "history.json", "training.json"}
+
+
+def test_nothing_is_left_without_a_folder(corpus, tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tiny("classifier").fit(*corpus("classifier"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_ends_the_run_with_advice(corpus, tiny, tmp_path, monkeypatch):
+    def full(checkpoint, file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(TrainingError) as caught:
+        tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+    assert str(caught.value) == (
+        f"{tmp_path} cannot be written to (No space left on device); make room and train again, "
+        "which goes on from the last checkpoint there"
+    )
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError) as caught, run_folder(TrainingOptions(run_dir=str(tmp_path / "file" / "run"))):
+        pass
+    assert str(caught.value) == (
+        f"run_dir {tmp_path}/file/run cannot be made or written to (Not a directory); give a folder that can be written"
+    )
+
+
+def test_two_runs_in_one_folder(corpus, tiny, tmp_path):
+    """The second would write over the first one's checkpoints, also if it is the same run."""
+    options = TrainingOptions(run_dir=str(tmp_path))
+    with run_folder(options), pytest.raises(ConfigError) as caught:
+        tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+    assert str(caught.value) == (
+        f"{tmp_path} is being written by another process ({os.getpid()}); wait for it, or give another run_dir"
+    )
+    assert list(tmp_path.iterdir()) == []
+    tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
+
+
+def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
+    """As those that torchrun starts do: each comes by here."""
+    options = TrainingOptions(run_dir=str(tmp_path))
+    with run_folder(options):
+        monkeypatch.setattr(rank_zero_only, "rank", 1)
+        with run_folder(options) as folder:
+            assert folder == tmp_path
+
+
+def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
+    tiny("crf", training={"run_dir": str(tmp_path)}).fit(*corpus("crf"))
+    checkpoint = WholeCheckpoints().load_checkpoint(tmp_path / "last.ckpt")
+    assert checkpoint["epoch"] == 1
+    assert not any("table" in name for name in checkpoint["state_dict"])
+
+
+def test_only_the_training_options_that_matter_are_compared(tmp_path):
+    options = TrainingOptions(run_dir=str(tmp_path))
+    assert checkpoint_to_resume(tmp_path, options, {"a": (1, 2), "b": Path("x")}) is None
+    (tmp_path / "last.ckpt").write_text("")
+    assert checkpoint_to_resume(tmp_path, options, {"a": [1, 2], "b": "x"}) == tmp_path / "last.ckpt"
+    with pytest.raises(ConfigError, match="holds a run with another a"):
+        checkpoint_to_resume(tmp_path, options, {"b": "x"})
+
+
+def test_text_is_never_half_written(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_text(path, "before")
+
+    def killed(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, "after")
+    assert path.read_text() == "before"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("last.ckpt", b""), ("last.ckpt", b"PK\x03\x04 cut off"), ("training.json", b""), ("training.json", None)],
+)
+def test_a_damaged_run_is_told(corpus, tiny, tmp_path, name, content):
+    words, tags = corpus("crf", 12)
+    folder = tmp_path / "run"
+    tiny("crf", training={"epochs": 1, "run_dir": str(folder)}).fit(words, tags)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    again = tiny("crf", training={"epochs": 1, "run_dir": str(folder)})
+    with pytest.raises(ConfigError) as caught:
+        again.fit(words, tags)
+    expected = f"{folder / name} is missing or damaged, so that the run cannot go on; give resume=False to start anew"
+    assert str(caught.value) == expected
+    tiny("crf", training={"epochs": 1, "run_dir": str(folder), "resume": False}).fit(words, tags)
+
+
+def test_a_file_of_something_else_is_no_checkpoint(tmp_path):
+    for content in ({"weights": torch.zeros(2)}, torch.zeros(2), [1, 2]):
+        torch.save(content, tmp_path / "last.ckpt")
+        with pytest.raises(ConfigError) as caught:
+            WholeCheckpoints().load_checkpoint(tmp_path / "last.ckpt")
+        assert str(caught.value) == (
+            f"{tmp_path / 'last.ckpt'} is missing or damaged, so that the run cannot go on; give resume=False to start "
+            "anew"
+        )

@@ -1,0 +1,260 @@
+"""Training: what repeats, what is chosen, what the optimiser does, and what happens when it goes wrong."""
+
+import logging
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.builders import batching
+from graphattn.models import TrainingOptions
+from graphattn.models.encoders import ENCODERS
+from graphattn.models.training.loop import count_parameters, train
+from graphattn.models.training.module import TrainingModule
+
+NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Records the learning rate and the norm of the gradient of every step."""
+    seen = []
+    original = torch.optim.Adam.step
+
+    def step(self, closure=None):
+        loss = closure() if closure is not None else None
+        gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in gradients))
+        seen.append((self.param_groups[0]["lr"], norm))
+        original(self)
+        return loss
+
+    monkeypatch.setattr(torch.optim.Adam, "step", step)
+    return seen
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """Records every batch that is trained on."""
+    seen = []
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        seen.append((self.current_epoch, batch))
+        return original(self, batch, batch_idx)
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    return seen
+
+
+def scripted(values, model=None, kept=None):
+    """An evaluation that gives these accuracies, one for each epoch, and keeps the weights of that moment."""
+    left = iter(values)
+
+    def evaluate(decisions):
+        if kept is not None:
+            kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        return {"accuracy": next(left)}
+
+    return evaluate
+
+
+def test_of_equal_epochs_the_last_is_kept(parts, same_weights):
+    model, corpus = parts()
+    kept = []
+    evaluate = scripted([0.5, 0.8, 0.8, 0.7], model, kept)
+    train(model, corpus, TrainingOptions(epochs=4), dev=corpus, evaluate=evaluate)
+    assert same_weights(model.state_dict(), kept[2])
+    assert not same_weights(kept[1], kept[2])
+
+
+@pytest.mark.parametrize("kind", ["classifier", "crf"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_same_seed_same_bits(kind, encoder, corpus, tiny, same_weights):
+    first, second = (tiny(kind, encoder).fit(*corpus(kind)) for _ in range(2))
+    other = tiny(kind, encoder, training={"seed": 1}).fit(*corpus(kind))
+    assert same_weights(first, second)
+    assert first.history_ == second.history_
+    assert not same_weights(first, other)
+    inputs = corpus(kind)[0]
+    for one, two in zip(first.predict_proba(inputs), second.predict_proba(inputs), strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_steps_follow_the_schedule(parts, steps):
+    model, corpus = parts()
+    steps.clear()
+    options = TrainingOptions(epochs=3, batch_size=4, learning_rate=0.02, accumulate=4, warmup=0.5)
+    train(model, corpus, options)  # 6 batches make 2 steps an epoch, 6 in all
+    assert [rate for rate, _ in steps] == pytest.approx([0.02 * x for x in (1 / 3, 2 / 3, 1, 1, 2 / 3, 1 / 3)])
+
+
+@pytest.mark.parametrize("clip", [0.01, None])
+def test_clipping(clip, parts, steps):
+    model, corpus = parts()
+    steps.clear()
+    train(model, corpus, TrainingOptions(epochs=1, batch_size=8, clip=clip))
+    norms = [norm for _, norm in steps]
+    if clip is None:
+        assert max(norms) > 0.1
+    else:
+        assert norms == pytest.approx([clip] * len(norms), rel=1e-3)
+
+
+def test_label_smoothing_reaches_the_head(corpus, tiny):
+    for kind in ("classifier", "multilabel", "pair", "tagger"):
+        estimator = tiny(kind, training={"epochs": 1, "label_smoothing": 0.3}).fit(*corpus(kind, 12))
+        assert estimator.model_.head.label_smoothing == 0.3
+
+
+def test_best_epoch_is_kept(parts, same_weights):
+    model, corpus = parts()
+    kept = []
+    rows = train(model, corpus, TrainingOptions(epochs=4), dev=corpus, evaluate=scripted([50, 70, 60, 70], model, kept))
+    assert [row["dev_accuracy"] for row in rows] == [50, 70, 60, 70]
+    assert [row["epoch"] for row in rows] == [0, 1, 2, 3]
+    assert same_weights(dict(model.state_dict()), kept[3])  # the last of two equals
+    assert not same_weights(kept[1], kept[3])
+
+
+@pytest.mark.parametrize(
+    ("patience", "values", "epochs"),
+    [(1, [50, 60, 60, 70], 3), (2, [50, 60, 55, 60, 90], 4), (2, [10, 9, 20, 19, 30, 29], 6)],
+)
+def test_patience(patience, values, epochs, parts, same_weights):
+    model, corpus = parts()
+    kept = []
+    options = TrainingOptions(epochs=len(values), patience=patience)
+    rows = train(model, corpus, options, dev=corpus, evaluate=scripted(values, model, kept))
+    assert len(rows) == epochs
+    best = max(range(epochs), key=lambda epoch: (values[epoch], epoch))  # the last of equals
+    assert same_weights(dict(model.state_dict()), kept[best])
+
+
+def test_patience_needs_a_dev_set(parts):
+    assert len(train(*parts(), TrainingOptions(epochs=3, patience=1))) == 3
+
+
+def test_two_half_batches_make_the_step_of_one(corpus, tiny):
+    texts, labels = corpus("classifier", 16)
+    runs = [
+        tiny("classifier", training={"epochs": 6, "dev_fraction": 0.0, **sizes}).set_params(**NO_DROPOUT)
+        for sizes in ({"batch_size": 16}, {"batch_size": 8, "accumulate": 2}, {"batch_size": 8})
+    ]
+    whole, halves, more_steps = (run.fit(texts, labels) for run in runs)
+    losses = [[row["train_loss"] for row in run.history_] for run in (whole, halves, more_steps)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(whole.predict_proba(texts), halves.predict_proba(texts), rtol=0, atol=1e-4)
+    assert np.abs(np.subtract(losses[0], losses[2])).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoder"),
+    [
+        *[(kind, encoder) for encoder in ENCODERS for kind in ("classifier", "crf")],  # of a text, of each token
+        *[(kind, "ms-trans") for kind in ("multilabel", "pair")],  # they get what a classifier gets
+    ],
+)
+def test_bfloat16(kind, encoder, corpus, tiny):
+    estimator = tiny(kind, encoder, training={"precision": "bf16", "epochs": 3}).fit(*corpus(kind))
+    losses = [row["train_loss"] for row in estimator.history_]
+    assert {parameter.dtype for parameter in estimator.model_.parameters()} == {torch.float32}
+    exact = tiny(kind, encoder, training={"epochs": 3}).fit(*corpus(kind))
+    assert losses != [row["train_loss"] for row in exact.history_]
+    assert losses == pytest.approx([row["train_loss"] for row in exact.history_], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("budget", "size"),
+    [
+        ({"max_tokens": 30}, lambda graph: graph.num_nodes("token")),
+        ({"max_edges": 150}, lambda graph: sum(graph.num_edges(etype) for etype in graph.canonical_etypes)),
+        ({"batch_size": 5}, lambda graph: graph.batch_size),
+    ],
+    ids=["tokens", "edges", "sentences"],
+)
+def test_budgets(budget, size, corpus, tiny, batches, monkeypatch):
+    """Each sentence once an epoch, within the budget, though the number of batches changes from epoch to epoch."""
+    monkeypatch.setattr(batching, "POOL", 2)
+    texts, labels = corpus("classifier", 60)
+    limit = next(iter(budget.values()))
+    tiny("classifier", training={"batch_size": 100, "epochs": 5, "dev_fraction": 0.0, "seed": 2, **budget}).fit(
+        texts, labels
+    )
+    lengths = Counter(len(text.split()) + 1 for text in texts)
+    for epoch in range(5):
+        own = [batch for number, batch in batches if number == epoch]
+        assert Counter(n for batch in own for n in batch.graph.batch_num_nodes("token").tolist()) == lengths
+        assert all(size(batch.graph) <= limit or batch.size == 1 for batch in own)
+    counts = [sum(number == epoch for number, _ in batches) for epoch in range(5)]
+    assert "batch_size" in budget or max(counts[1:]) > counts[0]
+
+
+def test_long_texts_fill_a_batch_before_there_are_32(corpus, tiny, batches):
+    texts, labels = corpus("classifier")
+    budgets = {"batch_size": TrainingOptions().batch_size, "max_tokens": TrainingOptions().max_tokens}
+    model = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.0, **budgets})
+    model.fit([*texts, *["slow " * 1_100] * 40], labels * 2)
+    sizes = [batch.graph.num_nodes("token") for _, batch in batches]
+    assert 30_000 < max(sizes) <= 32_768
+
+
+def test_epochs_differ_in_order(corpus, tiny, batches):
+    tiny("classifier", training={"epochs": 2, "dev_fraction": 0.0}).fit(*corpus("classifier"))
+    first, second = ([batch.targets.tolist() for n, batch in batches if n == epoch] for epoch in (0, 1))
+    assert first != second
+
+
+def test_a_trained_model_holds_no_gradients(corpus, tiny):
+    estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier"))
+    assert [parameter.grad for parameter in estimator.model_.parameters() if parameter.grad is not None] == []
+
+
+def test_every_step_draws_its_own_dropout(corpus, tiny, monkeypatch):
+    seeds = []
+    original = TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        seeds.append(torch.initial_seed())
+        return original(self, batch, batch_idx)
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    for seed in (0, 1):
+        tiny("classifier", training={"epochs": 3, "seed": seed}).fit(*corpus("classifier"))
+    assert len(set(seeds)) == len(seeds) == 2 * 3 * 5
+
+
+def test_parameters_are_counted(parts):
+    model, _ = parts()
+    model.embedding.trained.requires_grad_(False)
+    expected = sum(p.numel() for name, p in model.named_parameters() if name != "embedding.trained")
+    assert count_parameters(model) == expected
+
+
+def test_nothing_is_printed(corpus, tiny, tmp_path, capfd, recwarn):
+    tiny("crf", training={"run_dir": str(tmp_path)}).fit(*corpus("crf")).predict(corpus("crf")[0])
+    assert capfd.readouterr() == ("", "")
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_lightning_may_speak_again_afterwards(corpus, tiny):
+    logger = logging.getLogger("lightning.pytorch")
+    before = logger.level
+    tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
+    assert logger.level == before
+
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_own_batches(parts, monkeypatch):
+    model, corpus = parts()
+    losses, original = {}, TrainingModule.training_step
+
+    def step(self, batch, batch_idx):
+        loss = original(self, batch, batch_idx)
+        losses.setdefault(self.current_epoch, []).append(float(loss.detach()))
+        return loss
+
+    monkeypatch.setattr(TrainingModule, "training_step", step)
+    rows = train(model, corpus, TrainingOptions(epochs=3, batch_size=8, learning_rate=0.02))
+    assert [row["train_loss"] for row in rows] == pytest.approx([sum(own) / len(own) for own in losses.values()])

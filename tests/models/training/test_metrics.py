@@ -1,0 +1,78 @@
+"""Metrics on cases small enough to count by hand."""
+
+import numpy as np
+import pytest
+
+from graphattn.models.training.metrics import classification_metrics, multilabel_metrics, tagging_metrics
+
+
+def test_classification():
+    figures = classification_metrics(["a", "a", "b", "c"], ["a", "b", "b", "b"])
+    expected = {
+        "accuracy": 50.0,
+        "macro_precision": 100 * (1 + 1 / 3 + 0) / 3,
+        "macro_recall": 100 * (1 / 2 + 1 + 0) / 3,
+        "macro_f1": 100 * (2 / 3 + 1 / 2 + 0) / 3,
+    }
+    assert figures == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 1], [True, False, True], ["x", "y", "y"]])
+def test_kinds_of_labels(labels):
+    assert classification_metrics(labels, labels) == dict.fromkeys(
+        ("accuracy", "macro_precision", "macro_recall", "macro_f1"), 100.0
+    )
+
+
+def test_several_labels():
+    gold = np.array([[1, 0, 1], [0, 1, 0], [0, 0, 0]])
+    predicted = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0]])
+    # true positives 2, one missed, one too many; classes: 1, 1, 0
+    expected = {"micro_f1": 100 * 2 / 3, "macro_f1": 100 * 2 / 3, "exact_match": 100 / 3}
+    assert multilabel_metrics(gold, predicted) == pytest.approx(expected)
+
+
+def test_one_class_that_a_text_may_have_or_not():
+    """The texts without it are no class of their own."""
+    gold, found = np.array([[1], [0], [0], [1]]), np.array([[1], [0], [1], [0]])
+    assert multilabel_metrics(gold, found) == {"micro_f1": 50.0, "macro_f1": 50.0, "exact_match": 50.0}
+    assert multilabel_metrics(gold, 0 * found)["micro_f1"] == 0
+    with_nothing = [np.hstack([part, 0 * part]) for part in (gold, found)]
+    assert multilabel_metrics(*with_nothing)["micro_f1"] == 50
+
+
+@pytest.mark.parametrize(
+    ("scheme", "gold", "predicted", "right", "found", "there", "accuracy"),
+    [
+        ("IOB2", ["B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "I-PER", "O", "B-PER"], 1, 2, 2, 75),
+        ("IOB2", ["B-PER", "B-PER", "O"], ["B-PER", "I-PER", "O"], 0, 1, 2, 200 / 3),
+        ("IOB2", ["O", "B-PER"], ["O", "I-PER"], 0, 0, 1, 50),  # strict: I without B marks nothing
+        ("IOB1", ["I-PER", "B-PER", "O"], ["I-PER", "B-PER", "O"], 2, 2, 2, 100),
+        ("IOB1", ["I-PER", "B-PER", "I-LOC"], ["I-PER", "I-PER", "I-LOC"], 1, 2, 3, 200 / 3),
+        ("BIOES", ["B-PER", "E-PER", "S-LOC"], ["B-PER", "E-PER", "S-PER"], 1, 2, 2, 200 / 3),
+        ("BIOES", ["B-PER", "E-PER"], ["B-PER", "I-PER"], 0, 0, 1, 50),  # strict: never closed
+        ("IOB2", ["O", "O"], ["O", "B-PER"], 0, 1, 0, 50),
+        ("IOB2", ["B-PER"], ["O"], 0, 0, 1, 0),
+    ],
+)
+def test_entities(scheme, gold, predicted, right, found, there, accuracy):
+    precision, recall = right / found if found else 0, right / there if there else 0
+    f1 = 2 * precision * recall / (precision + recall) if right else 0
+    expected = {"accuracy": accuracy, "precision": 100 * precision, "recall": 100 * recall, "f1": 100 * f1}
+    assert tagging_metrics([gold], [predicted], scheme) == pytest.approx(expected)
+
+
+def test_entities_end_with_their_sentence():
+    gold = [["B-PER"], ["B-PER", "I-PER"], []]
+    assert tagging_metrics(gold, [["B-PER"], ["B-PER", "O"], []], "IOB2")["f1"] == 50.0
+
+
+def test_plain_tags_have_an_accuracy():
+    assert tagging_metrics([["DT", "NN"], ["VB"]], [["DT", "VB"], ["VB"]], "none") == pytest.approx(
+        {"accuracy": 200 / 3}
+    )
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "none"])
+def test_only_empty_sentences(scheme):
+    assert set(tagging_metrics([[], []], [[], []], scheme).values()) == {0.0}

@@ -1,0 +1,127 @@
+"""The optimiser's groups and schedule, and the share of each process."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn.builders import BudgetBatches
+from graphattn.models import TrainingOptions
+from graphattn.models.encoders import ENCODERS
+from graphattn.models.training.loop import train
+from graphattn.models.training.module import SharedBatches, TrainingModule
+
+
+@pytest.mark.parametrize("kind", ["crf", *ENCODERS])
+def test_no_decay_on_biases_norms_and_vectors(parts, tiny, corpus, kind):
+    if kind == "crf":
+        model, corpus = parts(kind)
+    else:
+        texts, labels = corpus("classifier", 24)
+        estimator = tiny("classifier", encoder=kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
+        model, corpus = estimator.model_, estimator._corpus(estimator._columns(texts), estimator.labels_.ids(labels))
+    module = TrainingModule(model, TrainingOptions(weight_decay=0.5), [corpus], None, None)
+    groups = module.configure_optimizers()["optimizer"].param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
+    assert decays.keys() == set(names.values())
+    vectors = {f"{name}.weight" for name, part in model.named_modules() if isinstance(part, torch.nn.Embedding)}
+    assert len(vectors) >= {"crf": 2, "umst": 1}.get(kind, 0)
+    for name, decay in decays.items():
+        spared = (
+            "bias" in name.split(".")[-1]
+            or "norm" in name
+            or name.endswith(".factors")
+            or name == "embedding.trained"
+            or name in vectors
+            or name.endswith("_transitions")
+        )
+        assert decay == (0.0 if spared else 0.5), name
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"), [({"optimizer": "adam"}, torch.optim.Adam), ({"optimizer": "adamw"}, torch.optim.AdamW)]
+)
+def test_optimizer(options, kind, parts):
+    model, corpus = parts()
+    module = TrainingModule(model, TrainingOptions(learning_rate=0.25, beta2=0.997, **options), [corpus], None, None)
+    optimizer = module.configure_optimizers()["optimizer"]
+    assert type(optimizer) is kind
+    assert {(group["initial_lr"], group["betas"]) for group in optimizer.param_groups} == {(0.25, (0.9, 0.997))}
+
+
+@pytest.mark.parametrize("accumulate", [2, 4, 8])
+def test_every_step_is_made_of_the_mean_of_its_batches(accumulate, parts, monkeypatch):
+    def gradients(accumulate):
+        made, (model, corpus) = [], parts()
+        monkeypatch.setattr(
+            TrainingModule,
+            "on_before_optimizer_step",
+            lambda self, _: made.append(torch.cat([p.grad.flatten() for p in self.parameters() if p.grad is not None])),
+        )
+        options = TrainingOptions(epochs=1, batch_size=4, learning_rate=1e-12, clip=None, accumulate=accumulate)
+        train(model, corpus, options)
+        return made
+
+    alone = gradients(1)
+    assert len(alone) == 6
+    expected = [sum(part) / len(part) for part in (alone[i : i + accumulate] for i in range(0, 6, accumulate))]
+    torch.testing.assert_close(gradients(accumulate), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_decisions_on_the_dev_set_are_made_as_asked(parts):
+    model, corpus = parts()
+    asked = []
+
+    def decide(given, dev):
+        asked.append((given, dev))
+        return ["decided"]
+
+    metrics = {"accuracy": 50.0}
+    options = TrainingOptions(epochs=1)
+    history = train(
+        model, corpus, options, dev=corpus, evaluate=lambda d: metrics if d == ["decided"] else {}, decide=decide
+    )
+    assert asked == [(model, corpus)]
+    assert history[0]["dev_accuracy"] == 50.0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        # 4 epochs of 5 batches: 20 steps, 4 of them warm-up
+        ("linear", [0.25, 0.5, 0.75, 1, *(1 - k / 16 for k in range(16)), 0, 0]),
+        ("constant", [0.25, 0.5, 0.75, 1, *[1] * 16, 1, 1]),
+        ("cosine", [0.25, 0.5, 0.75, 1, *((1 + math.cos(math.pi * k / 16)) / 2 for k in range(16)), 0, 0]),
+        ("inverse-sqrt", [0.25, 0.5, 0.75, 1, *(2 / math.sqrt(step) for step in range(5, 23))]),
+    ],
+)
+def test_schedule(schedule, expected, parts):
+    options = TrainingOptions(epochs=4, warmup=0.2, schedule=schedule)
+    module = TrainingModule(parts()[0], options, range(5), None, None)
+    assert [module.rate(step) for step in range(22)] == pytest.approx(expected)
+
+
+def test_steps_of_warmup_stand_in_for_the_share(parts):
+    options = TrainingOptions(epochs=4, warmup=0.2, warmup_steps=2, schedule="inverse-sqrt")
+    module = TrainingModule(parts()[0], options, range(5), None, None)
+    assert [module.rate(step) for step in range(8)] == pytest.approx([0.5, *(math.sqrt(2 / k) for k in range(2, 9))])
+
+
+def test_no_warmup(parts):
+    module = TrainingModule(parts()[0], TrainingOptions(epochs=1, warmup=0.0), range(4), None, None)
+    assert [module.rate(step) for step in range(4)] == pytest.approx([1, 1, 2 / 3, 1 / 3])
+
+
+def test_processes_share_each_batch():
+    whole = BudgetBatches(np.arange(1, 12), max_sentences=4, seed=3)
+    samplers = [SharedBatches(BudgetBatches(np.arange(1, 12), max_sentences=4, seed=3)) for _ in range(2)]
+    for epoch in (0, 1, 5):
+        whole.set_epoch(epoch)
+        for rank, sampler in enumerate(samplers):
+            sampler.rank, sampler.processes = rank, 2
+            sampler.set_epoch(epoch)
+        for batch, one, other in zip(whole, *samplers, strict=True):
+            assert sorted(one.sentences + other.sentences) == sorted(batch)
+            assert one.whole == other.whole == batch
