@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, Relation
-from graphattn.builders.relations.validation import is_of_user, told_by_name, vetted_counts, vetted_edges
+from graphattn.builders.relations.validation import errors_naming, is_third_party, validated_counts, validated_edges
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
@@ -162,7 +162,7 @@ class TextGraphBuilder:
         nodes, data = self._nodes(layout)
         try:
             edges = {
-                own.canonical: vetted_edges(own, layout, nodes) if is_of_user(own) else own.edges(layout)
+                own.canonical: validated_edges(own, layout, nodes) if is_third_party(own) else own.edges(layout)
                 for own in self.relations
             }
         except EdgeCountError as error:
@@ -179,8 +179,8 @@ class TextGraphBuilder:
             naming the relation that fails, or whose edges are none
         """
         nodes, _ = self._nodes(layout)
-        for relation in filter(is_of_user, self.relations):
-            vetted_edges(relation, layout, nodes)
+        for relation in filter(is_third_party, self.relations):
+            validated_edges(relation, layout, nodes)
 
     def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray]]]:
         """How many nodes of each type the sentences have, and the features of these."""
@@ -197,7 +197,7 @@ class TextGraphBuilder:
             places = np.arange(int(layout.word_counts.sum())) - layout.word_starts[layout.sentence_of_word]
             data[WORD] = {"position": places.astype(np.int32)}
         for relation in self.relations:
-            with told_by_name(relation):
+            with errors_naming(relation):
                 brought = relation.nodes(layout)
                 nodes |= {kind: own.per_sentence for kind, own in brought.items()}
                 data |= {kind: own.data for kind, own in brought.items()}
@@ -221,7 +221,7 @@ class TextGraphBuilder:
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence over all relations, for batches of bounded size."""
-        return np.sum([vetted_counts(relation, layout) for relation in self.relations], axis=0)
+        return np.sum([validated_counts(relation, layout) for relation in self.relations], axis=0)
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"

@@ -19,7 +19,7 @@ class LazyTexts(Sequence[Sentence]):
 
     @property
     @abstractmethod
-    def cut_by(self) -> str | None:
+    def tokenized_by(self) -> str | None:
         """The rule that cut raw texts into words, ``"another"`` for none of ours; None where words were given."""
 
     @abstractmethod

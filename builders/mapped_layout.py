@@ -27,7 +27,7 @@ class MappedLayout(Layout):
 
     Parameters
     ----------
-    folder : of the files, which go away with the layout that :func:`mapped` made
+    folder : of the files, which go away with the layout that :func:`memmap_layouts` made
     """
 
     folder: str = ""
@@ -38,7 +38,7 @@ class MappedLayout(Layout):
         return _opened, (self.folder, small, counts)
 
 
-def mapped(layouts: Iterable[Layout]) -> MappedLayout:
+def memmap_layouts(layouts: Iterable[Layout]) -> MappedLayout:
     """Several layouts as one, one after the other, without holding them.
 
     The files lie in the system's folder for temporary files, which the environment variable ``TMPDIR`` names; they take

@@ -129,7 +129,7 @@ class WordVectors:
                 block /= max(float(part.matrix.std(dtype=np.float64)), 1e-8)
         return cls(words, matrix)
 
-    def known_as(self, rule: Callable[[str], str]) -> WordVectors:
+    def with_spelling(self, rule: Callable[[str], str]) -> WordVectors:
         """The same vectors, whose words are also found by what a rule makes of them; of several the first is.
 
         Parameters
@@ -139,7 +139,7 @@ class WordVectors:
         Examples
         --------
         >>> vectors = WordVectors(["Paris"], np.array([[1.0]]))
-        >>> "paris" in vectors, "paris" in vectors.known_as(str.lower)
+        >>> "paris" in vectors, "paris" in vectors.with_spelling(str.lower)
         (False, True)
         """
         respelled = {rule(word): row for row, word in reversed(list(enumerate(self.words)))}
@@ -199,9 +199,9 @@ class WordVectors:
         mean, spread = self.matrix.mean(axis=0, dtype=np.float64), self.matrix.std(axis=0, dtype=np.float64)
         words = vocabulary.words
         table = np.empty((len(words), self.dim), dtype=np.float32)
-        spelled = self.known_as(vocabulary.spelling)
+        respelled = self.with_spelling(vocabulary.spelling)
         for index, word in enumerate(words):
-            row = spelled._row(word)
+            row = respelled._row(word)
             table[index] = self.matrix[row] if row is not None else mean + spread * _drawn(seed, word, self.dim)
         table[_PADDING] = 0
         return table

@@ -3,31 +3,57 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 
 
 class GraphAttnError(Exception):
     """Base of all errors raised on purpose by GraphAttn; the command line prints it without a traceback."""
 
 
-class DataError(GraphAttnError):
-    """Something in a corpus or in a sentence is not as it must be.
+def fill_in(template: str, options: Collection[str], spell: Callable[[str], str] = str) -> str:
+    """Replace ``{name}`` and ``{name=value}`` in a message by the option's name as ``spell`` writes it.
 
     Parameters
     ----------
-    message : what was expected and what came, without a full stop
-    path : file the problem stands in
-    line : its 1-based line
-    field : column or field name
-    hint : the way out, a full sentence
-
-    Attributes
-    ----------
-    skippable : whether those who read a corpus may go on without what is wrong, when they are told to
+    template : the message; braces around anything but one of ``options`` stay as they are
+    options : names of options in the template
+    spell : ``name`` or ``name=value`` -> what the reader sees, a flag for instance
 
     Examples
     --------
-    >>> print(DataError("no tag in column 4", path="train.conll", line=7, hint="Name the column with --tag-column."))
+    >>> fill_in("{hidden} is not a multiple of {heads}", ["hidden", "heads"], lambda name: f"--{name}")
+    '--hidden is not a multiple of --heads'
+    """
+    if not options:
+        return template
+    names = "|".join(map(re.escape, options))
+    return re.sub(rf"\{{((?:{names})(?:=\w+)?)\}}", lambda match: spell(match[1]), template)
+
+
+class DataError(GraphAttnError):
+    """A corpus or a sentence is not valid.
+
+    Parameters
+    ----------
+    message : what was expected and what was found, without a full stop
+    path : the file
+    line : its 1-based line
+    field : column or field name
+    hint : how to fix it, a full sentence
+    options : names of options that ``message`` and ``hint`` contain as ``{name}`` or ``{name=value}``
+
+    Attributes
+    ----------
+    skippable : whether a reader may skip the item when the user asks for that
+
+    Examples
+    --------
+    >>> hint = "Name the column with {tag_column}."
+    >>> error = DataError("no tag in column 4", path="train.conll", line=7, hint=hint, options=("tag_column",))
+    >>> print(error)
+    train.conll, line 7: no tag in column 4. Name the column with tag_column.
+    >>> print(error.render(lambda name: "--tag-column"))
     train.conll, line 7: no tag in column 4. Name the column with --tag-column.
     """
 
@@ -41,19 +67,19 @@ class DataError(GraphAttnError):
         line: int | None = None,
         field: str | None = None,
         hint: str | None = None,
+        options: Collection[str] = (),
     ):
         self.message, self.path, self.line, self.field, self.hint = message, path, line, field, hint
-        place = ", ".join(
-            part
-            for part in (
-                os.fspath(path) if path is not None else "",
-                f"line {line}" if line is not None else "",
-                f"field {field!r}" if field is not None else "",
-            )
-            if part
-        )
-        text = f"{place}: {message}" if place else message
-        super().__init__(f"{text}. {hint}" if hint else text)
+        self.options = tuple(options)
+        super().__init__(self.render())
+
+    def render(self, spell: Callable[[str], str] = str) -> str:
+        """The whole message, with options as ``spell`` writes them."""
+        parts = [] if self.path is None else [os.fspath(self.path)]
+        parts += [] if self.line is None else [f"line {self.line}"]
+        parts += [] if self.field is None else [f"field {self.field!r}"]
+        text = f"{', '.join(parts)}: {self.message}" if parts else self.message
+        return fill_in(f"{text}. {self.hint}" if self.hint else text, self.options, spell)
 
 
 class UnreadableError(DataError):
@@ -73,7 +99,29 @@ class EdgeCountError(GraphError):
 
 
 class ConfigError(GraphAttnError):
-    """Options contradict each other or have impossible values; the message names the option and the way out."""
+    """Options contradict each other or have invalid values.
+
+    Parameters
+    ----------
+    template : the message; it contains options as ``{name}`` or ``{name=value}``
+    options : their names
+
+    Examples
+    --------
+    >>> error = ConfigError("{hidden} is not a multiple of {heads}", options=("hidden", "heads"))
+    >>> print(error)
+    hidden is not a multiple of heads
+    >>> print(error.render(lambda name: f"--{name}"))
+    --hidden is not a multiple of --heads
+    """
+
+    def __init__(self, template: str, *, options: Collection[str] = ()):
+        self.template, self.options = template, tuple(options)
+        super().__init__(self.render())
+
+    def render(self, spell: Callable[[str], str] = str) -> str:
+        """The message, with options as ``spell`` writes them."""
+        return fill_in(self.template, self.options, spell)
 
 
 class UnregisteredError(ConfigError):

@@ -23,10 +23,10 @@ class _FirstOrder(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return refused_again(gradients[0], *ctx.saved_tensors)
+        return raise_on_double_backward(gradients[0], *ctx.saved_tensors)
 
 
-def refused_again(gradient: Tensor, *made_of: Tensor) -> Tensor:
+def raise_on_double_backward(gradient: Tensor, *made_of: Tensor) -> Tensor:
     """A gradient, tied to what it was made of, so that to differentiate it by any of these raises.
 
     Parameters

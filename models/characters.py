@@ -42,7 +42,7 @@ def capitals_of(token: str) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Forms:
+class TokenTypes:
     """The distinct tokens of a corpus as characters; tokens refer to them by number, 0 is ``[CLS]``.
 
     Parameters
@@ -129,7 +129,7 @@ class CharacterVocabulary:
     def __len__(self) -> int:
         return len(self.characters) + 2
 
-    def forms(self, tokens: FormNumbers) -> Forms:
+    def forms(self, tokens: FormNumbers) -> TokenTypes:
         """The characters of distinct tokens."""
         characters = np.zeros((len(tokens.numbers) + 1, LONGEST), dtype=np.int32)
         capitals = np.zeros(len(tokens.numbers) + 1, dtype=np.int32)
@@ -138,7 +138,7 @@ class CharacterVocabulary:
             shown = token if len(token) <= LONGEST else token[: LONGEST // 2] + token[-LONGEST // 2 :]
             characters[number, : len(shown)] = [self._ids.get(character, UNKNOWN) for character in shown]
             capitals[number] = capitals_of(token)
-        return Forms(characters, capitals)
+        return TokenTypes(characters, capitals)
 
 
 _SPELLING = normalizer("bpe", lowercase=False)

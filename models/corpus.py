@@ -15,11 +15,11 @@ from torch.utils.data import Dataset
 
 from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, joined
+from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.mapped_layout import mapped
+from graphattn.builders.mapped_layout import memmap_layouts
 from graphattn.builders.word_boundaries import Source
-from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, Forms
+from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, TokenTypes
 
 _AT_ONCE = 1 << 14  # sentences whose edges are counted together
 
@@ -47,7 +47,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class BatchShard:
     """The part of a batch that one of several processes works on.
 
     Parameters
@@ -79,7 +79,7 @@ class Corpus(Dataset[Batch]):
         builder: TextGraphBuilder,
         layouts: Sequence[Layout],
         *,
-        forms: Forms | None = None,
+        forms: TokenTypes | None = None,
         targets: npt.NDArray | tuple[npt.NDArray, Ints] | None = None,
     ):
         self.builder, self.layouts, self.forms, self.targets = builder, tuple(layouts), forms, targets
@@ -121,13 +121,13 @@ class Corpus(Dataset[Batch]):
         """(S,) edges of each sentence or pair."""
         return np.sum([self._num_edges(layout) for layout in self.layouts], axis=0)
 
-    def __getitem__(self, choice: Sequence[int] | Share) -> Batch:
-        share = choice if isinstance(choice, Share) else Share(list(choice), list(choice), 1)
+    def __getitem__(self, choice: Sequence[int] | BatchShard) -> Batch:
+        share = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
         sentences, whole = share.sentences, max(self._count_targets(share.whole) / share.processes, 1e-9)
         if not sentences:
             # fewer sentences than processes: this one joins in all the same, with gradients of zero
             sentences, whole = share.whole[:1], math.inf
-        layout = joined([layout.take(sentences) for layout in self.layouts])
+        layout = concatenate([layout.take(sentences) for layout in self.layouts])
         forms = None if self.forms is None else self.forms.take(layout.features["form"])
         counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
         return Batch(self.builder.arrays(layout), len(sentences), forms, self._targets(sentences), whole, counts)
@@ -181,8 +181,8 @@ def _laid_out(builder: TextGraphBuilder, column: Sequence[Source], numbers: Form
     if not isinstance(column, LazyTexts):
         return _with_forms(builder, column, numbers)
     if numbers is None:
-        return mapped(column.layouts(builder))
-    return mapped(_with_forms(builder, part, numbers) for part in column.parts())
+        return memmap_layouts(column.layouts(builder))
+    return memmap_layouts(_with_forms(builder, part, numbers) for part in column.parts())
 
 
 def _with_forms(builder: TextGraphBuilder, texts: Sequence[Source], numbers: FormNumbers | None) -> Layout:

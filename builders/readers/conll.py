@@ -7,7 +7,7 @@ from itertools import chain
 
 from graphattn.builders.files import FilePath, display_name, open_text
 from graphattn.builders.readers.rows import split_at_blanks
-from graphattn.builders.readers.skipping import Skip, attempts, refuse
+from graphattn.builders.readers.skipping import Skip, iterate_with_errors, refuse
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -128,7 +128,7 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
         rows: list[list[str]] = []
         begin = 0
         wrong: DataError | None = None
-        for fields in chain(attempts(map(fields_of, lines)), [[]]):
+        for fields in chain(iterate_with_errors(map(fields_of, lines)), [[]]):
             if isinstance(fields, DataError):
                 if skip is None:
                     raise fields

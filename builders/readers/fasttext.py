@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphattn.builders.files import FilePath, open_text
 from graphattn.builders.readers.labels import distinct_labels
 from graphattn.builders.readers.rows import refuse_blank_rows
-from graphattn.builders.readers.skipping import Skip, made_of
+from graphattn.builders.readers.skipping import Skip, map_with_errors
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
 
@@ -83,7 +83,7 @@ def _read_lines(
             return Example(marked.sub("", line).strip(), label=label)
 
         rows = map(numbered, lines)
-        yield from made_of(refuse_blank_rows(rows, lines.path, skip) if require_label else rows, example, skip)
+        yield from map_with_errors(refuse_blank_rows(rows, lines.path, skip) if require_label else rows, example, skip)
 
 
 def _single(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:

@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 
 from graphattn.builders.files import FilePath, display_name, is_standard_input, open_text, split_suffix
 from graphattn.builders.readers.rows import split_at_blanks
-from graphattn.builders.readers.skipping import attempts
+from graphattn.builders.readers.skipping import iterate_with_errors
 from graphattn.exceptions import ConfigError, DataError
 
 SAMPLE_LINES = 200
@@ -303,7 +303,7 @@ def _unseen(path: FilePath, option: str, values: str) -> ConfigError:
 def _read_sample(path: FilePath, text_column: str = "text", *, for_tagging: bool = False) -> _Sample:
     """The first lines; those that cannot be read are told by whoever reads the corpus, unless it has no others."""
     with open_text(path) as source:
-        sample = list(islice(attempts(source), SAMPLE_LINES))
+        sample = list(islice(iterate_with_errors(source), SAMPLE_LINES))
     lines = [line.removesuffix("\n") for line in sample if isinstance(line, str)]
     if not lines:
         raise next(error for error in sample if isinstance(error, DataError))

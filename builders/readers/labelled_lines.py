@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from graphattn.builders.files import FilePath, open_text, split_suffix
 from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows
-from graphattn.builders.readers.skipping import Skip, made_of
+from graphattn.builders.readers.skipping import Skip, map_with_errors
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError
 
@@ -102,4 +102,4 @@ def _read_lines(
                 None if label is None else parse_label(row[label], label_separator, path=lines.path, line=line),
             )
 
-        yield from made_of(full, example, skip)
+        yield from map_with_errors(full, example, skip)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Sized
 from typing import TypeVar
 
 from graphattn.builders.files import TextLines
-from graphattn.builders.readers.skipping import Skip, attempts, refuse
+from graphattn.builders.readers.skipping import Skip, iterate_with_errors, refuse
 from graphattn.exceptions import DataError
 
 Row = TypeVar("Row", bound=Sized)
@@ -163,7 +163,7 @@ def refuse_blank_rows(
 ) -> Iterator[tuple[int, Row]]:
     """Pass on numbered rows; forget empty ones at the end and refuse them anywhere else."""
     blank: list[int] = []
-    for numbered in attempts(rows):
+    for numbered in iterate_with_errors(rows):
         if isinstance(numbered, DataError):
             refuse(numbered, skip)
             continue

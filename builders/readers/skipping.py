@@ -21,7 +21,7 @@ def refuse(error: DataError, skip: Skip | None) -> None:
     skip(error)
 
 
-def attempts(items: Iterator[Item]) -> Iterator[Item | DataError]:
+def iterate_with_errors(items: Iterator[Item]) -> Iterator[Item | DataError]:
     """Items, with the error in place of one that cannot be read.
 
     Parameters
@@ -46,16 +46,16 @@ def attempts(items: Iterator[Item]) -> Iterator[Item | DataError]:
             yield item
 
 
-def made_of(items: Iterator[Item], make: Callable[[Item], Made], skip: Skip | None) -> Iterator[Made]:
+def map_with_errors(items: Iterator[Item], make: Callable[[Item], Made], skip: Skip | None) -> Iterator[Made]:
     """What is made of each item; those that cannot be read or used are refused or left out.
 
     Parameters
     ----------
-    items : as for :func:`attempts`
+    items : as for :func:`iterate_with_errors`
     make : makes something of an item, or raises ``DataError``
     skip : is told what is left out; None stops at the first
     """
-    for made in attempts(map(make, items)):
+    for made in iterate_with_errors(map(make, items)):
         if isinstance(made, DataError):
             refuse(made, skip)
         else:

@@ -10,7 +10,7 @@ from graphattn.builders.files import FilePath, open_text, split_suffix
 from graphattn.builders.readers.json_fields import json_label, json_object, json_text
 from graphattn.builders.readers.labels import check_label_separator, parse_label
 from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
-from graphattn.builders.readers.skipping import Skip, made_of
+from graphattn.builders.readers.skipping import Skip, map_with_errors
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
@@ -136,7 +136,7 @@ def _read_delimited(
                 else None,
             )
 
-        yield from made_of(full, example, skip)
+        yield from map_with_errors(full, example, skip)
 
 
 def _in_quotes(name: str) -> bool:
@@ -201,4 +201,4 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
         def stripped(text: str) -> tuple[int, str]:
             return lines.line, text.strip()
 
-        yield from made_of(refuse_blank_rows(map(stripped, lines), name, skip), example, skip)
+        yield from map_with_errors(refuse_blank_rows(map(stripped, lines), name, skip), example, skip)

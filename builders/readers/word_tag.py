@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from graphattn.builders.files import FilePath, open_text
 from graphattn.builders.readers.rows import split_at_blanks
-from graphattn.builders.readers.skipping import Skip, made_of
+from graphattn.builders.readers.skipping import Skip, map_with_errors
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -55,7 +55,7 @@ def _read_lines(path: FilePath, separator: str, skip: Skip | None) -> Iterator[S
                 _split_pair(piece, separator, lines.path, lines.line) for piece in split_at_blanks(line.rstrip("\n"))
             ]
 
-        for pairs in made_of(lines, pairs_of, skip):
+        for pairs in map_with_errors(lines, pairs_of, skip):
             if pairs:
                 words, tags = zip(*pairs, strict=True)
                 yield Sentence(words, tags=tags, origin=(lines.path, lines.line))

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.csc import pointers
-from graphattn.builders.relations.validation import is_of_user, vetted_bounds
+from graphattn.builders.relations.csc import indptr_from_degrees
+from graphattn.builders.relations.validation import is_third_party, vetted_bounds
 from graphattn.dgl_graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
@@ -80,7 +80,7 @@ class Relation(ABC):
         return self.source, self.name, self.target
 
     @property
-    def spelled(self) -> str:
+    def spec(self) -> str:
         """The name, with the nodes where it leaves them open: what ``parse_relation`` makes this relation of."""
         return self.name
 
@@ -179,18 +179,18 @@ class RangeRelation(Relation):
             when there are more edges than one graph can number
         """
         first, stop = self._bounds(layout)
-        indptr = pointers(stop - first)
+        indptr = indptr_from_degrees(stop - first)
         check_edge_count(self.name, int(indptr[-1]))
         return RangeArrays(first, stop, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
 
     def _bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         bounds = self.bounds(layout)
-        return vetted_bounds(self, bounds, layout) if is_of_user(self) else bounds
+        return vetted_bounds(self, bounds, layout) if is_third_party(self) else bounds
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without writing them out."""
         first, stop = self._bounds(layout)
-        return edges_per_sentence(layout, self.target, pointers(stop - first), self.nodes(layout))
+        return edges_per_sentence(layout, self.target, indptr_from_degrees(stop - first), self.nodes(layout))
 
 
 def edges_per_sentence(layout: Layout, target: str, indptr: Ints, nodes: Mapping[str, Nodes] | None = None) -> Ints:

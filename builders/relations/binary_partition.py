@@ -10,7 +10,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers, runs
+from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
 from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
 from graphattn.schema import SPAN, TOKEN
@@ -91,13 +91,13 @@ class _FarSpans(_Part):
 
     def edges(self, layout: Layout) -> RelationArrays:
         first, counts = self._runs(layout)
-        indptr = pointers(counts.sum(axis=1))
+        indptr = indptr_from_degrees(counts.sum(axis=1))
         check_edge_count(self.name, int(indptr[-1]))
-        sources = runs(first.ravel(), counts.ravel())
+        sources = ragged_arange(first.ravel(), counts.ravel())
         return RelationArrays(indptr, sources, edges_per_sentence(layout, TOKEN, indptr))
 
     def num_edges(self, layout: Layout) -> Ints:
-        return edges_per_sentence(layout, TOKEN, pointers(self._runs(layout)[1].sum(axis=1)))
+        return edges_per_sentence(layout, TOKEN, indptr_from_degrees(self._runs(layout)[1].sum(axis=1)))
 
     def _runs(self, layout: Layout) -> tuple[Ints, Ints]:
         """(N, runs) first span of each run, ascending, and how many spans it has."""
@@ -161,7 +161,7 @@ def _spans(layout: Layout) -> Nodes:
     sizes = _level_sizes(layout.lengths)
     per_sentence = sizes.sum(axis=0)
     by_text = sizes.T.ravel()  # (B · levels,)
-    place = runs(np.zeros_like(by_text), by_text)
+    place = ragged_arange(np.zeros_like(by_text), by_text)
     level = np.repeat(np.tile(np.arange(1, len(sizes) + 1), len(layout)), by_text)
     first = place << level
     stop = np.minimum((place + 1) << level, np.repeat(layout.lengths, per_sentence))

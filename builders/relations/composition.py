@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation, edges_per_sentence
-from graphattn.builders.relations.csc import destinations, pointers
+from graphattn.builders.relations.csc import destinations, indptr_from_degrees
 from graphattn.builders.relations.word_group import WordGroup
 from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
@@ -85,16 +85,16 @@ class _SetOfEdges(ComposedRelation):
         self.name = self.sign.join(_bracketed(operand, operand.name, self) for operand in self._operands)
 
     @property
-    def spelled(self) -> str:
+    def spec(self) -> str:
         """The operands' spellings with the sign between them."""
-        return self.sign.join(_bracketed(operand, operand.spelled, self) for operand in self._operands)
+        return self.sign.join(_bracketed(operand, operand.spec, self) for operand in self._operands)
 
     def edges(self, layout: Layout) -> RelationArrays:
         """The operands' edges as numbers, target * number of sources + source, put together."""
         num_sources = max(_count(self, layout, self.source), 1)
         keys = self._together([_keys(operand.edges(layout), num_sources) for operand in self._operands])
         targets, sources = np.divmod(keys, num_sources)
-        indptr = pointers(np.bincount(targets, minlength=_count(self, layout, self.target)))
+        indptr = indptr_from_degrees(np.bincount(targets, minlength=_count(self, layout, self.target)))
         return RelationArrays(indptr, sources, self._per_sentence(layout, indptr))
 
     @abstractmethod
@@ -173,15 +173,15 @@ class Reverse(ComposedRelation):
         self.name = f"reverse({relation.name})"
 
     @property
-    def spelled(self) -> str:
+    def spec(self) -> str:
         """``reverse`` of the relation's spelling."""
-        return f"reverse({self._operands[0].spelled})"
+        return f"reverse({self._operands[0].spec})"
 
     def edges(self, layout: Layout) -> RelationArrays:
         """The transposed matrix."""
         arrays = self._operands[0].edges(layout)
         order = np.argsort(arrays.indices, kind="stable")  # by source; destinations ascend already
-        indptr = pointers(np.bincount(arrays.indices, minlength=_count(self, layout, self.target)))
+        indptr = indptr_from_degrees(np.bincount(arrays.indices, minlength=_count(self, layout, self.target)))
         data = self._operands[0].reversed_data({name: values[order] for name, values in arrays.data.items()})
         sources = destinations(arrays.indptr)[order]
         return RelationArrays(indptr, sources, self._per_sentence(layout, indptr), data)

@@ -8,7 +8,7 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.dgl_graphs import check_edge_count
 
 
-def pointers(degrees: Ints) -> Ints:
+def indptr_from_degrees(degrees: Ints) -> Ints:
     """(N + 1,) where the edges of each destination begin, from (N,) how many it has.
 
     Examples
@@ -21,7 +21,7 @@ def pointers(degrees: Ints) -> Ints:
     return indptr
 
 
-def runs(first: Ints, counts: Ints, step: int = 1) -> Ints:
+def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
     """Runs of numbers, one after the other: ``counts[i]`` numbers from ``first[i]`` on, ``step`` apart.
 
     Examples
@@ -40,7 +40,7 @@ def destinations(indptr: Ints) -> Ints:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
-def spread_over_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
+def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
     """Edges between words written out between all tokens of the two words.
 
     Parameters
@@ -61,8 +61,8 @@ def spread_over_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -
     first, stop = layout.word_bounds
     words = layout.word_of_token
     degrees = (indptr[1:] - indptr[:-1])[words]
-    arcs = runs(indptr[words], degrees)
+    arcs = ragged_arange(indptr[words], degrees)
     sizes = (stop - first)[sources[arcs]]
     check_edge_count(name, int(sizes.sum()))
-    edge_ends = pointers(sizes)
-    return edge_ends[pointers(degrees)], runs(first[sources[arcs]], sizes), np.repeat(arcs, sizes)
+    edge_ends = indptr_from_degrees(sizes)
+    return edge_ends[indptr_from_degrees(degrees)], ragged_arange(first[sources[arcs]], sizes), np.repeat(arcs, sizes)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers, spread_over_tokens
+from graphattn.builders.relations.csc import expand_to_tokens, indptr_from_degrees
 from graphattn.builders.relations.membership import Membership
 from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
@@ -62,7 +62,7 @@ class Dependency(Relation):
         return (self,) if self.target == TOKEN else (self, Membership())
 
     @property
-    def spelled(self) -> str:
+    def spec(self) -> str:
         """``dependency:token`` between tokens."""
         return f"{self.name}:{TOKEN}" if self.target == TOKEN else self.name
 
@@ -81,7 +81,7 @@ class Dependency(Relation):
         """Arcs between words; for tokens each arc is written out between all tokens of its two words."""
         indptr, sources, label, direction = _word_arcs(layout)
         if self.target == TOKEN:
-            indptr, sources, arcs = spread_over_tokens(self.name, layout, indptr, sources)
+            indptr, sources, arcs = expand_to_tokens(self.name, layout, indptr, sources)
             label, direction = label[arcs], direction[arcs]
         data: dict[str, npt.NDArray] = {"label": label.astype(np.int32), "direction": direction.astype(np.int8)}
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr), data)
@@ -110,5 +110,5 @@ def _word_arcs(layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
     label = np.concatenate([np.full(len(words), SELF), names, names])
     direction = np.repeat([TO_ITSELF, FROM_HEAD, FROM_DEPENDENT], [len(words), len(heads), len(heads)])
     order = np.argsort(target * max(len(words), 1) + source, kind="stable")
-    indptr = pointers(np.bincount(target, minlength=len(words)))
+    indptr = indptr_from_degrees(np.bincount(target, minlength=len(words)))
     return indptr, source[order], label[order], direction[order]

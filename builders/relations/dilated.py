@@ -6,7 +6,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers, runs
+from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
 from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
 from graphattn.scales import Scale
@@ -51,15 +51,15 @@ class Dilated(Relation):
         """
         before, after = self._reach(layout)
         degrees = before + 1 + after
-        indptr = pointers(degrees)
+        indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
-        sources = runs(np.arange(layout.num_tokens) - before * self.dilation, degrees, self.dilation)
+        sources = ragged_arange(np.arange(layout.num_tokens) - before * self.dilation, degrees, self.dilation)
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without writing them out."""
         before, after = self._reach(layout)
-        return edges_per_sentence(layout, self.target, pointers(before + 1 + after))
+        return edges_per_sentence(layout, self.target, indptr_from_degrees(before + 1 + after))
 
     def _reach(self, layout: Layout) -> tuple[Ints, Ints]:
         """(N,) how many tokens are seen before each token, and after it."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers, spread_over_tokens
+from graphattn.builders.relations.csc import expand_to_tokens, indptr_from_degrees
 from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN, WORD
@@ -42,7 +42,7 @@ class Links(Relation):
         self.source = self.target = on
 
     @property
-    def spelled(self) -> str:
+    def spec(self) -> str:
         """``links:word`` between words."""
         return self.name if self.target == TOKEN else f"{self.name}:{WORD}"
 
@@ -51,9 +51,9 @@ class Links(Relation):
         assert layout.links is not None
         shift = np.repeat(layout.word_starts, layout.links.counts)
         sources: Ints = layout.links.sources + shift
-        indptr = pointers(np.bincount(layout.links.targets + shift, minlength=int(layout.word_counts.sum())))
+        indptr = indptr_from_degrees(np.bincount(layout.links.targets + shift, minlength=int(layout.word_counts.sum())))
         if self.target == TOKEN:
-            indptr, sources, _ = spread_over_tokens(self.name, layout, indptr, sources)
+            indptr, sources, _ = expand_to_tokens(self.name, layout, indptr, sources)
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
 
     def __repr__(self) -> str:

@@ -159,7 +159,7 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
             raise
         except Exception as error:
             raise ConfigError(f"{_place(make)} fails with {type(error).__name__}: {error}") from error
-        written = getattr(relation, "spelled", None) if isinstance(relation, Relation) else None
+        written = getattr(relation, "spec", None) if isinstance(relation, Relation) else None
         if written is None or re.fullmatch(name + pattern, written) is None:
             raise ConfigError(f"what is registered as {usage} made {relation!r}, whose name is {written!r}")
         return relation
@@ -180,7 +180,7 @@ def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relat
 
     Parameters
     ----------
-    text : such as ``window:N/16`` or ``window:3|global:1``; what any relation of the package has as ``spelled``
+    text : such as ``window:N/16`` or ``window:3|global:1``; what any relation of the package has as ``spec``
     on : what plain ``dependency`` joins, ``"word"`` or ``"token"``
     required : whether a sentence must have heads for ``dependency``
 

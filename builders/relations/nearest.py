@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers, runs
+from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
 from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError, DataError
 
@@ -66,7 +66,7 @@ class Nearest(Relation):
             when there are more edges than one graph can number
         """
         degrees = np.repeat(self._degrees(layout), layout.lengths)
-        indptr = pointers(degrees)
+        indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
         vectors = self._vectors_of(layout)
         indices = np.empty(int(indptr[-1]), np.int64)
@@ -76,7 +76,7 @@ class Nearest(Relation):
             asking = tokens[:, rows]
             own = vectors[tokens]
             nearest = _most_alike(own[:, rows], own, rows, min(self.count, length - 1))
-            slots = runs(indptr[asking.ravel()], degrees[asking.ravel()])
+            slots = ragged_arange(indptr[asking.ravel()], degrees[asking.ravel()])
             indices[slots] = (nearest + layout.token_starts[texts][:, None, None]).ravel()
         return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers, runs
+from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
 from graphattn.builders.relations.random_draws import check_seed, lots, named
 from graphattn.dgl_graphs import RelationArrays, check_edge_count
 
@@ -40,10 +40,10 @@ class RandomPairs(Relation):
         check_edge_count(self.name, int((layout.lengths**2).sum()))
         lengths = np.repeat(layout.lengths, layout.lengths)
         targets = np.repeat(layout.positions, lengths)
-        sources = runs(np.zeros_like(lengths), lengths)
+        sources = ragged_arange(np.zeros_like(lengths), lengths)
         coins = lots(self.seed, np.repeat(lengths, lengths), np.minimum(targets, sources), np.maximum(targets, sources))
         joined = (targets == sources) | (coins & np.uint64(1)).astype(bool)
-        ends = pointers(lengths)
+        ends = indptr_from_degrees(lengths)
         indptr = np.concatenate([[0], np.cumsum(joined)])[ends]
         starts = np.repeat(np.repeat(layout.token_starts, layout.lengths), lengths)
         return RelationArrays(indptr, (starts + sources)[joined], edges_per_sentence(layout, self.target, indptr))

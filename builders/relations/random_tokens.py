@@ -6,7 +6,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers
+from graphattn.builders.relations.csc import indptr_from_degrees
 from graphattn.builders.relations.random_draws import check_seed, lots, mixed, named
 from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
@@ -55,7 +55,7 @@ class Random(Relation):
         """
         lengths = np.repeat(layout.lengths, layout.lengths)
         degrees = np.minimum(lengths, self.count)
-        indptr = pointers(degrees)
+        indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
         drawn = self._drawn(lengths, layout.positions, degrees)
         real = np.arange(drawn.shape[1]) < degrees[:, None]

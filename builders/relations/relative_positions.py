@@ -61,9 +61,9 @@ class RelativePositions(ComposedRelation):
         self.name = f"relative:{clip}({relation.name})"
 
     @property
-    def spelled(self) -> str:
+    def spec(self) -> str:
         """``relative:`` of the relation's spelling."""
-        return f"relative:{self.clip}({self._operands[0].spelled})"
+        return f"relative:{self.clip}({self._operands[0].spec})"
 
     def edges(self, layout: Layout) -> RelationArrays:
         """The relation's arrays with one more feature."""

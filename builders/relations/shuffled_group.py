@@ -6,7 +6,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import RangeRelation
-from graphattn.builders.relations.csc import pointers
+from graphattn.builders.relations.csc import indptr_from_degrees
 from graphattn.builders.relations.random_draws import check_seed, lots, named
 
 
@@ -37,7 +37,7 @@ class ShuffledGroup(RangeRelation):
         places = np.arange(len(first)) - np.repeat(layout.word_starts, words)
         drawn = lots(self.seed, np.repeat(words, words), places)
         sizes = (stop - first)[np.lexsort((drawn, layout.sentence_of_word))]
-        ends = pointers(sizes)
+        ends = indptr_from_degrees(sizes)
         return np.repeat(ends[:-1], sizes), np.repeat(ends[1:], sizes)
 
     def __repr__(self) -> str:

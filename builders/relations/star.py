@@ -8,7 +8,7 @@ import numpy as np
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, edges_per_sentence
-from graphattn.builders.relations.csc import pointers
+from graphattn.builders.relations.csc import indptr_from_degrees
 from graphattn.dgl_graphs import RelationArrays
 from graphattn.schema import RELAY
 
@@ -50,7 +50,7 @@ class _Ring(Relation):
         beside.sort(axis=1)
         new = np.diff(beside, axis=1, prepend=-1) > 0  # in texts of one or two tokens some are the same
         sources = (beside + np.repeat(layout.token_starts, layout.lengths)[:, None])[new]
-        indptr = pointers(degrees)
+        indptr = indptr_from_degrees(degrees)
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
 
     def num_edges(self, layout: Layout) -> Ints:

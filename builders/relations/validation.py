@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from graphattn.builders.relations.base import Relation
 
 
-def is_of_user(relation: Relation) -> bool:
+def is_third_party(relation: Relation) -> bool:
     """Whether a relation, or one that it is composed of, is defined outside this library."""
     own = type(relation).__module__.partition(".")[0] != __name__.partition(".")[0]
-    return own or any(map(is_of_user, relation.operands()))
+    return own or any(map(is_third_party, relation.operands()))
 
 
 @contextmanager
-def told_by_name(relation: Relation) -> Iterator[None]:
+def errors_naming(relation: Relation) -> Iterator[None]:
     """What goes wrong in the code of a user's relation becomes an error that names it.
 
     Raises
@@ -41,12 +41,12 @@ def told_by_name(relation: Relation) -> Iterator[None]:
     except (GraphAttnError, MemoryError):
         raise
     except Exception as error:
-        if not is_of_user(relation):
+        if not is_third_party(relation):
             raise
         raise GraphError(f"relation {relation.name!r} fails with {type(error).__name__}: {error}") from error
 
 
-def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> RelationArrays:
+def validated_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> RelationArrays:
     """The edges of a user's relation, if they are edges.
 
     Parameters
@@ -62,7 +62,7 @@ def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) 
         destination, with ascending sources
     """
     name = relation.name
-    with told_by_name(relation):
+    with errors_naming(relation):
         arrays = relation.edges(layout)
     if not isinstance(arrays, RelationArrays):
         raise GraphError(f"relation {name!r}: edges gives {type(arrays).__name__}; expected RelationArrays")
@@ -90,7 +90,7 @@ def vetted_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) 
     return arrays
 
 
-def vetted_counts(relation: Relation, layout: Layout) -> Ints:
+def validated_counts(relation: Relation, layout: Layout) -> Ints:
     """(B,) edges of each sentence as a relation counts them, if a user's relation gives such counts.
 
     Raises
@@ -98,9 +98,9 @@ def vetted_counts(relation: Relation, layout: Layout) -> Ints:
     GraphError
         naming the relation
     """
-    with told_by_name(relation):
+    with errors_naming(relation):
         counts = np.asarray(relation.num_edges(layout))
-    if is_of_user(relation):
+    if is_third_party(relation):
         _check_integers(relation.name, "num_edges", counts)
         if counts.shape != (len(layout),):
             raise GraphError(

@@ -38,7 +38,7 @@ from graphattn.builders.store.manifest import (
 from graphattn.builders.store.materializing import GRAPHS
 from graphattn.builders.store.reading import NEEDED_BY
 from graphattn.builders.store.shard import SHARDS
-from graphattn.builders.store.shard_statistics import Survey, WordCount, completed
+from graphattn.builders.store.shard_statistics import Survey, WordCount, finalize_manifest
 from graphattn.builders.store.shard_writer import ShardMaker, ShardSettings
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.vocabulary_training import check_options
@@ -72,7 +72,7 @@ class StoreSettings:
         given = self.builder.vocabulary
         own = None if given is None else hashlib.sha256(given.to_json().encode()).hexdigest()
         return {
-            "relations": [relation.spelled for relation in self.builder.relations],
+            "relations": [relation.spec for relation in self.builder.relations],
             "cls": self.builder.cls,
             "tokenizer": own or dict(self.learn),
             "skip": self.skip,
@@ -255,4 +255,4 @@ class _Building:
         summaries = [found[number] for number in range(count)]
         rows = [json.dumps(row, ensure_ascii=False) + "\n" for summary in summaries for row in summary["skipped"]]
         write_text(self.folder / SKIPPED, "".join(rows))
-        return completed(manifest, summaries, [relation.name for relation in builder.relations])
+        return finalize_manifest(manifest, summaries, [relation.name for relation in builder.relations])

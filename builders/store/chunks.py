@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, joined
-from graphattn.builders.relations.csc import runs
+from graphattn.builders.layout import Ints, Layout, concatenate
+from graphattn.builders.relations.csc import ragged_arange
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.table import coded, counts_of
 
@@ -46,7 +46,7 @@ class Lists:
         """Those of a choice of sentences, in the order given."""
         counts = self.counts[numbers]
         starts = (np.cumsum(self.counts) - self.counts)[numbers]
-        return Lists(counts, self.places[runs(starts, counts)])
+        return Lists(counts, self.places[ragged_arange(starts, counts)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Chunk:
         if len(chunks) == 1:
             return chunks[0]
         return cls(
-            joined([chunk.layout for chunk in chunks]),
+            concatenate([chunk.layout for chunk in chunks]),
             np.concatenate([chunk.labels for chunk in chunks]),
             Lists.joined([chunk.label_sets for chunk in chunks]),
             Lists.joined([chunk.tags for chunk in chunks]),

@@ -16,7 +16,7 @@ from graphattn.array_graph import ArrayGraph
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
-from graphattn.builders.relations.csc import runs
+from graphattn.builders.relations.csc import ragged_arange
 from graphattn.builders.store.chunks import Chunk
 from graphattn.builders.store.store import Store
 from graphattn.exceptions import ConfigError
@@ -208,7 +208,7 @@ class GraphStream(IterableDataset[StoreBatch]):
     def _batches(self, chunks: list[int]) -> Iterator[StoreBatch]:
         pool = Chunk.joined([self._decoder.decoded(number) for number in chunks])
         starts, sizes = self.store.chunk_starts[chunks], np.diff(self.store.chunk_starts)[chunks]
-        numbers = runs(starts, sizes)
+        numbers = ragged_arange(starts, sizes)
         edges = None if self._budgets["max_edges"] is None else self.builder.num_edges(pool.layout)
         batches = BudgetBatches(
             pool.layout.lengths, **self._budgets, edges=edges, shuffle=self.shuffle, seed=self.seed + chunks[0]

@@ -112,7 +112,7 @@ class BlockReader:
     def _refuse_lacking(self, sentences: list[Sentence], block: TextBlock, line: int) -> None:
         for sentence, name in product(sentences, self.needs):
             if getattr(sentence, name) is None and sentence.num_words:
-                raise lacks(name, sentence.words, path=block.corpus, line=line)
+                raise missing_column_error(name, sentence.words, path=block.corpus, line=line)
 
     def _read(self, block: TextBlock, data: bytes, line: int) -> Iterator[Sentence]:
         lines = lines_within(data, block.corpus, line)
@@ -122,7 +122,7 @@ class BlockReader:
         return json_sentences(numbered, block.corpus)
 
 
-def lacks(
+def missing_column_error(
     what: str, words: Sequence[str], *, path: str, line: int | None = None, place: str = "the sentence"
 ) -> DataError:
     """What is said of a sentence that should have heads or links.

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.validation import is_of_user, vetted_counts
+from graphattn.builders.relations.validation import is_third_party, validated_counts
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shard import Shard, checksum, shard_name
@@ -64,10 +64,10 @@ class Survey:
             layout = layout_of(table, self.builder)
             tokens = layout.lengths - cls
             per_sentence = np.zeros(len(layout), np.int64)
-            if any(map(is_of_user, self.builder.relations)) and len(short := _short_ones(layout)):
+            if any(map(is_third_party, self.builder.relations)) and len(short := _short_ones(layout)):
                 self.builder.vet(layout.take(short))
             for relation in self.builder.relations:
-                own = vetted_counts(relation, layout)
+                own = validated_counts(relation, layout)
                 totals["edges"][relation.name] += int(own.sum())
                 per_sentence += own
             longest = max(longest, int(tokens.max(initial=0)))
@@ -100,7 +100,7 @@ class Survey:
         }
 
 
-def completed(manifest: Manifest, summaries: Sequence[dict[str, Any]], relations: Sequence[str]) -> Manifest:
+def finalize_manifest(manifest: Manifest, summaries: Sequence[dict[str, Any]], relations: Sequence[str]) -> Manifest:
     """The manifest of a complete store.
 
     Parameters

@@ -16,7 +16,7 @@ from graphattn.builders.parsers.base import parse_texts
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.builders.sentence_boundaries import sentence_ids
 from graphattn.builders.store.blocks import Block, ItemBlock, Skipped, TextBlock
-from graphattn.builders.store.reading import BlockReader, lacks
+from graphattn.builders.store.reading import BlockReader, missing_column_error
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
 from graphattn.builders.store.table import sentences_of, table_of
 from graphattn.builders.vocabulary import Vocabulary
@@ -139,7 +139,7 @@ class ShardMaker:
             own = lacking[:, number]
             name = needs[int((own if own.any() else of_text).argmax())]
             if not self.settings.skip:
-                raise lacks(name, tokens, path=block.corpus, place=place)
+                raise missing_column_error(name, tokens, path=block.corpus, place=place)
             reason = f"no {name}" if own.any() else f"the other text of its pair has no {name}"
             skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(tokens[:5])!r} ...)"))
         return table.filter(pa.array(~refused))

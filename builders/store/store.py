@@ -109,8 +109,8 @@ class Store(Sequence[Sentence], LazyCorpus):
         return Vocabulary.load(self.folder / TOKENIZER)
 
     @property
-    def cut_by(self) -> str | None:
-        """As :attr:`LazyTexts.cut_by`: the rule of the vocabulary, if there were raw texts."""
+    def tokenized_by(self) -> str | None:
+        """As :attr:`LazyTexts.tokenized_by`: the rule of the vocabulary, if there were raw texts."""
         return (self.vocabulary.splitter.rule or "another") if self.manifest.cut else None
 
     def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
@@ -138,7 +138,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         for name in settings["relations"]:
             if name not in brought:
                 relations.append(parse_relation(name, required=required))
-                brought |= {part.spelled for part in relations[-1].parts()}
+                brought |= {part.spec for part in relations[-1].parts()}
         return TextGraphBuilder(relations, cls=settings["cls"], vocabulary=self.vocabulary)
 
     @cached_property

@@ -36,9 +36,9 @@ class StoredTexts(LazyTexts):
         self.store, self.numbers = store, np.asarray(numbers, np.int64)
 
     @property
-    def cut_by(self) -> str | None:
+    def tokenized_by(self) -> str | None:
         """That of the store."""
-        return self.store.cut_by
+        return self.store.tokenized_by
 
     def __len__(self) -> int:
         return len(self.numbers)

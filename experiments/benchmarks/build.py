@@ -11,7 +11,7 @@ import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
 from graphattn.builders.layout import Layout
-from graphattn.experiments.benchmarks.clock import Job, in_turns
+from graphattn.experiments.benchmarks.clock import Job, interleaved
 from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, timing_row
 from graphattn.experiments.benchmarks.contenders import OURS
 from graphattn.experiments.benchmarks.report import Report, Row
@@ -67,7 +67,7 @@ def _rows(workload: Workload, encoder: MSTransEncoder, random: np.random.Generat
         ARRAYS: Job(lambda _: arrays()),
         GRAPH: Job(lambda _: _each(builder.graph, layouts)),
     }
-    spreads = in_turns(jobs, settings.repeats, seconds=settings.seconds)
+    spreads = interleaved(jobs, settings.repeats, seconds=settings.seconds)
     edges = sum(int(builder.num_edges(layout).sum()) for layout in layouts)
     rows = [timing_row(workload, "build", name, title, spreads[name], spreads[OURS]) for name, title in TITLES.items()]
     return [{**row, "edges": edges} for row in rows]

@@ -64,7 +64,7 @@ def ratio_quartiles(other: Spread, ours: Spread) -> tuple[float, float]:
     return quartiles([theirs / mine for theirs, mine in zip(other.times, ours.times, strict=True)])
 
 
-def in_turns(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, Spread]:
+def interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = math.inf) -> dict[str, Spread]:
     """Time jobs in turns; each begins a round in its turn.
 
     Parameters

@@ -33,7 +33,7 @@ class Built:
     worker: int
 
 
-def build_apart(corpora: Sequence[Path], store: Path, *flags: str) -> Built:
+def build_in_subprocess(corpora: Sequence[Path], store: Path, *flags: str) -> Built:
     """Run ``graphattn build`` and watch it.
 
     Parameters

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphattn.experiments.benchmarks.clock import Job, Spread, in_turns, ratio, ratio_quartiles
+from graphattn.experiments.benchmarks.clock import Job, Spread, interleaved, ratio, ratio_quartiles
 from graphattn.experiments.benchmarks.contenders import OURS, Contender, able, jobs_for
 from graphattn.experiments.benchmarks.report import Row
 from graphattn.experiments.benchmarks.targets import ratio_target
@@ -73,7 +73,7 @@ def compared_rows(
     workload: Workload, task: str, jobs: Mapping[str, Job], contenders: Sequence[Contender[Any]], settings: Settings
 ) -> list[Row]:
     """Time jobs on one workload and set them against ours."""
-    spreads = in_turns(jobs, settings.repeats, seconds=settings.seconds)
+    spreads = interleaved(jobs, settings.repeats, seconds=settings.seconds)
     titles = {contender.name: contender.title for contender in contenders}
     return [timing_row(workload, task, name, titles[name], spread, spreads[OURS]) for name, spread in spreads.items()]
 

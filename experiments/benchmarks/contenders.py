@@ -101,7 +101,7 @@ def jobs_for(
     limit = usable_bytes()
     jobs, left_out = {}, []
     for contender in contenders:
-        reason = hindrance(contender, problem, backward=backward, limit=limit)
+        reason = skip_reason(contender, problem, backward=backward, limit=limit)
         if reason is None:
             try:
                 jobs[contender.name] = contender.job(problem, backward=backward)
@@ -112,7 +112,7 @@ def jobs_for(
     return jobs, left_out
 
 
-def hindrance(contender: Contender[ProblemT], problem: ProblemT, *, backward: bool, limit: int) -> str | None:
+def skip_reason(contender: Contender[ProblemT], problem: ProblemT, *, backward: bool, limit: int) -> str | None:
     """Why a contender cannot work on a problem within ``limit`` bytes; None when it can."""
     if backward and not contender.has_backward:
         return "no backward pass on a CPU"

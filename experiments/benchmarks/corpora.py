@@ -13,7 +13,7 @@ from typing import Any
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
-from graphattn.experiments.benchmarks.command_apart import build_apart
+from graphattn.experiments.benchmarks.command_apart import build_in_subprocess
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.experiments.papers.data_sets import data_folder
 
@@ -95,7 +95,7 @@ def attachment_scores(gold: Sequence[Sentence], found: Sequence[Sentence]) -> tu
 def _imdb(data: Path, place: Path, jobs: int) -> list[Row]:
     corpora, store = [data / name for name in _IMDB], place / "imdb"
     columns = ("--columns", "label,none,none,text", "--format", "labelled")
-    built = build_apart(corpora, store, "--jobs", str(jobs), *columns)
+    built = build_in_subprocess(corpora, store, "--jobs", str(jobs), *columns)
     manifest = Store(store).manifest
     size = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
     packed = sum(path.stat().st_size for path in corpora)
@@ -120,7 +120,7 @@ def _stanza(data: Path, place: Path, count: int) -> list[Row]:
         store = place / step.replace(" ", "-")
         flags = ("--relations", "dependency", "--format", "conll", "--separator", "\\t", "--parser", "stanza")
         models = ("--parser-model", str(data / _MODELS), "--parser-device", "cpu")
-        built = build_apart([words], store, *flags, *models, "--parse-cache", cache)
+        built = build_in_subprocess([words], store, *flags, *models, "--parse-cache", cache)
         rate = f"{len(gold):,} sentences, {len(gold) / built.seconds:,.0f} a second"
         rows.append(_row("EWT by Stanza", step, built.seconds, rate))
     found = list(Store(store))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from graphattn.builders import Sentence
-from graphattn.experiments.benchmarks.clock import Job, Spread, in_turns
+from graphattn.experiments.benchmarks.clock import Job, Spread, interleaved
 from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
@@ -17,7 +17,7 @@ from graphattn.experiments.benchmarks.umst_contenders import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
-from graphattn.models.inspection.capture import maps_of, run_once
+from graphattn.models.inspection.capture import attention_maps, run_once
 
 LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
@@ -99,7 +99,7 @@ def _rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> 
         with torch.inference_mode():
             found = run_once(model, batch)
             if len(corpus) == 1:
-                maps_of(found, batch.graph, relations, ("text",))
+                attention_maps(found, batch.graph, relations, ("text",))
 
     def after(once: Callable[[Any], None]) -> Any:
         once(corpus[numbers])
@@ -110,7 +110,7 @@ def _rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> 
         "asked before": Job(plain, lambda: after(asked)),
         "asked": Job(asked, lambda: after(plain)),
     }
-    spreads = in_turns(jobs, settings.repeats, seconds=settings.seconds)
+    spreads = interleaved(jobs, settings.repeats, seconds=settings.seconds)
     rows = [_row(estimator, workload, name, spread) for name, spread in spreads.items()]
     for row, target in zip(rows[1:], (NOT_ASKED, ASKED), strict=True):
         row["ratio"] = row["median_ms"] / rows[0]["median_ms"]

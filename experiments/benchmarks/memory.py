@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.experiments.benchmarks.comparison import Settings, merged
-from graphattn.experiments.benchmarks.contenders import OURS, Contender, able, chosen, hindrance, usable_bytes
+from graphattn.experiments.benchmarks.contenders import OURS, Contender, able, chosen, skip_reason, usable_bytes
 from graphattn.experiments.benchmarks.fresh_process import (
     ATTENTION,
     CONTENDERS,
@@ -90,7 +90,7 @@ def _rows(task: str, workload: Workload, contenders: Sequence[Contender[Any]]) -
     left_out = []
     heads = WindowHeads(workload, MSTransOptions())
     for contender in contenders:
-        reason = hindrance(contender, PROBLEMS[task](workload), backward=True, limit=usable_bytes())
+        reason = skip_reason(contender, PROBLEMS[task](workload), backward=True, limit=usable_bytes())
         if reason is None:
             try:
                 figures = measured_apart(task, contender.name, workload)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from graphattn.builders import BudgetBatches
-from graphattn.experiments.benchmarks.clock import Job, Spread, in_turns
+from graphattn.experiments.benchmarks.clock import Job, Spread, interleaved
 from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, figure
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.targets import Target
@@ -105,7 +105,7 @@ def _throughput(estimator: Any, name: str, texts: Sequence[str], folder: Path, s
         "predict": Job(lambda _: predict_file(estimator, source, folder / "predictions.jsonl")),
         "encoder": Job(batches.encode, batches.graphs),
     }
-    spreads = in_turns(jobs, settings.repeats, seconds=settings.seconds)
+    spreads = interleaved(jobs, settings.repeats, seconds=settings.seconds)
     share = spreads["encoder"].median / spreads["predict"].median
     whole = _row(name, "predict", "predict, end to end", batches.tokens, spreads["predict"])
     bare = _row(name, "encoder", "bare encoder", batches.tokens, spreads["encoder"])
@@ -156,7 +156,7 @@ class _EncoderBatches:
 def _latency(estimator: Any) -> Row:
     random = np.random.default_rng(2)
     job = Job(lambda text: estimator.predict([text]), lambda: _random_text(SHORT, random))
-    spread = in_turns({"sentence": job}, LATENCY_RUNS)["sentence"]
+    spread = interleaved({"sentence": job}, LATENCY_RUNS)["sentence"]
     row = _row(f"1x{SHORT}", "sentence", "one sentence", SHORT, spread)
     return {**row, "target": LATENCY.verdict(row["median_ms"])}
 

@@ -15,7 +15,7 @@ import torch
 from graphattn.builders import Dependency, TextGraphBuilder
 from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store.datasets import StoreBatch
-from graphattn.experiments.benchmarks.command_apart import build_apart
+from graphattn.experiments.benchmarks.command_apart import build_in_subprocess
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
@@ -54,7 +54,7 @@ def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed
         corpus, store = Path(place) / "corpus.conllu", Path(place) / "store"
         with open(corpus, "w", encoding="utf-8") as file:
             write_conllu(file, sentences, seed=seed)
-        built = build_apart([corpus], store, "--relations", _RELATIONS, "--jobs", str(jobs))
+        built = build_in_subprocess([corpus], store, "--relations", _RELATIONS, "--jobs", str(jobs))
         size, written = corpus.stat().st_size, sum(path.stat().st_size for path in store.rglob("*.parquet"))
         read, inferred, batches = _read(Store(store))
     mebibytes = [f"{size / _MIB:,.0f} MiB" for size in (built.parent, built.worker)]

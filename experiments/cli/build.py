@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, naming_corpus_flags, reading
+from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, naming_corpus_flags, reader_arguments
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.parser_options import ParserOptions
 from graphattn.experiments.cli.progress_bars import shown
@@ -105,7 +105,7 @@ def build(
     )
     task = PAIR if pairs or "second_column" in given else None
     with naming_corpus_flags():
-        corpora = [CorpusFile(path, *reading(path, options, multilabel=multilabel), task) for path in corpus]
+        corpora = [CorpusFile(path, *reader_arguments(path, options, multilabel=multilabel), task) for path in corpus]
         counts = _built(corpora, out, settings, _engine(engine, jobs, address, parsing.device), append=append)
     _tell(counts, out)
     if materialize:

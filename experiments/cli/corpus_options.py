@@ -133,7 +133,7 @@ def read_items(
     from graphattn.builders.readers import read_corpus
 
     with naming_corpus_flags(labelled=True):
-        format, arguments = reading(path, options, multilabel=multilabel)
+        format, arguments = reader_arguments(path, options, multilabel=multilabel)
         items = list(read_corpus(path, format=format, task=task, **arguments))
     if task == TAG:
         _refuse_missing((getattr(item, "tags", None) for item in items), path, "tags", "tags")
@@ -149,7 +149,7 @@ def read_items(
     return items
 
 
-def reading(path: Path, options: CorpusOptions, *, multilabel: bool = False) -> tuple[str, dict[str, Any]]:
+def reader_arguments(path: Path, options: CorpusOptions, *, multilabel: bool = False) -> tuple[str, dict[str, Any]]:
     """Format and options for the readers.
 
     Parameters
@@ -204,10 +204,10 @@ def refuse_for_store(given: Iterable[str], path: Path) -> None:
 
 def is_store(path: Path) -> bool:
     """Whether this is a folder that ``graphattn build`` wrote."""
-    return holds((path / "store.json").is_file)
+    return path_test((path / "store.json").is_file)
 
 
-def holds(asked: Callable[[], bool]) -> bool:
+def path_test(asked: Callable[[], bool]) -> bool:
     """What a question about a path is answered with; no for a text, which may be too long for a path."""
     try:
         return asked()

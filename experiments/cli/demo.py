@@ -27,13 +27,13 @@ def demo(
 
     started = time.monotonic()
     run = Demo(out, seed=seed)
-    tell_story(run, text if text is not None else SENTENCE)
+    run_steps(run, text if text is not None else SENTENCE)
     print(f"\n{time.monotonic() - started:.0f} seconds. Try next:")
     for command in _next_commands(run):
         print(f"  {command}")
 
 
-def tell_story(run: Demo, text: str) -> None:
+def run_steps(run: Demo, text: str) -> None:
     """Go through the steps of a demo and say what happens.
 
     Parameters

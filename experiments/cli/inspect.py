@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, holds, is_store
+from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, is_store, path_test
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.cli.output_files import check_place, files_of_model
 
@@ -166,9 +166,9 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
 
     path = Path(given)
     named = bool(given)  # as a path nothing would be this folder
-    if given == "-" or (named and holds(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
+    if given == "-" or (named and path_test(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
         return read_texts(given, task, options)
-    if named and holds(path.is_dir):
+    if named and path_test(path.is_dir):
         hint = "Name a file in it, or give the text by standard input."
         raise DataError("this is a folder", path=given, hint=hint)
     if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):
@@ -217,27 +217,27 @@ def _shown(attentions: Iterable[Attention], top: int, by: list[str]) -> Iterator
 
 def _lines(attention: Attention, top: int, by: list[str]) -> list[str]:
     """What is said of one prediction."""
-    from graphattn.experiments.drawing.canvas import visible
+    from graphattn.experiments.drawing.canvas import printable
     from graphattn.models.inspection.attention_map import TARGET
 
     found = attention.prediction
     if TARGET in attention.sentences and isinstance(attention.probabilities, dict):
-        said = f"{visible(found, 500)} ({attention.probabilities[found]:.3f})"
+        said = f"{printable(found, 500)} ({attention.probabilities[found]:.3f})"
     elif isinstance(attention.probabilities, dict):
         chances = ", ".join(f"{name} {chance:.3f}" for name, chance in attention.probabilities.items())
         label = ", ".join(map(str, found)) if isinstance(found, tuple) else str(found)
         said = f"{label or 'no label'} ({chances})"
     else:
         (sentence,) = attention.sentences.values()
-        said = " ".join(f"{visible(word)}/{tag}" for word, tag in zip(sentence.words, found, strict=True))
+        said = " ".join(f"{printable(word)}/{tag}" for word, tag in zip(sentence.words, found, strict=True))
     table = attention.top(top, by=by)
     if table.empty:
-        return [visible(attention.title, 100), said, "no token has more than one edge"]
+        return [printable(attention.title, 100), said, "no token has more than one edge"]
     for column in ("source_token", "target_token"):
-        table[column] = [visible(token) for token in table[column]]
+        table[column] = [printable(token) for token in table[column]]
     table = table.drop(columns="scale")
     plain = table.to_string(index=False, float_format="{:.3f}".format)
-    return [visible(attention.title, 100), said, *plain.splitlines()]
+    return [printable(attention.title, 100), said, *plain.splitlines()]
 
 
 def _kept(attentions: Iterable[Attention]) -> list[Attention]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, holds, refuse_for_store, stream_items
+from graphattn.experiments.cli.corpus_options import CorpusOptions, path_test, refuse_for_store, stream_items
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output_files import new_file
 
@@ -60,7 +60,7 @@ def show(
     from graphattn.builders.relations.composition import may_read_ids
     from graphattn.builders.store import Store
 
-    store = Store(corpus) if holds(Path(corpus).is_dir) else None
+    store = Store(corpus) if path_test(Path(corpus).is_dir) else None
     if store is not None:
         refuse_for_store(given, Path(corpus))
     source = _text_of_store(store, index) if store is not None else _text_of_file(corpus, index, CorpusOptions(**given))
@@ -169,10 +169,10 @@ def _write_graphml(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
 
 def _exported(graph: DGLGraph, sentence: Sentence) -> nx.MultiDiGraph:
     """With texts that any file can hold: signs stand for characters that have no shape."""
-    from graphattn.experiments.drawing.canvas import visible
+    from graphattn.experiments.drawing.canvas import printable
     from graphattn.networkx_graphs import to_networkx
 
-    return to_networkx(graph, tokens=[visible(token, sys.maxsize) for token in sentence.tokens])
+    return to_networkx(graph, tokens=[printable(token, sys.maxsize) for token in sentence.tokens])
 
 
 _WRITERS: dict[str, Callable[[DGLGraph, Sentence, Path], None]] = {

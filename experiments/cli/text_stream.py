@@ -114,11 +114,11 @@ def _seen(path: str, task: str, wanted: dict[str, Any]) -> str:
 
 
 def _stored(path: Path, task: str, split: str | None) -> Iterator[Any]:
-    from graphattn.models.estimators.inputs import refuse_other_rule
+    from graphattn.models.estimators.inputs import check_same_tokenization
 
     store = opened(path)
     if split is not None:
-        refuse_other_rule([store.texts()], split)
+        check_same_tokenization([store.texts()], split)
     yield from zip(*store.pairs(), strict=True) if task == PAIR else store.texts()
 
 

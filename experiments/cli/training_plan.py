@@ -63,7 +63,7 @@ def training_flags(task: str) -> list[Flag]:
 
 def _encoder_flags(task: str) -> dict[str, dict[str, Flag]]:
     """Encoder -> name of an option -> its flag, with this task's default."""
-    options = {name: ESTIMATORS[task](encoder=name).chosen_encoder() for name in ENCODERS}
+    options = {name: ESTIMATORS[task](encoder=name).resolved_encoder() for name in ENCODERS}
     return {encoder: {flag.name: flag for flag in flags_of(own)} for encoder, own in options.items()}
 
 
@@ -72,10 +72,10 @@ def _refuse_foreign(encoder: str, values: Values, of_encoders: Mapping[str, Mapp
     for name in values:
         owners = [other for other, own in of_encoders.items() if name in own]
         if owners and encoder not in owners:
-            spelled = name.replace("_", "-") if place == "--" else name
+            shown = name.replace("_", "-") if place == "--" else name
             known = " and ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
             raise ConfigError(
-                f"{place}{spelled} is no option of the encoder {encoder}; "
+                f"{place}{shown} is no option of the encoder {encoder}; "
                 f"{known} {'has' if len(owners) == 1 else 'have'} it. "
                 "Leave it out, or choose another --encoder"
             )
@@ -116,7 +116,7 @@ def settled(
     return {flag.name: wanted.get(flag.name, flag.default) for flag in of_it}
 
 
-def part_of(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:
+def option_group(values: Values, kind: type[OptionsT], **changes: Any) -> OptionsT:
     """One group of options out of all."""
     names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
     return kind(**{**{name: values[name] for name in names if name in values}, **changes})
@@ -195,7 +195,7 @@ class TrainingPlan:
         return self._part(ENCODERS[self.values["encoder"]][0])
 
     def _part(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
-        return part_of(self.values, kind, **changes)
+        return option_group(self.values, kind, **changes)
 
     def check(self) -> None:
         """Refuse impossible options before anything is read.

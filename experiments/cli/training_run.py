@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError
-from graphattn.experiments.cli.corpus_options import count_texts, holds
+from graphattn.experiments.cli.corpus_options import count_texts, path_test
 from graphattn.experiments.cli.flags import Values
 from graphattn.experiments.cli.metric_tables import print_metrics
 
@@ -104,7 +104,7 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 def is_model(path: Path) -> bool:
     """Whether this may be a folder that ``graphattn train`` wrote; loading it tells."""
-    return holds((path / "config.json").is_file)
+    return path_test((path / "config.json").is_file)
 
 
 def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:

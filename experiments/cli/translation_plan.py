@@ -8,7 +8,7 @@ from typing import Any
 
 from graphattn.experiments.cli.config import read_config
 from graphattn.experiments.cli.flags import Flag, Values, flags_of, merged_flags
-from graphattn.experiments.cli.training_plan import RUN_DIR, part_of, settled
+from graphattn.experiments.cli.training_plan import RUN_DIR, option_group, settled
 from graphattn.models import (
     DecoderOptions,
     ParsingOptions,
@@ -90,7 +90,7 @@ class TranslationPlan:
     @property
     def files(self) -> TranslationTask:
         """Where pairs are, beside the training set."""
-        return part_of(self.values, TranslationTask)
+        return option_group(self.values, TranslationTask)
 
     def estimator(self, **training: Any) -> Translator:
         """A translator with these options.
@@ -100,13 +100,13 @@ class TranslationPlan:
         training : options of the training to override
         """
         return Translator(
-            part_of(self.values, ENCODERS[self.values["encoder"]][0]),
+            option_group(self.values, ENCODERS[self.values["encoder"]][0]),
             preset=self.values["preset"],
-            inputs=part_of(self.values, SubwordOptions),
-            decoder=part_of(self.values, DecoderOptions),
-            training=part_of(self.values, TranslationTraining, **training),
-            search=part_of(self.values, SearchOptions),
-            parsing=part_of(self.values, ParsingOptions),
+            inputs=option_group(self.values, SubwordOptions),
+            decoder=option_group(self.values, DecoderOptions),
+            training=option_group(self.values, TranslationTraining, **training),
+            search=option_group(self.values, SearchOptions),
+            parsing=option_group(self.values, ParsingOptions),
         )
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path as Curve
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import PALETTE, Sheet, own_settings, visible
+from graphattn.experiments.drawing.canvas import PALETTE, Sheet, own_settings, printable
 from graphattn.experiments.drawing.graph import MOST_TOKENS
 from graphattn.experiments.drawing.picture_file import GREY, INK, heading, picture
 from graphattn.models.inspection import Attention, AttentionMap
@@ -113,7 +113,7 @@ class _Row:
 
     def __init__(self, attention: Attention, text: str, arcs: pd.DataFrame):
         sentence = attention.sentences[text]
-        self.texts = [visible(token) for token in attention.tokens[text]]
+        self.texts = [printable(token) for token in attention.tokens[text]]
         with own_settings():
             self.centres = np.array(Sheet().centres_of(self.texts, word_ids_of(sentence)))
         self.arcs = arcs
@@ -155,7 +155,7 @@ def _rise(span: float) -> float:
 
 
 def _legend(axes: Axes, colours: dict[str, str], y: float) -> None:
-    handles = [Line2D([], [], color=colour, lw=3, label=visible(relation)) for relation, colour in colours.items()]
+    handles = [Line2D([], [], color=colour, lw=3, label=printable(relation)) for relation, colour in colours.items()]
     note = "An arrow points to the token that attends; above to the right, below to the left."
     axes.text(0, axes.get_ylim()[0] + 0.12, note, size=_NOTE, color=GREY)
     if handles:

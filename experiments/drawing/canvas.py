@@ -86,7 +86,7 @@ class Relation:
         return 1.0 if self.strengths is None else self.strengths[number]
 
 
-def visible(text: str, longest: int = LONGEST_TEXT) -> str:
+def printable(text: str, longest: int = LONGEST_TEXT) -> str:
     r"""The text on one line, with signs for what has no shape, and its middle left out when it is long.
 
     Examples
@@ -261,7 +261,7 @@ class Sheet:
         if arc.label:
             back = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
             middle = (start + end) / 2
-            self._write(middle, visible(arc.label), _LABEL, y=top, va="center_baseline", bbox=back, zorder=3)
+            self._write(middle, printable(arc.label), _LABEL, y=top, va="center_baseline", bbox=back, zorder=3)
 
     def _draw_tokens(self, texts: Sequence[str], centres: Sequence[float], words: Sequence[int]) -> None:
         """The sentence; a bracket under the tokens of a word."""

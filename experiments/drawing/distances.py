@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import PALETTE, visible
+from graphattn.experiments.drawing.canvas import PALETTE, printable
 from graphattn.experiments.drawing.picture_file import FAINT, GREY, INK, picture
 from graphattn.models.inspection import AttentionSummary
 
@@ -57,7 +57,7 @@ def draw_distances(
             left.plot(
                 own.distance,
                 own.mass,
-                label=f"head {head} · {visible(relation, 16)}",
+                label=f"head {head} · {printable(relation, 16)}",
                 lw=1.6,
                 marker="o",
                 ms=3.5,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.drawing.canvas import PALETTE, Relation, Sheet, own_settings, visible
+from graphattn.experiments.drawing.canvas import PALETTE, Relation, Sheet, own_settings, printable
 from graphattn.schema import DEPENDENCY, MEMBERSHIP, SENTENCE, TOKEN, WORD, CanonicalRelation
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def draw_sentence(
     path = Path(path)
     _check_request(tokens, path, word_ids)
     words = list(range(len(tokens))) if word_ids is None else list(word_ids)
-    texts = [visible(token) for token in tokens]
+    texts = [printable(token) for token in tokens]
     with own_settings():
         sheet = Sheet()
         nodes = (texts, sheet.centres_of(texts, words))
@@ -151,7 +151,7 @@ def draw_sentence(
                       other_nodes.get(name, ()))
             for (name, pairs), colour in zip(edges.items(), cycle(PALETTE), strict=False)
         ]  # fmt: skip
-        sheet.draw(relations, *nodes, words, visible(title, _LONGEST_TITLE) if title else None)
+        sheet.draw(relations, *nodes, words, printable(title, _LONGEST_TITLE) if title else None)
         sheet.save(path)
     return path
 
@@ -246,7 +246,7 @@ def _relation(
                 f"{len(values)} {field} for {len(pairs)} edges of {name!r}", field=field, hint="Give one for each edge."
             )
     texts, centres = nodes
-    texts = [*texts, *map(visible, others)]
+    texts = [*texts, *map(printable, others)]
     edges = [(int(source), int(destination)) for source, destination in pairs]
     for edge in edges:
         if min(edge) < 0 or max(edge) >= len(texts):
@@ -256,7 +256,7 @@ def _relation(
                 hint="Both ends are 0-based positions.",
             )
     strengths = None if weights is None else _strengths(name, weights)
-    return Relation(visible(name), colour, texts, centres, edges, strengths, labels, in_row=not others)
+    return Relation(printable(name), colour, texts, centres, edges, strengths, labels, in_row=not others)
 
 
 def _strengths(name: str, weights: Sequence[float]) -> list[float]:

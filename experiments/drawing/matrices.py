@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import visible
+from graphattn.experiments.drawing.canvas import printable
 from graphattn.experiments.drawing.graph import MOST_TOKENS
 from graphattn.experiments.drawing.picture_file import FAINT, GREY, INK, heading, picture
 from graphattn.models.inspection import Attention
@@ -56,7 +56,7 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
         raise ConfigError(f"{len(heads)} heads do not fit into a picture; it shows up to {MOST_HEADS}")
     layers = sorted({layer for layer, *_ in heads})
     columns = max(sum(own == layer for own, *_ in heads) for layer in layers)
-    labels = [visible(text, 14) for own in attention.tokens.values() for text in own]
+    labels = [printable(text, 14) for own in attention.tokens.values() for text in own]
     longest = 0.07 * max(map(len, labels)) + 0.08
     side = max(0.15 * nodes, 1.1) if columns > 1 else max(0.24 * nodes, 2.2)
     width, step = longest + columns * (side + 0.15) + 0.2, side + 0.42
@@ -79,7 +79,7 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
             axes = figure.add_axes((left / size[0], bottom / size[1], side / size[0], side / size[1]))
             _draw_head(axes, attention, layer, head)
             _name_tokens(axes, labels, rows=column == 0, columns=row == 0)
-            name = f"layer {layer} · head {head} · {visible(relation, 14)}" if columns < 3 else f"{head} · {relation}"
+            name = f"layer {layer} · head {head} · {printable(relation, 14)}" if columns < 3 else f"{head} · {relation}"
             axes.set_xlabel(name, size=_HEAD, color=INK, labelpad=3)
             if column == 0 and columns >= 3:
                 _write(figure, 0.08, bottom - 0.22, f"layer {layer}", size=_HEAD, color=GREY)

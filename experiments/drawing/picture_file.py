@@ -10,7 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import font_families, own_settings, visible, write_figure
+from graphattn.experiments.drawing.canvas import font_families, own_settings, printable, write_figure
 from graphattn.experiments.drawing.graph import FORMATS
 from graphattn.models.inspection import Attention
 
@@ -48,8 +48,8 @@ def heading(attention: Attention, width: float) -> str:
     found = attention.prediction
     said = ", ".join(map(str, found)) if isinstance(found, (tuple, list)) else str(found)
     room = max(20, int(9 * width))
-    said = visible(said, max(12, room // 3))
-    return f"{said} · {visible(attention.title, max(12, room - len(said) - 3))}"
+    said = printable(said, max(12, room // 3))
+    return f"{said} · {printable(attention.title, max(12, room - len(said) - 3))}"
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:

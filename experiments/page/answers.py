@@ -54,7 +54,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Desk:
+class RequestQueue:
     """Answers requests, one at a time.
 
     Parameters

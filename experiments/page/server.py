@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.answers import Desk, Limits, LiveModel, Refused
+from graphattn.experiments.page.answers import Limits, LiveModel, Refused, RequestQueue
 from graphattn.experiments.page.document import PageModel, content_policy, page_html
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def make_app(
             "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
         ) from None
     limits = limits or Limits()
-    desk = Desk(models, texts, limits)
+    desk = RequestQueue(models, texts, limits)
     live = {"texts": texts, "most_characters": limits.characters}
     page = page_html([PageModel(model.name, []) for model in models], title="Attention, live", live=live)
     headers = {

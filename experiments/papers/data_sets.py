@@ -58,10 +58,10 @@ class DataSet:
             when no data folder is given, or there is no fold for the seed
         """
         train = self.load("train", folder)
-        return (train, self.load("test", folder)) if self.test is not None else tenth(train, seed)
+        return (train, self.load("test", folder)) if self.test is not None else cross_validation_fold(train, seed)
 
 
-def tenth(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
+def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
     """One of ten folds and the rest, the rest first; each fold has its share of every label.
 
     Raises

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphattn.backends.torch import runs_of_edges
 from graphattn.edges import Edges
-from graphattn.first_order import refused_again
+from graphattn.first_order import raise_on_double_backward
 
 
 def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
@@ -58,4 +58,4 @@ class _SumByWeights(torch.autograd.Function):
                 own = upstream[nodes][local]  # (E, H, D)
                 grad_weights[slots] = (own * value[sources]).sum(-1)
                 grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * own)
-        return refused_again(grad_weights, weights, value, upstream), grad_value, None
+        return raise_on_double_backward(grad_weights, weights, value, upstream), grad_value, None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.layout import Ints
 from graphattn.models.corpus import Corpus
-from graphattn.models.decoders.model import BORDER
+from graphattn.models.decoders.model import EOS
 
 
 class ParallelCorpus(Corpus):
@@ -35,7 +35,7 @@ class ParallelCorpus(Corpus):
         if targets is None:
             return cls(builder, layouts)
         counts = np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets))
-        flat = np.concatenate([part for ids in targets for part in (ids, [BORDER])]).astype(np.int64)
+        flat = np.concatenate([part for ids in targets for part in (ids, [EOS])]).astype(np.int64)
         return cls(builder, layouts, targets=(flat, counts))
 
     @property

@@ -13,7 +13,7 @@ from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
 from graphattn.dgl_graphs import lengths_of
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders.corpus import ParallelCorpus
-from graphattn.models.decoders.model import BORDER, TranslationModel
+from graphattn.models.decoders.model import EOS, TranslationModel
 from graphattn.models.decoders.options import SearchOptions
 from graphattn.models.decoders.sampling import sample
 from graphattn.models.decoders.search import Hypothesis, Rules, beam_search
@@ -22,7 +22,7 @@ from graphattn.schema import TOKEN
 
 MAX_TOKENS = 8192
 """Tokens of a batch's sources, times the texts written for each."""
-_BANNED = [number for number in range(len(SPECIAL_TOKENS)) if number != BORDER]
+_BANNED = [number for number in range(len(SPECIAL_TOKENS)) if number != EOS]
 
 
 class ModelScores:
@@ -95,7 +95,7 @@ def _written(
     lengths = lengths_of(batch.graph, TOKEN).to(model.device) - 1  # without [CLS]
     limits = 2 * lengths + 10 if options.max_length is None else torch.full_like(lengths, options.max_length)
     limits = limits.clamp(min=options.min_length)
-    rules = Rules(_with_beam(options, texts), BORDER, _BANNED)
+    rules = Rules(_with_beam(options, texts), EOS, _BANNED)
     scores = ModelScores(model, batch, texts)
     if not options.sample:
         return beam_search(scores, limits, rules)

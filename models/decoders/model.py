@@ -18,7 +18,7 @@ from graphattn.models.padding import pad, prefix_mask, unpad
 from graphattn.models.training.trainable import Trainable
 from graphattn.schema import TOKEN
 
-BORDER = CLS_ID
+EOS = CLS_ID
 """The token before the first and after the last token of a target."""
 
 
@@ -74,7 +74,7 @@ class TranslationModel(Trainable):
         counts = batch.target_counts.to(self.device)
         memory = self.encode(batch)
         states = self.decoder(
-            self.embedding(shifted(batch.targets.to(self.device), counts)), self.decoder.start(memory)
+            self.embedding(shift_right(batch.targets.to(self.device), counts)), self.decoder.start(memory)
         )
         return self.output(unpad(states, counts), self.embedding.trained)
 
@@ -92,7 +92,7 @@ class TranslationModel(Trainable):
         return summed / batch.whole, scores
 
 
-def shifted(targets: Tensor, counts: Tensor) -> Tensor:
+def shift_right(targets: Tensor, counts: Tensor) -> Tensor:
     """What the decoder reads while it writes: each text's tokens one place later, behind the border.
 
     Parameters
@@ -109,4 +109,4 @@ def shifted(targets: Tensor, counts: Tensor) -> Tensor:
     >>> shifted(torch.tensor([5, 6, 2, 7, 2]), torch.tensor([3, 2])).tolist()
     [[2, 5, 6], [2, 7, 2]]
     """
-    return F.pad(pad(targets, counts), (1, -1), value=BORDER)
+    return F.pad(pad(targets, counts), (1, -1), value=EOS)

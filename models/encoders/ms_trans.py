@@ -159,7 +159,7 @@ def _with_heads(spec: str) -> str:
     name, _, count = spec.rpartition(":")
     if not count.isdigit() or not _is_relation(name):
         return meant
-    plain = parse_relation(name).spelled
+    plain = parse_relation(name).spec
     other = f"{plain}:{count}"
     return f"{meant}, {f'heads as {plain}={count}' if _is_relation(other) else other} for {count} on {plain}"
 

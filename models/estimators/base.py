@@ -24,13 +24,13 @@ from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, 
 from graphattn.models.estimators.class_weights import class_weights, restored_weights, saved_weights
 from graphattn.models.estimators.inputs import (
     Columns,
-    chosen,
+    as_list,
+    check_same_tokenization,
     dev_parts,
     held_out_split,
-    listed,
+    iter_chunks,
     of_dev_set,
-    portions,
-    refuse_other_rule,
+    select,
     vocabulary_source,
 )
 from graphattn.models.estimators.labels import LabelSet
@@ -62,7 +62,7 @@ class TextEstimator(SavedEstimator):
     task: ClassVar[str]
     main_metric: str = "accuracy"
     model_: TextModel
-    _passing = ("_vectors", "_num_trained")
+    _transient = ("_vectors", "_num_trained")
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class TextEstimator(SavedEstimator):
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
         """Labels as :class:`~graphattn.models.corpus.Corpus` wants them."""
 
-    def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+    def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         """Labels of another corpus, written as the training set writes them."""
         return labels
 
@@ -124,7 +124,7 @@ class TextEstimator(SavedEstimator):
         """Ids as labels for people to read."""
         return self._decided(decisions)
 
-    def chosen_encoder(self) -> EncoderOptions:
+    def resolved_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for its defaults for this task."""
         return encoder_options(self.encoder)
 
@@ -155,9 +155,9 @@ class TextEstimator(SavedEstimator):
         TrainingError
             when the loss is no longer finite
         """
-        with self._fitting():
-            self._fix_options()
-            X = listed(X)
+        with self._rollback_on_failure():
+            self._resolve_options()
+            X = as_list(X)
             if not X:
                 raise DataError("there are no training examples")
             columns, labels = self._columns(X), self._labels(X, y)
@@ -174,9 +174,9 @@ class TextEstimator(SavedEstimator):
     def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
         return class_weights(self.class_weight, self.labels_, self._flat_labels(labels))
 
-    def _fix_options(self) -> None:
+    def _resolve_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
-        encoder = self.chosen_encoder()
+        encoder = self.resolved_encoder()
         kinds = {"inputs": InputOptions, "head": HeadOptions, "training": TrainingOptions}
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -193,10 +193,10 @@ class TextEstimator(SavedEstimator):
     def _fit_inputs(self, columns: Columns) -> None:
         """Vocabulary, vectors and characters of the training texts; held-out ones stay unseen."""
         options = self.inputs_
-        refuse_other_rule(columns, options.split)
+        check_same_tokenization(columns, options.split)
         rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
         spelling = Vocabulary.train([], **rules).spelling  # "Paris" has a vector for the "paris" of lower case
-        sets = [WordVectors.read(path).known_as(spelling) for path in options.vector_files()]
+        sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
         self.widths_ = [own.dim for own in sets]
         source = vocabulary_source(columns)
         counts = None
@@ -221,11 +221,11 @@ class TextEstimator(SavedEstimator):
             self._vectors = vectors.table(self.vocabulary_, seed=self.training_.seed)
         self._num_trained = 0
         if options.tune_vectors:  # the corpus' own words come before those that only have a vector
-            texts = (ids for part in portions(columns) for ids in self.vocabulary_.encode_batch(part)[1])
+            texts = (ids for part in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(part)[1])
             self._num_trained = 1 + max((int(ids.max(initial=0)) for ids in texts), default=0)
         self.characters_ = None
         if options.characters:
-            sentences = (sentence for part in portions(columns) for sentence in self.vocabulary_.sentences(part))
+            sentences = (sentence for part in iter_chunks(columns) for sentence in self.vocabulary_.sentences(part))
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
     def _make_model(self, weights: torch.Tensor | None = None) -> TextModel:
@@ -242,7 +242,7 @@ class TextEstimator(SavedEstimator):
             widths=self.widths_,
             num_characters=None if self.characters_ is None else len(self.characters_),
         )
-        for name in self._passing:
+        for name in self._transient:
             delattr(self, name)
         self.builder_ = self._make_builder(encoder, embedding)
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
@@ -265,7 +265,7 @@ class TextEstimator(SavedEstimator):
         if dev is not None:
             X, y = dev_parts(dev)
             with of_dev_set():
-                X = listed(X)
+                X = as_list(X)
             if not X:
                 raise DataError(
                     "there are no examples in the dev set",
@@ -273,7 +273,7 @@ class TextEstimator(SavedEstimator):
                 )
             with of_dev_set():
                 own_columns, own_labels = self._columns(X), self._labels(X, y)
-            return columns, labels, (own_columns, self._as_trained(own_labels, "dev set"))
+            return columns, labels, (own_columns, self._normalize_labels(own_labels, "dev set"))
         count = round(self.training_.dev_fraction * len(labels))
         if count < 1:
             return columns, labels, None
@@ -287,8 +287,8 @@ class TextEstimator(SavedEstimator):
             )
             return columns, labels, None
         rest, held = held_out_split(len(labels), count, self._strata(labels), self.training_.seed)
-        taken = [chosen(column, held) for column in columns], chosen(labels, held)
-        return [chosen(column, rest) for column in columns], chosen(labels, rest), taken
+        taken = [select(column, held) for column in columns], select(labels, held)
+        return [select(column, rest) for column in columns], select(labels, rest), taken
 
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
         return self.labels_.ids(labels)
@@ -327,14 +327,14 @@ class TextEstimator(SavedEstimator):
         return {**about, **plain, **self._extra_config()}
 
     def _corpus(self, columns: Columns, targets: Any = None) -> Corpus:
-        refuse_other_rule(columns, self.inputs_.split)
+        check_same_tokenization(columns, self.inputs_.split)
         return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
     def _run(self, X: Iterable[Any], *, probabilities: bool = False) -> Predictions:
         self._check_fitted()
-        return predict_corpus(self.model_, self._corpus(self._columns(listed(X))), probabilities=probabilities)
+        return predict_corpus(self.model_, self._corpus(self._columns(as_list(X))), probabilities=probabilities)
 
     def predict(self, X: Iterable[Any]) -> Any:
         """Labels of the inputs, in their order."""
@@ -361,10 +361,10 @@ class TextEstimator(SavedEstimator):
         if unknown not in ("error", "wrong"):
             raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
         self._check_fitted()
-        X = listed(X)
+        X = as_list(X)
         if not X:
             raise DataError("there are no examples to evaluate on")
-        columns, labels = self._columns(X), self._as_trained(self._labels(X, y), "evaluation set")
+        columns, labels = self._columns(X), self._normalize_labels(self._labels(X, y), "evaluation set")
         check = self._targets if unknown == "error" else self._check_sizes
         check(labels, columns, "evaluation set")
         return self._metrics(labels, self._run(X).decisions)
@@ -424,7 +424,7 @@ class TextEstimator(SavedEstimator):
             class_weight=restored_weights(config.get("class_weight")),
             **cls._extra_arguments(config),
         )
-        estimator._fix_options()
+        estimator._resolve_options()
         estimator.labels_ = LabelSet(files.labels)
         estimator.classes_ = np.asarray(files.labels)
         estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)

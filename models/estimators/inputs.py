@@ -26,7 +26,7 @@ AT_ONCE = 1 << 14
 """Texts of a list that are gone through together."""
 
 
-def listed(X: Iterable[Any]) -> Any:
+def as_list(X: Iterable[Any]) -> Any:
     """Inputs as a list; a corpus that memory need not hold stays as it is.
 
     Raises
@@ -165,7 +165,7 @@ def pair_columns(X: Iterable[Any]) -> Columns:
     return [first, second]
 
 
-def carried_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
+def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
     """Labels as given, or as the inputs carry them.
 
     Raises
@@ -196,7 +196,7 @@ def _carried(items: Sequence[Any], field: str) -> Sequence[Any]:
     return [getattr(item, field, None) for item in items]
 
 
-def chosen(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
+def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
     """A choice of texts or labels; lazy ones stay lazy."""
     return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
 
@@ -211,7 +211,7 @@ def vocabulary_source(columns: Columns) -> Iterable[Source] | Counter[str]:
     return counts
 
 
-def refuse_other_rule(columns: Columns, split: str) -> None:
+def check_same_tokenization(columns: Columns, split: str) -> None:
     """Refuse texts that were cut into words before, by another rule than the one for raw texts.
 
     Raises
@@ -219,7 +219,7 @@ def refuse_other_rule(columns: Columns, split: str) -> None:
     ConfigError
         naming both rules
     """
-    rules = {column.cut_by for column in columns if isinstance(column, LazyTexts)} - {None, split}
+    rules = {column.tokenized_by for column in columns if isinstance(column, LazyTexts)} - {None, split}
     for rule in rules:
         way_out = (
             "train on the corpus itself, or build the store without a tokenizer"
@@ -230,7 +230,7 @@ def refuse_other_rule(columns: Columns, split: str) -> None:
         raise ConfigError(f"the store's texts were cut into words by {by}, not {split!r}; {way_out}")
 
 
-def portions(columns: Columns) -> Iterator[Sequence[Source]]:
+def iter_chunks(columns: Columns) -> Iterator[Sequence[Source]]:
     """All texts, so many at a time as memory holds with ease."""
     for column in columns:
         if isinstance(column, LazyTexts):

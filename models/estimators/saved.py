@@ -40,7 +40,7 @@ class SavedEstimator(Parameters):
     encoder: str | EncoderOptions
     encoder_: EncoderOptions
     model_: Trainable
-    _passing: ClassVar[tuple[str, ...]] = ()
+    _transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that are of use while a model is made, and that may be large."""
 
     def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
@@ -62,10 +62,10 @@ class SavedEstimator(Parameters):
         return write_model(directory_of(path), self._files(notes or {}))
 
     @abstractmethod
-    def chosen_encoder(self) -> EncoderOptions:
+    def resolved_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for its defaults for this task."""
 
-    def changed_options(self) -> dict[str, Any]:
+    def non_default_options(self) -> dict[str, Any]:
         """Name -> value of what a fitted estimator was told, other than its encoder's name: all that is no default.
 
         Raises
@@ -75,7 +75,7 @@ class SavedEstimator(Parameters):
         """
         self._check_fitted()
         plain = self._unchanged()
-        plain._fix_options()
+        plain._resolve_options()
         changed: dict[str, Any] = {}
         for name, usual in plain.get_params(deep=False).items():
             settled = getattr(plain, f"{name}_", usual)
@@ -86,22 +86,26 @@ class SavedEstimator(Parameters):
                 changed[name] = getattr(self, name)
         return changed
 
+    def changed_options(self) -> dict[str, Any]:
+        """Former name of :meth:`non_default_options`."""
+        return self.non_default_options()
+
     def _unchanged(self: SavedT) -> SavedT:
         """An estimator with this one's encoder and the defaults."""
         return type(self)(self.encoder_.name)  # type: ignore[call-arg]
 
     @abstractmethod
-    def _fix_options(self) -> None:
+    def _resolve_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
 
     def _part(self, name: str) -> Any:
         """An encoder that is given as a name becomes its options when one of them is to be changed."""
         if name == "encoder" and isinstance(self.encoder, str):
-            self.encoder = self.chosen_encoder()
+            self.encoder = self.resolved_encoder()
         return super()._part(name)
 
     @contextmanager
-    def _fitting(self) -> Iterator[None]:
+    def _rollback_on_failure(self) -> Iterator[None]:
         """What is done in here leaves a new model if an epoch was finished, and else what there was before.
 
         Fits in several threads take turns: they share the generator of random numbers that a seed stands for.
@@ -116,7 +120,7 @@ class SavedEstimator(Parameters):
         try:
             yield
         finally:
-            for name in self._passing:
+            for name in self._transient:
                 vars(self).pop(name, None)
             if vars(self).get("history_"):
                 self.model_.eval()

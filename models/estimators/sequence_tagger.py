@@ -17,7 +17,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, carried_labels, single_column
+from graphattn.models.estimators.inputs import Columns, resolve_labels, single_column
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
@@ -73,7 +73,7 @@ class SequenceTagger(TextEstimator):
         """For each input (words, C) probabilities (marginals with a CRF), columns as in ``classes_``."""
         return self._run(X, probabilities=True).probabilities or []
 
-    def chosen_encoder(self) -> EncoderOptions:
+    def resolved_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for its defaults for tagging."""
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
             return ENCODERS[self.encoder][0].for_tagging()
@@ -83,7 +83,7 @@ class SequenceTagger(TextEstimator):
         return single_column(X, type(self).__name__)
 
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        labels = carried_labels(X, y, "tags")
+        labels = resolve_labels(X, y, "tags")
         if y is None and isinstance(X, LazyCorpus):
             return labels
         sources = X if y is None else repeat(None)  # tags of their own do not stand where the sentences do
@@ -148,7 +148,7 @@ class SequenceTagger(TextEstimator):
                 types.ids(given, where=where, what="entities of type")
             raise
 
-    def _as_trained(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+    def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if self.scheme_ == "none" or all(_fault(tags, self.scheme_) is None for tags in labels):
             return labels
         try:

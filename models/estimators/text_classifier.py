@@ -13,7 +13,7 @@ from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, carried_labels, listed, single_column
+from graphattn.models.estimators.inputs import Columns, as_list, resolve_labels, single_column
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.prediction import encode_corpus
 from graphattn.models.heads import ClassificationHead, Head
@@ -86,7 +86,7 @@ class TextClassifier(TextEstimator):
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) what the last layers see of each text, for scikit-learn or a search; two rows for a pair."""
         self._check_fitted()
-        return encode_corpus(self.model_, self._corpus(self._columns(listed(X))))
+        return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
 
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
@@ -94,9 +94,9 @@ class TextClassifier(TextEstimator):
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         if self._several and _is_matrix(y):
             matrix = _indicators(y)
-            carried_labels(X, matrix, "label")
+            resolve_labels(X, matrix, "label")
             return _Rows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
-        labels = carried_labels(X, y, "label")
+        labels = resolve_labels(X, y, "label")
         if not self._several:
             return [_single(label) for label in labels]
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may have "x" beside ["x", "y"]
@@ -109,8 +109,8 @@ class TextClassifier(TextEstimator):
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return [label for several in labels for label in several] if self._several else labels
 
-    def _fix_options(self) -> None:
-        super()._fix_options()
+    def _resolve_options(self) -> None:
+        super()._resolve_options()
         self.multilabel_ = self.multilabel
 
     def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:

@@ -10,7 +10,7 @@ from typing import Any
 from graphattn.builders import Sentence
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import dev_parts, held_out_split, listed, of_dev_set, single_column
+from graphattn.models.estimators.inputs import as_list, dev_parts, held_out_split, of_dev_set, single_column
 from graphattn.models.options import TrainingOptions
 
 
@@ -35,7 +35,7 @@ class Pairs:
 
 def sources_of(X: Iterable[Any]) -> list[Source]:
     """Inputs as one column."""
-    return list(single_column(listed(X), "Translator")[0])
+    return list(single_column(as_list(X), "Translator")[0])
 
 
 def pairs_of(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], list[Any]]:
@@ -46,7 +46,7 @@ def pairs_of(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], l
     DataError
         when there are none, or not one for each
     """
-    items = listed(X)
+    items = as_list(X)
     if not items:
         raise DataError("there are no sources")
     if y is None:
@@ -54,7 +54,7 @@ def pairs_of(X: Iterable[Any], y: Iterable[Any] | None) -> tuple[list[Source], l
         if bare is not None:
             raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
         return sources_of(items), [item.second for item in items]
-    targets = listed(y)
+    targets = as_list(y)
     if len(targets) != len(items):
         raise DataError(f"{len(items)} sources but {len(targets)} targets", hint="Give one for each.")
     return sources_of(items), targets

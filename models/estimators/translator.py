@@ -78,7 +78,7 @@ class Translator(SavedEstimator):
     Examples
     --------
     >>> from graphattn.models import Translator
-    >>> Translator("transformer", preset="small").chosen_encoder().hidden
+    >>> Translator("transformer", preset="small").resolved_encoder().hidden
     256
     """
 
@@ -107,7 +107,7 @@ class Translator(SavedEstimator):
         self.search = SearchOptions() if search is None else search
         self.parsing = ParsingOptions() if parsing is None else parsing
 
-    def chosen_encoder(self) -> EncoderOptions:
+    def resolved_encoder(self) -> EncoderOptions:
         """Options of the encoder; a name stands for the preset's widths."""
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
             return ENCODERS[self.encoder][0].for_translation(_sizes(self.preset).encoder)
@@ -160,8 +160,8 @@ class Translator(SavedEstimator):
         TrainingError
             when the loss is no longer finite
         """
-        with self._fitting():
-            self._fix_options()
+        with self._rollback_on_failure():
+            self._resolve_options()
             self._warned = False
             pairs = Pairs(*pairs_of(X, y))
             refuse_empty(pairs.sources, pairs.targets)
@@ -188,7 +188,7 @@ class Translator(SavedEstimator):
         ConfigError
             naming the option and the way out
         """
-        encoder = self.chosen_encoder()
+        encoder = self.resolved_encoder()
         for name, kind in GROUPS.items():
             if not isinstance(getattr(self, name), kind):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
@@ -199,13 +199,13 @@ class Translator(SavedEstimator):
                 f"hidden {encoder.hidden} is no multiple of decoder_heads {self.decoder.decoder_heads}; change one"
             )
 
-    def _fix_options(self) -> None:
+    def _resolve_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
         self.check()
-        self.encoder_, self.inputs_ = self.chosen_encoder().copied(), self.inputs.copied()
+        self.encoder_, self.inputs_ = self.resolved_encoder().copied(), self.inputs.copied()
         self.decoder_, self.training_ = self.decoder.copied(), self.training.copied()
 
-    def changed_options(self) -> dict[str, Any]:
+    def non_default_options(self) -> dict[str, Any]:
         """Name -> value of what a fitted translator was told besides: the preset, and what is not as it says.
 
         Raises
@@ -213,7 +213,7 @@ class Translator(SavedEstimator):
         NotFittedError
             when it is not fitted
         """
-        return {"preset": self.preset, **super().changed_options()}
+        return {"preset": self.preset, **super().non_default_options()}
 
     def _unchanged(self) -> Translator:
         return Translator(self.encoder_.name, preset=self.preset)
@@ -383,7 +383,7 @@ class Translator(SavedEstimator):
         config = files.config
         groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in GROUPS.items()}
         estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
-        estimator._fix_options()
+        estimator._resolve_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)
         rows = len(files.weights["embedding.trained"])
         if len(vocabulary) != rows:

@@ -25,7 +25,7 @@ CROSS = "cross"
 
 
 @dataclass(frozen=True, eq=False)
-class Pass:
+class ForwardCapture:
     """What one pass of a model over a batch gave.
 
     Parameters
@@ -40,7 +40,7 @@ class Pass:
     features: list[dict[str, Tensor]]
 
 
-def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Pass:
+def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> ForwardCapture:
     """One pass in evaluation mode, with its weights.
 
     Parameters
@@ -59,7 +59,7 @@ def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Pass:
     by_feature = _features_of(model) if features else 0
     refuse_many_weights(count_weights(model.encoder, batch.graph) * (1 + by_feature), batch.graph)
     with in_evaluation(model), _feature_weights(model, found if features else None):
-        return Pass(model(batch, weights=layers), layers, found)
+        return ForwardCapture(model(batch, weights=layers), layers, found)
 
 
 @contextmanager
@@ -164,7 +164,9 @@ def kinds_of(relations: Iterable[Relation]) -> dict[str, list[CanonicalRelation]
     return kinds
 
 
-def maps_of(found: Pass, graph: ArrayGraph, relations: Iterable[Relation], texts: Sequence[str]) -> list[AttentionMap]:
+def attention_maps(
+    found: ForwardCapture, graph: ArrayGraph, relations: Iterable[Relation], texts: Sequence[str]
+) -> list[AttentionMap]:
     """The weights of a pass as maps, text by text.
 
     Parameters

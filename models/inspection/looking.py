@@ -10,7 +10,7 @@ import torch
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.capture import Pass, kinds_joined, maps_of, nodes_of, run_once
+from graphattn.models.inspection.capture import ForwardCapture, attention_maps, kinds_joined, nodes_of, run_once
 from graphattn.networkx_graphs import CLS
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def look_at(estimator: TextEstimator, x: Any, *, features: bool = False) -> Atte
         return attention_of(estimator, found, batch, sentences)
 
 
-def attention_of(estimator: TextEstimator, found: Pass, batch: Batch, sentences: dict[str, Sentence]) -> Attention:
+def attention_of(
+    estimator: TextEstimator, found: ForwardCapture, batch: Batch, sentences: dict[str, Sentence]
+) -> Attention:
     """What a pass over one input shows.
 
     Raises
@@ -65,5 +67,5 @@ def attention_of(estimator: TextEstimator, found: Pass, batch: Batch, sentences:
         probabilities=tuple(by_class) if head.per_word else by_class[0],
         tokens=nodes_of(graph, kinds_joined(batch), {name: (CLS, *own.tokens) for name, own in sentences.items()}),
         sentences=sentences,
-        maps=tuple(maps_of(found, graph, estimator.model_.encoder.relations(), tuple(sentences))),
+        maps=tuple(attention_maps(found, graph, estimator.model_.encoder.relations(), tuple(sentences))),
     )

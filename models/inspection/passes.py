@@ -15,7 +15,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Corpus
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import Ints
-from graphattn.models.inspection.capture import Pass, in_evaluation, run_once
+from graphattn.models.inspection.capture import ForwardCapture, in_evaluation, run_once
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -29,7 +29,7 @@ MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class CapturedBatch:
     """A batch and the weights of its pass.
 
     Parameters
@@ -40,7 +40,7 @@ class Looked:
     counts : of a translator, (B,) tokens that were written, the border at the end among them
     """
 
-    found: Pass
+    found: ForwardCapture
     graph: ArrayGraph
     sentences: list[Sentence]
     cross: list[Tensor] = field(default_factory=list)
@@ -74,7 +74,7 @@ def writes(estimator: TextEstimator | Translator) -> TypeIs[Translator]:
 
 def passes_over(
     estimator: TextEstimator | Translator, inputs: Sequence[Any], targets: Sequence[str] | None
-) -> Iterator[Looked]:
+) -> Iterator[CapturedBatch]:
     """The batches of some inputs.
 
     Parameters
@@ -94,7 +94,7 @@ def passes_over(
         yield from (_writing(estimator, inputs, targets) if writes(estimator) else _deciding(estimator, inputs))
 
 
-def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[Looked]:
+def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[CapturedBatch]:
     columns = estimator._columns(inputs)
     sentences = [estimator.vocabulary_.sentences(column) for column in columns]
     corpus = estimator._corpus(columns)
@@ -102,10 +102,10 @@ def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[Looke
     for numbers in _batches(corpus, corpus.num_edges(), sum(heads)):
         batch = corpus[numbers]
         own = [column[number] for column in sentences for number in numbers]
-        yield Looked(run_once(estimator.model_, batch), batch.graph, own)
+        yield CapturedBatch(run_once(estimator.model_, batch), batch.graph, own)
 
 
-def _writing(translator: Translator, inputs: Sequence[Any], targets: Sequence[str] | None) -> Iterator[Looked]:
+def _writing(translator: Translator, inputs: Sequence[Any], targets: Sequence[str] | None) -> Iterator[CapturedBatch]:
     from graphattn.models.estimators.text_pairs import sources_of
     from graphattn.models.inspection.written import cross_heads, reading_pass
 
@@ -119,7 +119,7 @@ def _writing(translator: Translator, inputs: Sequence[Any], targets: Sequence[st
     for numbers in _batches(corpus, edges, sum(model.encoder.heads_along().values()) + cross_heads(model)):
         batch = corpus[numbers]
         found, cross = reading_pass(model, batch)
-        yield Looked(found, batch.graph, [sentences[number] for number in numbers], cross, batch.target_counts)
+        yield CapturedBatch(found, batch.graph, [sentences[number] for number in numbers], cross, batch.target_counts)
 
 
 def _batches(corpus: Corpus, edges: Ints, heads: int) -> BudgetBatches:

@@ -19,7 +19,7 @@ from graphattn.array_graph import ArrayGraph
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.estimators.inputs import refuse_single
 from graphattn.models.inspection.attention_map import scale_of
-from graphattn.models.inspection.capture import CROSS, Pass, kinds_of
+from graphattn.models.inspection.capture import CROSS, ForwardCapture, kinds_of
 from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds
 from graphattn.models.inspection.files import write_beside
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
@@ -120,7 +120,9 @@ class AttentionSummary:
         self._widths: dict[str, float] = {}
         self._sentences = 0
 
-    def add(self, found: Pass, graph: ArrayGraph, sentences: Sequence[Sentence], relations: Iterable[Any]) -> None:
+    def add(
+        self, found: ForwardCapture, graph: ArrayGraph, sentences: Sequence[Sentence], relations: Iterable[Any]
+    ) -> None:
         """Add a batch.
 
         Parameters

@@ -13,17 +13,17 @@ from torch import Tensor
 from graphattn.builders import Sentence
 from graphattn.builders.subwords import plain
 from graphattn.exceptions import DataError
-from graphattn.models.decoders.model import TranslationModel, shifted
+from graphattn.models.decoders.model import TranslationModel, shift_right
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap
 from graphattn.models.inspection.capture import (
     CROSS,
-    Pass,
+    ForwardCapture,
+    attention_maps,
     count_weights,
     in_evaluation,
     kinds_joined,
-    maps_of,
     nodes_of,
 )
 from graphattn.models.inspection.limits import refuse_many_weights
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ForcedDecoding:
     """A source and a text that is written for it, for the decoder to read.
 
     Parameters
@@ -53,7 +53,7 @@ class Reading:
     corpus: Corpus
 
     @classmethod
-    def of(cls, translator: Translator, x: Any, target: str | None = None) -> Reading:
+    def of(cls, translator: Translator, x: Any, target: str | None = None) -> ForcedDecoding:
         """For one source and a text, that which the search finds when None.
 
         Raises
@@ -72,7 +72,7 @@ class Reading:
             raise DataError("there is nothing to look at: the source has no words", hint="Give a text.")
         return cls(translator, written, own, translator._corpus([source], [written]))
 
-    def attention(self, found: Pass, cross: Sequence[Tensor]) -> Attention:
+    def attention(self, found: ForwardCapture, cross: Sequence[Tensor]) -> Attention:
         """What a pass shows.
 
         Parameters
@@ -89,18 +89,18 @@ class Reading:
             probabilities={self.written: _probability(found.scores.detach(), batch)},
             tokens={**nodes_of(batch.graph, kinds_joined(batch), {SOURCE: source}), TARGET: target},
             sentences=self.sentences,
-            maps=(*maps_of(found, batch.graph, relations, (SOURCE,)), *_cross_maps(cross, len(found.layers))),
+            maps=(*attention_maps(found, batch.graph, relations, (SOURCE,)), *_cross_maps(cross, len(found.layers))),
         )
 
 
 def look_at_writing(translator: Translator, x: Any, target: str | None = None) -> Attention:
     """The work behind ``translator.attention``; parameters and errors are as there."""
-    reading = Reading.of(translator, x, target)
+    reading = ForcedDecoding.of(translator, x, target)
     with torch.inference_mode(), in_evaluation(translator.model_):
         return reading.attention(*reading_pass(translator.model_, reading.corpus[[0]]))
 
 
-def reading_pass(model: TranslationModel, batch: Batch) -> tuple[Pass, list[Tensor]]:
+def reading_pass(model: TranslationModel, batch: Batch) -> tuple[ForwardCapture, list[Tensor]]:
     """One pass in which the decoder reads the text that is written: the encoder's weights and its own on the source.
 
     Raises
@@ -113,8 +113,8 @@ def reading_pass(model: TranslationModel, batch: Batch) -> tuple[Pass, list[Tens
     layers: list[LayerWeights] = []
     cross: list[Tensor] = []
     state = model.decoder.start(model.encode(batch, weights=layers))
-    read = shifted(batch.targets.to(model.device), batch.target_counts.to(model.device))
-    return Pass(model.advance(read, state, weights=cross)[0], layers, []), cross
+    read = shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device))
+    return ForwardCapture(model.advance(read, state, weights=cross)[0], layers, []), cross
 
 
 def _count_cross(model: TranslationModel, batch: Batch) -> int:

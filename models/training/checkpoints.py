@@ -108,7 +108,7 @@ def is_first_process() -> bool:
     return rank_zero_only.rank == 0  # type: ignore[attr-defined]
 
 
-class WholeCheckpoints(TorchCheckpointIO):
+class AtomicCheckpointIO(TorchCheckpointIO):
     """Checkpoints that are whole whenever the process is killed, and that nothing is unpickled from.
 
     Lightning writes into the system's temporary folder and moves, which copies when that is another file system.

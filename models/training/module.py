@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
-from graphattn.models.corpus import Batch, Corpus, Share
+from graphattn.models.corpus import Batch, BatchShard, Corpus
 from graphattn.models.estimators.prediction import predicted_decisions
 from graphattn.models.options import TrainingOptions
 from graphattn.models.training.trainable import Trainable
@@ -30,7 +30,7 @@ Decide = Callable[[Any, Any], list[Any]]
 _TALKATIVE = ("lightning.pytorch", "lightning.fabric")
 
 
-class SharedBatches(Sampler[Share]):
+class SharedBatches(Sampler[BatchShard]):
     """Each process's part of every batch, so that several processes make the steps of one.
 
     Parameters
@@ -52,9 +52,9 @@ class SharedBatches(Sampler[Share]):
             self.batches.set_epoch(epoch)
             self._of_epoch = list(self.batches)
 
-    def __iter__(self) -> Iterator[Share]:
+    def __iter__(self) -> Iterator[BatchShard]:
         for batch in self._of_epoch[self.done :]:
-            yield Share(batch[self.rank :: self.processes], batch, self.processes)
+            yield BatchShard(batch[self.rank :: self.processes], batch, self.processes)
 
     def __len__(self) -> int:
         return len(self._of_epoch)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.layout import Layout, joined
+from graphattn.builders.layout import Layout, concatenate
 from graphattn.exceptions import DataError
 
 COLUMNS = ("lengths", "word_counts", "word_ids", "heads", "deprels")
@@ -173,7 +173,7 @@ def flat(texts, vectors, **options):
 
 def test_layouts_joined_equal_the_layout_of_all_texts():
     vectors = np.eye(3)
-    found, expected = joined([flat(TEXTS[:2], vectors), flat(TEXTS[2:], vectors)]), flat(TEXTS, vectors)
+    found, expected = concatenate([flat(TEXTS[:2], vectors), flat(TEXTS[2:], vectors)]), flat(TEXTS, vectors)
     for name in COLUMNS:
         assert getattr(found, name).tolist() == getattr(expected, name).tolist()
     for name in ("counts", "sources", "targets"):
@@ -183,7 +183,7 @@ def test_layouts_joined_equal_the_layout_of_all_texts():
 
 
 def test_layouts_joined_have_the_columns_that_all_have():
-    found = joined([flat(TEXTS[:2], None), flat(TEXTS[2:], None, deprel_id=None, with_sentences=False)])
+    found = concatenate([flat(TEXTS[:2], None), flat(TEXTS[2:], None, deprel_id=None, with_sentences=False)])
     assert (found.heads, found.deprels, found.sentence_ids) == (None, None, None)
     assert found.lengths.tolist() == [4, 4, 2]
 

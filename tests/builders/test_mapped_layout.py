@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.builders.layout import joined
-from graphattn.builders.mapped_layout import mapped
+from graphattn.builders.layout import concatenate
+from graphattn.builders.mapped_layout import memmap_layouts
 from graphattn.builders.relations import Links, SentenceNodes
 
 SENTENCES = [
@@ -53,29 +53,29 @@ def assert_same(found, expected):
 
 
 def test_layouts_in_files_are_those_in_memory(parts, temporary):
-    layout = mapped(iter(parts))
-    assert_same(layout, joined(parts))
-    assert_same(layout.take([3, 0, 2, 0]), joined(parts).take([3, 0, 2, 0]))
+    layout = memmap_layouts(iter(parts))
+    assert_same(layout, concatenate(parts))
+    assert_same(layout.take([3, 0, 2, 0]), concatenate(parts).take([3, 0, 2, 0]))
     assert isinstance(layout.word_ids, np.memmap)
     assert type(layout.take([0]).word_ids) is np.ndarray
     assert len(list(temporary.iterdir())) == 1
 
 
 def test_other_processes_map_the_same_files(parts, temporary):
-    layout = mapped(parts)
+    layout = memmap_layouts(parts)
     packed = pickle.dumps(layout)
     copy = pickle.loads(packed)
-    assert_same(copy, joined(parts))
+    assert_same(copy, concatenate(parts))
     assert isinstance(copy.heads, np.memmap)
     assert len(list(temporary.iterdir())) == 1
     del copy
     gc.collect()
-    assert_same(layout, joined(parts))
+    assert_same(layout, concatenate(parts))
 
 
 def test_nothing_is_a_layout_too():
     builder = TextGraphBuilder([Window(3)], cls=False)
-    layout = mapped([builder.layout([])])
+    layout = memmap_layouts([builder.layout([])])
     assert (len(layout), layout.num_tokens) == (0, 0)
 
 
@@ -85,5 +85,5 @@ def test_failures_leave_nothing_behind(parts, temporary):
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        mapped(failing())
+        memmap_layouts(failing())
     assert list(Path(temporary).iterdir()) == []

@@ -294,7 +294,7 @@ def test_words_are_found_as_the_vocabulary_spells_them():
     vocabulary = Vocabulary.train([["paris", "us", "'t"]])
     assert vocabulary.words[3:] == ["paris", "us", "'t"]
     assert vectors.table(vocabulary, seed=0)[3:].tolist() == [[1], [3], [5]]
-    sets = [vectors.known_as(vocabulary.spelling), WordVectors(["paris"], np.array([[7.0]]))]
+    sets = [vectors.with_spelling(vocabulary.spelling), WordVectors(["paris"], np.array([[7.0]]))]
     both = WordVectors.concatenated(sets, normalize=False)
     assert both.table(vocabulary, seed=0)[3].tolist() == [1, 7]
     assert "paris" not in vectors  # itself stays as it is
@@ -410,7 +410,7 @@ def test_an_indented_line(write):
 
 
 def test_a_words_own_vector_wins_over_one_that_is_only_respelled():
-    vectors = WordVectors(["Paris", "paris"], np.array([[1.0], [2.0]])).known_as(str.lower)
+    vectors = WordVectors(["Paris", "paris"], np.array([[1.0], [2.0]])).with_spelling(str.lower)
     table = vectors.table(Vocabulary.train(["paris"]), seed=0)
     assert table[-1].tolist() == [2.0]
 

@@ -9,7 +9,7 @@ import torch
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.relations import parse_relation
 from graphattn.models.characters import CharacterVocabulary
-from graphattn.models.corpus import Corpus, Share, digest_of
+from graphattn.models.corpus import BatchShard, Corpus, digest_of
 
 TEXTS = [["a", "dog"], [], ["barks"], ["the", "dog", "barks", "loudly"], ["a"]]
 TAGS = (np.array([0, 1, 2, 0, 1, 2, 3, 0]), np.array([2, 0, 1, 4, 1]))
@@ -89,14 +89,14 @@ def test_characters_do_not_change_how_words_are_cut():
 def test_shares_make_up_the_batch(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     whole = [3, 0, 2]
-    parts = [corpus[Share(whole[rank::2], whole, 2)] for rank in range(2)]
+    parts = [corpus[BatchShard(whole[rank::2], whole, 2)] for rank in range(2)]
     assert [part.targets.tolist() for part in parts] == [[0, 1, 2, 3, 2], [0, 1]]
     assert [part.whole for part in parts] == [3.5, 3.5]  # averaged over two processes, each word counts 1/7
 
 
 def test_a_process_without_a_sentence_joins_in_with_no_weight(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
-    batch = corpus[Share([], [3], 2)]
+    batch = corpus[BatchShard([], [3], 2)]
     assert batch.graph.num_nodes("token") == 5
     assert batch.whole == math.inf
 
@@ -197,4 +197,4 @@ def test_digest_tells_where_something_is_missing():
 
 def test_a_share_of_one_target_counts_in_full(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
-    assert corpus[Share([2], [2], 2)].whole == 0.5  # averaged over two processes, it counts 1
+    assert corpus[BatchShard([2], [2], 2)].whole == 0.5  # averaged over two processes, it counts 1

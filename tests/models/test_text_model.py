@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphattn.models.corpus import Share
+from graphattn.models.corpus import BatchShard
 
 KINDS = ("classifier", "pair", "tagger", "crf")
 
@@ -41,7 +41,7 @@ def test_shares_of_processes_add_up_to_the_gradient_of_the_batch(kind, model_and
         summed = [torch.zeros_like(gradient) for gradient in expected]
         for rank in range(3):
             model.zero_grad(set_to_none=True)
-            model.loss(data[Share(batch[rank::3], batch, 3)])[0].backward()
+            model.loss(data[BatchShard(batch[rank::3], batch, 3)])[0].backward()
             for total, parameter in zip(summed, model.parameters(), strict=True):
                 assert parameter.grad is not None  # DDP waits for each
                 total += parameter.grad / 3

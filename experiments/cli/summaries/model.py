@@ -55,7 +55,7 @@ def _vocabulary(estimator: Any) -> str:
 
 def _options(estimator: TextEstimator | Translator) -> list[str]:
     """Those that are not the defaults, by the names that flags and files of options have."""
-    changed = [f"  {name}: {_written(value)}" for name, value in estimator.changed_options().items()]
+    changed = [f"  {name}: {_written(value)}" for name, value in estimator.non_default_options().items()]
     return ["options that are not the defaults:", *changed] if changed else ["all options are the defaults"]
 
 

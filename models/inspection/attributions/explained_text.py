@@ -10,7 +10,7 @@ from torch import Tensor
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention_map import TARGET
 from graphattn.models.inspection.words import word_ids_of
-from graphattn.models.inspection.written import Reading
+from graphattn.models.inspection.written import ForcedDecoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class ExplainedText:
         return scores[:, self.chosen].log_softmax(2).gather(2, tokens).sum((1, 2))
 
 
-def explained_text(reading: Reading, word: int | None = None) -> ExplainedText:
+def explained_text(reading: ForcedDecoding, word: int | None = None) -> ExplainedText:
     """What to explain.
 
     Parameters

@@ -14,9 +14,9 @@ from torch import Tensor
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attributions.explained import explained, explains_text
 from graphattn.models.inspection.attributions.explained_text import explained_text
-from graphattn.models.inspection.capture import Pass, in_evaluation, run_once
+from graphattn.models.inspection.capture import ForwardCapture, in_evaluation, run_once
 from graphattn.models.inspection.looking import attention_of, encoded
-from graphattn.models.inspection.written import Reading, reading_pass
+from graphattn.models.inspection.written import ForcedDecoding, reading_pass
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import TextEstimator
@@ -106,7 +106,7 @@ def _deciding(estimator: TextEstimator, x: Any, label: Any, word: int | None) ->
 
 
 def _writing(translator: Translator, x: Any, target: str | None, word: int | None) -> _Seen:
-    reading = Reading.of(translator, x, target)
+    reading = ForcedDecoding.of(translator, x, target)
     chosen = explained_text(reading, word)
     found, cross = reading_pass(translator.model_, reading.corpus[[0]])
     own = _weights(found)
@@ -118,11 +118,11 @@ def _writing(translator: Translator, x: Any, target: str | None, word: int | Non
     return _Seen(chosen.log_probability(found.scores.unsqueeze(0)).sum(), [*own, *cross], shown)
 
 
-def _weights(found: Pass) -> list[Tensor]:
+def _weights(found: ForwardCapture) -> list[Tensor]:
     return [own for layer in found.layers for own in layer.values()]
 
 
-def _with(found: Pass, figures: Iterable[Tensor]) -> Pass:
+def _with(found: ForwardCapture, figures: Iterable[Tensor]) -> ForwardCapture:
     """The pass with other figures in the places of its weights."""
     each = iter(figures)
     return replace(found, layers=[{relation: next(each) for relation in layer} for layer in found.layers])

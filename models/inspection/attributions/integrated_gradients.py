@@ -14,14 +14,14 @@ from torch import Tensor
 from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
-from graphattn.models.decoders.model import shifted
+from graphattn.models.decoders.model import shift_right
 from graphattn.models.estimators.prediction import MAX_TOKENS
 from graphattn.models.inspection.attention_map import SOURCE
 from graphattn.models.inspection.attributions.explained import explained, explains_text
 from graphattn.models.inspection.attributions.explained_text import explained_text
 from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.looking import encoded
-from graphattn.models.inspection.written import Reading
+from graphattn.models.inspection.written import ForcedDecoding
 from graphattn.models.token_embedding import UNKNOWN_ID
 from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
@@ -131,10 +131,10 @@ def _to_text(estimator: TextEstimator, x: Any, label: Any, word: int | None) -> 
 
 
 def _to_source(translator: Translator, x: Any, target: str | None, word: int | None) -> _Way:
-    reading, model = Reading.of(translator, x, target), translator.model_
+    reading, model = ForcedDecoding.of(translator, x, target), translator.model_
     chosen, batch = explained_text(reading, word), reading.corpus[[0]]
     assert batch.targets is not None and batch.target_counts is not None
-    read = shifted(batch.targets, batch.target_counts).to(model.device)
+    read = shift_right(batch.targets, batch.target_counts).to(model.device)
     begin, end = (model.embedding(ids) for ids in _ids(batch, model.device))
 
     def log_probability(points: Tensor) -> Tensor:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from graphattn.models.corpus import Batch
-from graphattn.models.decoders.model import TranslationModel, shifted
+from graphattn.models.decoders.model import TranslationModel, shift_right
 from graphattn.models.inspection.attention_map import SOURCE
 from graphattn.models.inspection.attributions.edges_left_out import chosen_edges, copies_that_fit, without_edges
 from graphattn.models.inspection.attributions.explained_text import explained_text
 from graphattn.models.inspection.capture import CROSS, in_evaluation
-from graphattn.models.inspection.written import Reading, reading_pass
+from graphattn.models.inspection.written import ForcedDecoding, reading_pass
 
 if TYPE_CHECKING:
     from graphattn.models.estimators.translator import Translator
@@ -26,7 +26,7 @@ def leave_out_of_writing(
     translator: Translator, x: Any, target: str | None, edges: pd.DataFrame | None, k: int, word: int | None
 ) -> pd.DataFrame:
     """:func:`~graphattn.models.inspection.attributions.leave_one_edge_out` for a translator; errors are as there."""
-    reading, model = Reading.of(translator, x, target), translator.model_
+    reading, model = ForcedDecoding.of(translator, x, target), translator.model_
     corpus, what = reading.corpus, explained_text(reading, word)
     with torch.inference_mode(), in_evaluation(model):
         found, cross = reading_pass(model, corpus[[0]])
@@ -57,4 +57,4 @@ def _scores_without(model: TranslationModel, batch: Batch, hidden: pd.DataFrame)
         written = (torch.tensor(hidden.target.to_numpy()) - 1) % length
         copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
         state.mask[copies, 0, written, sources] = False
-    return model.advance(shifted(targets, counts), state)
+    return model.advance(shift_right(targets, counts), state)

@@ -96,11 +96,11 @@ composed = st.recursive(
 
 @given(relation=st.one_of(composed, st.sampled_from(OTHERS)))
 def test_the_name_of_a_relation_is_read_as_the_relation(relation):
-    assert repr(parse_relation(relation.spelled)) == repr(relation)
+    assert repr(parse_relation(relation.spec)) == repr(relation)
 
 
 @pytest.mark.parametrize(
-    ("relation", "spelled"),
+    ("relation", "spec"),
     [
         (Dependency("token"), "dependency:token"),
         (Links("word"), "links:word"),
@@ -110,9 +110,9 @@ def test_the_name_of_a_relation_is_read_as_the_relation(relation):
         (RelativePositions(Dependency("token"), 2), "relative:2(dependency:token)"),
     ],
 )
-def test_a_spelling_says_which_nodes_are_joined(relation, spelled):
-    assert relation.spelled == spelled
-    again = parse_relation(spelled)
+def test_a_spelling_says_which_nodes_are_joined(relation, spec):
+    assert relation.spec == spec
+    again = parse_relation(spec)
     assert (repr(again), again.canonical) == (repr(relation), relation.canonical)
 
 

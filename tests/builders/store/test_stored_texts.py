@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphattn.builders import Sentence, TextGraphBuilder, Window
-from graphattn.builders.layout import joined
+from graphattn.builders.layout import concatenate
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, shard
 from graphattn.exceptions import DataError
 
@@ -37,7 +37,7 @@ def test_a_choice_is_a_list(store, sentences, builder, numbers):
     assert texts.num_words().tolist() == [sentence.num_words for sentence in expected]
     counts = Counter(word for sentence in expected for word in sentence.words)
     assert list(texts.words().items()) == list(counts.items())  # in the same order
-    found, layout = joined(list(texts.layouts(builder))), builder.layout(expected)
+    found, layout = concatenate(list(texts.layouts(builder))), builder.layout(expected)
     assert np.array_equal(found.word_ids, layout.word_ids)
     assert np.array_equal(found.heads, layout.heads)
 

@@ -3,12 +3,12 @@
 import pytest
 
 from graphattn.experiments.benchmarks import clock
-from graphattn.experiments.benchmarks.clock import Job, Spread, in_turns, quartiles, ratio, ratio_quartiles, timed
+from graphattn.experiments.benchmarks.clock import Job, Spread, interleaved, quartiles, ratio, ratio_quartiles, timed
 
 
 def test_jobs_take_turns_after_a_run_that_does_not_count():
     seen = []
-    spreads = in_turns({name: Job(lambda _, name=name: seen.append(name)) for name in "abc"}, rounds=4)
+    spreads = interleaved({name: Job(lambda _, name=name: seen.append(name)) for name in "abc"}, rounds=4)
     assert "".join(seen) == "abc" + "abc" + "bca" + "cab" + "abc"
     assert {name: len(spread.times) for name, spread in spreads.items()} == {"a": 4, "b": 4, "c": 4}
     assert all(time >= 0 for spread in spreads.values() for time in spread.times)
@@ -21,7 +21,7 @@ def test_every_run_gets_something_new(monkeypatch):
         made.append(object())
         return made[-1]
 
-    in_turns({"a": Job(used.append, make)}, rounds=3)
+    interleaved({"a": Job(used.append, make)}, rounds=3)
     assert used == made
     assert len(set(map(id, made))) == 4
 
@@ -44,9 +44,9 @@ def test_rounds_end_when_the_time_is_up(monkeypatch):
 
     monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     jobs = {"a": Job(lambda _: advance(2)), "b": Job(lambda _: advance(4))}
-    assert in_turns(jobs, 9, seconds=11)["a"].times == (2000, 2000)
-    assert in_turns(jobs, 9, seconds=0)["b"].times == (4000,)
-    assert in_turns(jobs, 9)["b"].times == (4000,) * 9
+    assert interleaved(jobs, 9, seconds=11)["a"].times == (2000, 2000)
+    assert interleaved(jobs, 9, seconds=0)["b"].times == (4000,)
+    assert interleaved(jobs, 9)["b"].times == (4000,) * 9
 
 
 def test_medians_and_quartiles():

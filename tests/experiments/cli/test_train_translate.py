@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from graphattn import load
-from graphattn.experiments.drawing.canvas import visible
+from graphattn.experiments.drawing.canvas import printable
 
 TINY = (
     "--hidden 16 --heads 2 --layers 1 --ffn 16 --decoder-heads 2 --decoder-layers 1 --decoder-ffn 16 "
@@ -147,7 +147,7 @@ def test_inspect(translator, graphattn, tmp_path):
     attention = load(path).attention("a dog sees a cat.")
     title, said, header, *_ = answer.out.splitlines()
     assert title == "a dog sees a cat."
-    assert said == f"{visible(attention.prediction, 500)} ({attention.probabilities[attention.prediction]:.3f})"
+    assert said == f"{printable(attention.prediction, 500)} ({attention.probabilities[attention.prediction]:.3f})"
     assert {"source_part", "target_part"} <= set(header.split())
     rows = (tmp_path / "cross.csv").read_text().splitlines()[1:]
     assert len(rows) == len(attention.only(relation="cross").table())

@@ -22,7 +22,7 @@ def test_nothing_given_means_the_estimators_defaults(task, encoder):
     plan.check()
     estimator = plan.estimator(run_dir=None)
     assert estimator.task == task
-    assert estimator.chosen_encoder() == type(estimator)(encoder=encoder).chosen_encoder()
+    assert estimator.resolved_encoder() == type(estimator)(encoder=encoder).resolved_encoder()
     assert estimator.inputs == InputOptions()
     assert estimator.head == HeadOptions()
     assert estimator.training == TrainingOptions()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.experiments.drawing import canvas as sheet
-from graphattn.experiments.drawing.canvas import LONGEST_TEXT, Relation, Sheet, own_settings, visible
+from graphattn.experiments.drawing.canvas import LONGEST_TEXT, Relation, Sheet, own_settings, printable
 
 
 def relation_of(count: int, edges: list[tuple[int, int]], **options) -> Relation:
@@ -62,12 +62,12 @@ def test_labels_ask_for_arcs_unless_there_are_too_many():
     ],
 )
 def test_every_text_gets_a_shape(text, shown):
-    assert visible(text) == shown
+    assert printable(text) == shown
 
 
 @given(st.text())
 def test_a_visible_text_is_one_short_line(text):
-    shown = visible(text)
+    shown = printable(text)
     assert shown.strip()
     assert shown.isprintable()
     assert len(shown) <= LONGEST_TEXT

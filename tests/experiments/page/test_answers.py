@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.page.answers import Desk, Limits, LiveModel, Refused
+from graphattn.experiments.page.answers import Limits, LiveModel, Refused, RequestQueue
 from graphattn.experiments.page.packing import packed
 
 
@@ -30,7 +30,7 @@ def desk_of(made):
     def make(*, texts=1, look=None, **limits):
         found = look or (lambda said: made(" ".join(said).split()).page)
         model = LiveModel("toy", lambda text: 1 + len(text.split()), found)
-        return Desk([model], texts, Limits(**limits))
+        return RequestQueue([model], texts, Limits(**limits))
 
     return make
 

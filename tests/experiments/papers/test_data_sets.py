@@ -4,7 +4,7 @@ import pytest
 
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.data_sets import DATA_SETS, data_folder, tenth
+from graphattn.experiments.papers.data_sets import DATA_SETS, cross_validation_fold, data_folder
 
 
 def test_no_data_folder(monkeypatch):
@@ -26,7 +26,7 @@ def test_every_data_set_is_there(corpora, name):
 
 def test_folds_are_the_whole_and_share_no_item():
     items = [Example(f"text {number}", label=str(number % 3)) for number in range(60)]
-    cuts = [tenth(items, fold) for fold in range(10)]
+    cuts = [cross_validation_fold(items, fold) for fold in range(10)]
     held = [item.text for _, own in cuts for item in own]
     assert sorted(held) == sorted(item.text for item in items)
     for rest, own in cuts:
@@ -34,5 +34,5 @@ def test_folds_are_the_whole_and_share_no_item():
         assert not {item.text for item in rest} & {item.text for item in own}
         assert [sum(item.label == label for item in own) for label in "012"] == [2, 2, 2]
     with pytest.raises(ConfigError) as caught:
-        tenth(items, 10)
+        cross_validation_fold(items, 10)
     assert str(caught.value) == "seed 10 is no fold: this data set is cut into 10; give --seeds up to 10"

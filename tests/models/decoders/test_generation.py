@@ -9,7 +9,7 @@ from graphattn.builders import Sentence
 from graphattn.models.decoders import generation
 from graphattn.models.decoders.corpus import ParallelCorpus
 from graphattn.models.decoders.generation import ModelScores, generate
-from graphattn.models.decoders.model import BORDER
+from graphattn.models.decoders.model import EOS
 from graphattn.models.decoders.options import SearchOptions
 from graphattn.models.encoders import ENCODERS
 
@@ -131,7 +131,7 @@ def test_limits_follow_the_source_unless_given(make_model):
     with torch.no_grad():  # a model that never ends of its own accord
         model.decoder.norm.bias[0] = 100.0
         model.embedding.trained[:, 0] = 1.0
-        model.embedding.trained[BORDER, 0] = -1.0
+        model.embedding.trained[EOS, 0] = -1.0
     found = generate(model, corpus, SearchOptions(beam=1))
     words = corpus.layouts[0].lengths - 1
     assert [len(own[0].ids) for own in found] == [2 * count + 10 for count in words]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphattn.models.decoders.model import shifted
+from graphattn.models.decoders.model import shift_right
 from graphattn.models.encoders import ENCODERS
 
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
@@ -33,7 +33,7 @@ def test_the_loss_of_a_batch_is_that_of_its_texts(make_model):
 
 
 def test_the_decoder_reads_what_stands_before():
-    assert shifted(torch.tensor([7, 8, 2, 2, 9, 2]), torch.tensor([3, 1, 2])).tolist() == [
+    assert shift_right(torch.tensor([7, 8, 2, 2, 9, 2]), torch.tensor([3, 1, 2])).tolist() == [
         [2, 7, 8],
         [2, 2, 0],
         [2, 9, 2],

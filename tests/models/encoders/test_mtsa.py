@@ -53,8 +53,8 @@ def test_weights_come_back_for_each_layer(double_encoder, encode):
 
 
 def test_what_the_name_stands_for():
-    assert SequenceTagger("mtsa").chosen_encoder() == MTSAOptions(layers=2)
-    assert PairClassifier("mtsa").chosen_encoder() == MTSAOptions()
+    assert SequenceTagger("mtsa").resolved_encoder() == MTSAOptions(layers=2)
+    assert PairClassifier("mtsa").resolved_encoder() == MTSAOptions()
 
 
 def test_parameters_at_the_papers_setting():

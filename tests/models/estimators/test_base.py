@@ -55,7 +55,7 @@ def test_set_parameters(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_options_of_an_encoder_that_is_a_name(estimator):
     made = estimator("mtsa").set_params(encoder__hidden=50)
-    assert made.encoder == replace(estimator("mtsa").chosen_encoder(), hidden=50)
+    assert made.encoder == replace(estimator("mtsa").resolved_encoder(), hidden=50)
     assert estimator().set_params(encoder="bilstm", encoder__hidden=50).encoder.name == "bilstm"
     with pytest.raises(ValueError, match="alpha"):
         made.set_params(encoder__alpha=0.5)
@@ -96,12 +96,12 @@ def test_encoder_by_name_by_values_by_options(corpus, tiny):
     options = MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"))
     by_options = tiny("classifier", options, training={"epochs": 1}).fit(texts, labels)
     assert np.array_equal(by_values.predict_proba(texts), by_options.predict_proba(texts))
-    assert TextClassifier("transformer").chosen_encoder().name == "transformer"
+    assert TextClassifier("transformer").resolved_encoder().name == "transformer"
 
 
 def test_the_taggers_own_defaults():
-    assert SequenceTagger().chosen_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
-    assert TextClassifier().chosen_encoder() == MSTransOptions()
+    assert SequenceTagger().resolved_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+    assert TextClassifier().resolved_encoder() == MSTransOptions()
 
 
 @pytest.mark.parametrize("kind", KINDS)

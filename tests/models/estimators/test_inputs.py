@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import dev_parts, held_out_split, listed, pair_columns, single_column
+from graphattn.models.estimators.inputs import as_list, dev_parts, held_out_split, pair_columns, single_column
 
 
 @given(
@@ -47,7 +47,7 @@ def test_columns():
 @pytest.mark.parametrize("single", ["text", b"text", Sentence(["a"]), Example("a"), 3, None])
 def test_one_where_many_are_expected(single):
     with pytest.raises(DataError) as caught:
-        listed(single)
+        as_list(single)
     way_out = "Give a list of them." if single in (3, None) else "Put it into a list."
     assert str(caught.value) == f"a {type(single).__name__} is given where many inputs are expected. {way_out}"
 

@@ -19,14 +19,14 @@ def test_an_untrained_one_is_not_saved(kind, tmp_path):
 def test_what_was_told_is_known_without_the_defaults(tiny, corpus, tmp_path):
     estimator = TextClassifier("bilstm", training=tiny("classifier").training)
     with pytest.raises(NotFittedError):
-        estimator.changed_options()
+        estimator.non_default_options()
     estimator.set_params(encoder__hidden=8, inputs__embedding=6, training__epochs=1, class_weight="balanced")
     estimator.fit(*corpus("classifier", 12))
-    told = estimator.changed_options()
+    told = estimator.non_default_options()
     assert (told["hidden"], told["embedding"]) == (8, 6)
     assert told["class_weight"] == "balanced"
     assert "pooling" not in told  # the encoder's own
-    assert load(estimator.save(tmp_path / "model")).changed_options() == told
+    assert load(estimator.save(tmp_path / "model")).non_default_options() == told
 
 
 def test_notes_stand_beside_the_model(tiny, corpus, tmp_path):

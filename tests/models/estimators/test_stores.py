@@ -149,7 +149,7 @@ def test_another_tokenizers_rule_cannot_be_followed(corpus, tiny, stored):
 def test_words_that_were_given_go_with_any_rule(corpus, tiny, stored):
     words, tags = corpus("tagger")
     store = stored(words, tags)
-    assert store.cut_by is None
+    assert store.tokenized_by is None
     tiny("tagger", inputs={"split": "whitespace"}, training={"epochs": 1}).fit(store)
 
 

@@ -16,7 +16,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from graphattn.exceptions import ConfigError, TrainingError
 from graphattn.models import TrainingOptions
-from graphattn.models.training.checkpoints import WholeCheckpoints, checkpoint_to_resume, run_folder, write_text
+from graphattn.models.training.checkpoints import AtomicCheckpointIO, checkpoint_to_resume, run_folder, write_text
 from graphattn.models.training.module import TrainingModule
 
 
@@ -196,7 +196,7 @@ def test_a_checkpoint_that_is_not_reached_leaves_no_model(corpus, tiny, tmp_path
 
     again = tiny("classifier", training=settings)
     with monkeypatch.context() as patch:
-        patch.setattr(WholeCheckpoints, "load_checkpoint", interrupted)
+        patch.setattr(AtomicCheckpointIO, "load_checkpoint", interrupted)
         with pytest.raises(KeyboardInterrupt):
             again.fit(texts, labels)
     assert not hasattr(again, "model_")
@@ -346,7 +346,7 @@ def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
 
 def test_a_checkpoint_holds_no_code(corpus, tiny, tmp_path):
     tiny("crf", training={"run_dir": str(tmp_path)}).fit(*corpus("crf"))
-    checkpoint = WholeCheckpoints().load_checkpoint(tmp_path / "last.ckpt")
+    checkpoint = AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
     assert checkpoint["epoch"] == 1
     assert not any("table" in name for name in checkpoint["state_dict"])
 
@@ -397,7 +397,7 @@ def test_a_file_of_something_else_is_no_checkpoint(tmp_path):
     for content in ({"weights": torch.zeros(2)}, torch.zeros(2), [1, 2]):
         torch.save(content, tmp_path / "last.ckpt")
         with pytest.raises(ConfigError) as caught:
-            WholeCheckpoints().load_checkpoint(tmp_path / "last.ckpt")
+            AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
         assert str(caught.value) == (
             f"{tmp_path / 'last.ckpt'} is missing or damaged, so that the run cannot go on; give resume=False to start "
             "anew"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.scores import scaled, slope
 from graphattn.edges import Edges
-from graphattn.first_order import refused_again
+from graphattn.first_order import raise_on_double_backward
 
 CHUNK = 1 << 21
 """Upper bound for the numbers in one gathered (E, H, F) array."""
@@ -158,7 +158,7 @@ class _ThroughMeans(torch.autograd.Function):
                 own = weights.mean(-1)  # those of the forward pass may have been lost to rounding where these are not
                 shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
                 grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
-        return gradients[0], refused_again(grad_means, out, means, gradients[0]), None, None, None, None
+        return gradients[0], raise_on_double_backward(grad_means, out, means, gradients[0]), None, None, None, None
 
 
 class _ByEdges(torch.autograd.Function):
