@@ -27,7 +27,7 @@ class LazyTexts(Sequence[Sentence]):
         """A choice of the texts."""
 
     @abstractmethod
-    def carried(self, field: str) -> Sequence[Any]:
+    def column(self, field: str) -> Sequence[Any]:
         """The ``label`` or the ``tags`` of each text, None where there is none."""
 
     @abstractmethod

@@ -62,7 +62,7 @@ class StoredTexts(LazyTexts):
         """A choice of the texts."""
         return StoredTexts(self.store, self.numbers[np.asarray(numbers, np.int64)])
 
-    def carried(self, field: str) -> Sequence[Any]:
+    def column(self, field: str) -> Sequence[Any]:
         """The ``label`` or the ``tags`` of each text, None where there is none; tags are read when they are needed."""
         column = StoredField(self, field)
         return column if field == "tags" else list(column)

@@ -128,7 +128,7 @@ def read_items(
         if task == TAG and not store.manifest.tags:
             raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
         if task != TAG:
-            _check_labels(store.texts().carried("label"), path, task, multilabel=multilabel)
+            _check_labels(store.texts().column("label"), path, task, multilabel=multilabel)
         return store
     from graphattn.builders.readers import read_corpus
 

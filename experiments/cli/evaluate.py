@@ -90,9 +90,7 @@ def _spelt_as_trained(items: list[Example | Sentence] | Store, estimator: Any) -
         spelt |= {str(name): name, json.dumps(name): name}
         if isinstance(name, float) and name.is_integer():
             spelt[str(int(name))] = name
-    labels: Iterable[Any] = (
-        [item.label for item in items] if isinstance(items, list) else items.texts().carried("label")
-    )
+    labels: Iterable[Any] = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
     if getattr(estimator, "multilabel", False):
         return [tuple(spelt.get(name, name) for name in names) for names in labels]
     return [spelt.get(label, label) for label in labels]

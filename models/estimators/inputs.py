@@ -192,7 +192,7 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
 
 def _carried(items: Sequence[Any], field: str) -> Sequence[Any]:
     if isinstance(items, LazyTexts):
-        return items.carried(field)
+        return items.column(field)
     return [getattr(item, field, None) for item in items]
 
 

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,44 @@ def test_a_store_holds_the_sentences_in_their_order(tmp_path, write, trees, sett
                 tmp_path / "s", settings)  # fmt: skip
     assert list(Store(tmp_path / "s")) == trees(30) + trees(9, seed=1)
     assert Store(tmp_path / "s").manifest.corpora == ["a.conllu", "b.jsonl"]
+
+
+DATA = Path(__file__).parents[2] / "data" / "stores"
+"""Stores that an earlier version wrote, and their corpora."""
+
+
+@pytest.mark.parametrize(
+    ("name", "corpora", "settings"),
+    [
+        (
+            "parsed",
+            [CorpusFile(DATA / "parsed.jsonl"), CorpusFile(DATA / "trees.conllu")],
+            StoreSettings(TextGraphBuilder([Window(3), Dependency()]), skip=True, block_bytes=150),
+        ),
+        (
+            "pairs",
+            [CorpusFile(DATA / "pairs.csv", task="pair")],
+            StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=20),
+        ),
+    ],
+)
+def test_stores_of_earlier_releases_open_and_stay_as_they_are(tmp_path, name, corpora, settings):
+    old, new = tmp_path / "old", tmp_path / "new"
+    shutil.copytree(DATA / name, old)
+    before = inodes(old)
+    build_store(corpora, old, settings)
+    assert (content(old), inodes(old)) == (content(DATA / name), before), "digests of blocks and settings are the same"
+    build_store(corpora, new, settings)
+    stores = Store(old), Store(new)
+    assert list(stores[0]) == list(stores[1])
+    assert stores[0].damaged() == {}
+    assert [stores[0].chunk(n).equals(stores[1].chunk(n)) for n in range(stores[0].num_chunks)] == [True] * len(before)
+    assert stores[0].vocabulary == stores[1].vocabulary
+    first, second = (  # sizes and checksums depend on the version of Arrow
+        replace(store.manifest, shards=[replace(entry, bytes=0, sha256="") for entry in store.manifest.shards])
+        for store in stores
+    )
+    assert first == second
 
 
 def test_counts_are_those_of_the_graphs(tmp_path, write, trees, builder, settings):

@@ -32,8 +32,8 @@ def test_a_choice_is_a_list(store, sentences, builder, numbers):
     texts, expected = store.texts().take(numbers), [sentences[number] for number in numbers]
     assert len(texts) == len(numbers)
     assert list(texts) == [sentence for part in texts.parts() for sentence in part] == expected
-    assert list(texts.carried("label")) == [sentence.label for sentence in expected]
-    assert [tags and tuple(tags) for tags in texts.carried("tags")] == [sentence.tags for sentence in expected]
+    assert list(texts.column("label")) == [sentence.label for sentence in expected]
+    assert [tags and tuple(tags) for tags in texts.column("tags")] == [sentence.tags for sentence in expected]
     assert texts.num_words().tolist() == [sentence.num_words for sentence in expected]
     counts = Counter(word for sentence in expected for word in sentence.words)
     assert list(texts.words().items()) == list(counts.items())  # in the same order
@@ -46,7 +46,7 @@ def test_choices_of_choices(store, sentences):
     texts = store.texts().take([50, 31, 4]).take([2, 0])
     assert list(texts) == [sentences[4], sentences[50]]
     assert (texts[1], list(texts[1:])) == (sentences[50], [sentences[50]])
-    tags = store.texts().carried("tags").take([31, 4])
+    tags = store.texts().column("tags").take([31, 4])
     assert (len(tags), tags[1], list(tags[1:])) == (2, sentences[4].tags, [list(sentences[4].tags)])
     assert list(pickle.loads(pickle.dumps(texts))) == list(texts)
 
@@ -60,7 +60,7 @@ def test_texts_of_pairs(tmp_path, stored, trees):
     assert [text.tokens for text in first] == [("a", "b"), ("d",)]
     assert [text.tokens for text in second] == [("c",), ()]
     assert list(Store(tmp_path / "s").texts()) == list(first)
-    assert first.carried("label") == ["x", "y"]
+    assert first.column("label") == ["x", "y"]
     build_store([CorpusFile(tmp_path / "a.csv")], tmp_path / "s", settings, append=True)
     assert [text.tokens for text in Store(tmp_path / "s").texts()] == [("a", "b"), ("d",), ("a", "b"), ("d",)]
     with pytest.raises(DataError) as caught:
