@@ -13,8 +13,7 @@ from graphattn.array_graph import ArrayGraph
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, Relation
 from graphattn.builders.relations.validation import errors_naming, is_third_party, validated_counts, validated_edges
-from graphattn.builders.sentence import Sentence
-from graphattn.builders.sentence_boundaries import sentence_ids
+from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError, EdgeCountError
@@ -244,7 +243,7 @@ def _uncomposed(relation: Relation) -> Iterator[Relation]:
 def _in_sentences(source: Source, words: Sequence[str]) -> Sentence:
     """A source whose words are put into sentences, unless they are already."""
     sentence = source if isinstance(source, Sentence) else Sentence(tuple(words))
-    return sentence if sentence.sentence_ids is not None else replace(sentence, sentence_ids=sentence_ids(words))
+    return sentence if sentence.sentence_ids is not None else replace(sentence, sentence_ids=assign_sentence_ids(words))
 
 
 def _as_sentence(source: Source) -> Sentence:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphattn.builders.sentence import Sentence
-from graphattn.builders.sentence_boundaries import sentence_ids
+from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.exceptions import DataError, GraphAttnWarning
 
 Ints = npt.NDArray[np.integer]
@@ -328,7 +327,7 @@ def warn_of_missing_heads() -> None:
 
 def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Ints:
     """Those given, or told by punctuation; ``[CLS]`` stands in the first."""
-    given = (sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
+    given = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
     ids = np.fromiter(chain.from_iterable(given), np.int64, int(words.sum()))
     return _prepend(ids, words, 0) if shift else ids
 

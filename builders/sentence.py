@@ -1,25 +1,31 @@
-"""What readers produce and graph builders consume: a tokenised sentence, and a text that still has to be tokenised."""
+"""Sentences and texts: what readers produce and graph builders consume."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 
 from graphattn.exceptions import DataError
 
 Label = str | tuple[str, ...]
 
+_MARKS = ".!?\u2026\u3002\uff01\uff1f"  # with the ellipsis, the ideographic full stop and the full-width marks
+_CLOSERS = "\"'\u201d\u2019\u00bb)]}"  # quotes and brackets
+_BLANK = "\u2581?"  # sub-words that keep blanks may begin with it
+_END = re.compile(f"{_BLANK}[{re.escape(_MARKS)}]+[{re.escape(_CLOSERS)}]*")
+_CLOSING = re.compile(f"{_BLANK}[{re.escape(_CLOSERS)}]+")
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A raw text, or a pair of them, with its label as it stands in the corpus.
+    """A raw text, or a pair of texts, with its label.
 
     Parameters
     ----------
-    text : the text, not yet tokenised
-    second : the other text of a pair, or None
-    label : class name; a tuple of names when the corpus is multi-label; None when unknown
+    text : the text
+    second : the second text of a pair
+    label : class name; a tuple of names in a multi-label corpus; None if unknown
     """
 
     text: str
@@ -29,27 +35,27 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A tokenised sentence; the unit from which graphs are built.
+    """A tokenized sentence; the unit from which graphs are built.
+
+    Sequences are stored as tuples.
 
     Parameters
     ----------
     tokens : the units that attend: words or sub-words
-    word_ids : for each token the 0-based word it belongs to, without gaps and never decreasing;
-        None when each token is a word of its own
+    word_ids : 0-based word of each token, starting at 0 and growing by at most 1; None if each token is a word
     heads : for each *word* the 1-based word it depends on, 0 for a root, as in CoNLL-U
     deprels : for each word the name of its dependency relation
-    label : class name, or a tuple of names when there may be several
+    label : class name, or a tuple of names if there may be several
     tags : one tag for each word
-    sentence_ids : for each word the 0-based sentence it stands in, when the text has several; never decreasing,
-        without gaps
-    links : edges of your own as (source, target) pairs of 0-based words: the target will see the source
-    origin : file and 1-based line where the sentence begins, for errors; no part of what makes two sentences equal
+    sentence_ids : for a text of several sentences, the 0-based sentence of each word
+    links : custom edges, as (source, target) pairs of 0-based words: the target attends to the source
+    origin : file and 1-based line where the sentence begins, for errors; ignored by ``==``
 
     Raises
     ------
     DataError
-        when a field is a string, the lengths disagree, a head is no whole number or out of range, the heads form a
-        cycle, sentences go backwards, or a link leads out of the text
+        if ``tokens`` is a string, lengths disagree, ids have gaps, a head or link is out of range, or heads form a
+        cycle
 
     Examples
     --------
@@ -63,56 +69,50 @@ class Sentence:
     graphattn.exceptions.DataError: field 'heads': heads form a cycle through word 1 ('a'). Each word must ...
     """
 
-    tokens: tuple[str, ...]
-    word_ids: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
-    deprels: tuple[str, ...] | None = None
+    tokens: Sequence[str]
+    word_ids: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+    deprels: Sequence[str] | None = None
     label: Label | None = None
-    tags: tuple[str, ...] | None = None
-    sentence_ids: tuple[int, ...] | None = None
-    links: tuple[tuple[int, int], ...] | None = None
+    tags: Sequence[str] | None = None
+    sentence_ids: Sequence[int] | None = None
+    links: Sequence[Sequence[int]] | None = None
     origin: tuple[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.tokens is None:
-            raise DataError("there are no tokens", field="tokens", hint="Give a list of them; it may be empty.")
+        if isinstance(self.tokens, str):  # a sequence of strings for a type checker
+            raise DataError(f"a string, {self.tokens[:30]!r}", field="tokens", hint="Give a list of tokens.")
         for name in ("tokens", "word_ids", "heads", "deprels", "tags", "sentence_ids"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                unit = "token" if name in ("tokens", "word_ids") else "word"
-                raise DataError(f"a string, {value[:30]!r}", field=name, hint=f"Give a list, one for each {unit}.")
-            if value is not None and not isinstance(value, tuple):
-                object.__setattr__(self, name, tuple(value))
+            values = getattr(self, name)
+            if values is not None and not isinstance(values, tuple):
+                object.__setattr__(self, name, tuple(values))
         if self.word_ids is not None:
-            _check_groups("word_ids", self.word_ids, len(self.tokens), "token")
+            _check_ids("word_ids", self.word_ids, len(self.tokens), "token")
         if self.sentence_ids is not None:
-            _check_groups("sentence_ids", self.sentence_ids, self.num_words, "word")
+            _check_ids("sentence_ids", self.sentence_ids, self.num_words, "word")
         if self.links is not None:
-            object.__setattr__(self, "links", _checked_links(self.links, self.num_words))
+            object.__setattr__(self, "links", _sort_links(self.links, self.num_words))
         for name in ("heads", "deprels", "tags"):
-            value = getattr(self, name)
-            if value is not None and len(value) != self.num_words:
+            values = getattr(self, name)
+            if values is not None and len(values) != self.num_words:
                 raise DataError(
-                    f"{len(value)} {name} for {self.num_words} words", field=name, hint="Give one for each word."
+                    f"{len(values)} {name} for {self.num_words} words", field=name, hint="Give one for each word."
                 )
         if self.heads is not None:
-            try:
-                check_heads(self.heads, self.words)
-            except TypeError:
-                raise DataError("some are no whole numbers", field="heads", hint="Convert them with int.") from None
+            check_heads(self.heads, self.words)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def num_words(self) -> int:
-        """Number of words; equals the number of tokens when ``word_ids`` is None."""
+        """Number of words; equals the number of tokens if ``word_ids`` is None."""
         if self.word_ids is None:
             return len(self.tokens)
         return self.word_ids[-1] + 1 if self.word_ids else 0
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def words(self) -> Sequence[str]:
         """The words, each the concatenation of its tokens."""
         if self.word_ids is None:
             return self.tokens
@@ -122,76 +122,101 @@ class Sentence:
         return tuple("".join(part) for part in parts)
 
     def with_tokens(self, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
-        """The same words cut into other tokens."""
-        return replace(self, tokens=tuple(tokens), word_ids=None if word_ids is None else tuple(word_ids))
+        """Return the same words with other tokens."""
+        return replace(self, tokens=tokens, word_ids=word_ids)
 
 
-def _check_groups(field: str, ids: tuple[int, ...], count: int, unit: str) -> None:
-    """Refuse groups of neighbouring units that do not count up from 0."""
-    if len(ids) != count:
-        raise DataError(f"{len(ids)} {field} for {count} {unit}s", field=field, hint=f"Give one for each {unit}.")
-    previous = -1
-    for position, group in enumerate(ids):
-        if group not in (previous, previous + 1) or group < 0:
-            raise DataError(
-                f"{field} go from {previous} to {group} at {unit} {position}",
-                field=field,
-                hint=f"They start at 0 and grow by at most 1 from {unit} to {unit}.",
-            )
-        previous = group
+def assign_sentence_ids(words: Sequence[str]) -> tuple[int, ...]:
+    """Find the 0-based sentence of each word by punctuation.
 
+    A sentence ends with a word of sentence-final punctuation and the closing quotes and brackets after it. An
+    abbreviation that keeps its full stop (``Dr.``) ends none.
 
-def _checked_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tuple[int, int], ...]:
-    """Links as pairs, each once and in order."""
-    for link in links:
-        ends = link if isinstance(link, (tuple, list)) else ()
-        if len(ends) != 2 or not all(isinstance(end, Integral) and 0 <= int(end) < num_words for end in ends):
-            raise DataError(
-                f"the link {link!r} does not join two words; the text has {num_words} words",
-                field="links",
-                hint="Give [source, target] pairs of word numbers, which count from 0.",
-            )
-    return tuple(sorted({(int(source), int(target)) for source, target in links}, key=lambda link: link[::-1]))
+    Parameters
+    ----------
+    words : of one text
+
+    Examples
+    --------
+    >>> assign_sentence_ids(["He", "said", '"', "no", ".", '"', "Dr.", "X", "left", "!"])
+    (0, 0, 0, 0, 0, 0, 1, 1, 1, 1)
+    """
+    ids, sentence, ended = [], 0, False
+    for word in words:
+        is_end = _END.fullmatch(word) is not None
+        if ended and not is_end and not _CLOSING.fullmatch(word):
+            sentence, ended = sentence + 1, False
+        ended = ended or is_end
+        ids.append(sentence)
+    return tuple(ids)
 
 
 def check_heads(
     heads: Sequence[int], words: Sequence[str], *, path: str | None = None, lines: Sequence[int] | None = None
 ) -> None:
-    """Refuse heads that are out of range or that never reach a root.
+    """Check that every head exists and that every word leads to a root.
 
     Parameters
     ----------
     heads, words : of one sentence
-    path : file they stand in
-    lines : the 1-based line of each word
+    path : the file, for errors
+    lines : the 1-based line of each word, for errors
 
     Raises
     ------
     DataError
-        naming the first word that is out of range, or the first one of a cycle, and its line
+        naming the first word that is out of range, or the first word of a cycle, and its line
     """
     count = len(heads)
 
-    def wrong(word: int, message: str, hint: str) -> DataError:
+    def error_at(word: int, message: str, hint: str) -> DataError:
         return DataError(message, path=path, line=lines[word - 1] if lines else None, field="heads", hint=hint)
 
     for word, head in enumerate(heads, start=1):
         if not 0 <= head <= count:
             message = f"word {word} ({words[word - 1]!r}) has head {head}, the sentence has {count} words"
-            raise wrong(word, message, "Heads are 1-based word numbers, 0 for a root.")
-    seen_from = [0] * (count + 1)  # the word whose walk to the root first came by
+            raise error_at(word, message, "Heads are 1-based word numbers, 0 for a root.")
+    visited_from = [0] * (count + 1)  # the word whose walk to the root visited this one first
     for word in range(1, count + 1):
         node = word
-        while node and not seen_from[node]:
-            seen_from[node] = word
+        while node and not visited_from[node]:
+            visited_from[node] = word
             node = heads[node - 1]
-        if node and seen_from[node] == word:
-            first = _first_of_cycle(heads, node)
+        if node and visited_from[node] == word:
+            first = _first_in_cycle(heads, node)
             message = f"heads form a cycle through word {first} ({words[first - 1]!r})"
-            raise wrong(first, message, "Each word must lead to a root.")
+            raise error_at(first, message, "Each word must lead to a root.")
 
 
-def _first_of_cycle(heads: Sequence[int], member: int) -> int:
+def _check_ids(field: str, ids: Sequence[int], count: int, unit: str) -> None:
+    if len(ids) != count:
+        raise DataError(f"{len(ids)} {field} for {count} {unit}s", field=field, hint=f"Give one for each {unit}.")
+    previous = -1
+    for position, current in enumerate(ids):
+        if current not in (previous, previous + 1) or current < 0:
+            raise DataError(
+                f"{field} go from {previous} to {current} at {unit} {position}",
+                field=field,
+                hint=f"They start at 0 and grow by at most 1 from {unit} to {unit}.",
+            )
+        previous = current
+
+
+def _sort_links(links: Sequence[Sequence[int]], num_words: int) -> tuple[tuple[int, int], ...]:
+    """Unique links, by target, then by source."""
+    pairs = set()
+    for source, target in links:
+        if not (0 <= source < num_words and 0 <= target < num_words):
+            raise DataError(
+                f"the link {[source, target]} does not join two words; the text has {num_words} words",
+                field="links",
+                hint="Give [source, target] pairs of 0-based words.",
+            )
+        pairs.add((int(source), int(target)))
+    return tuple(sorted(pairs, key=lambda link: link[::-1]))
+
+
+def _first_in_cycle(heads: Sequence[int], member: int) -> int:
     first, node = member, heads[member - 1]
     while node != member:
         first, node = min(first, node), heads[node - 1]

@@ -102,7 +102,7 @@ def _write(database: sqlite3.Connection, rows: Sequence[tuple[bytes, str]]) -> N
         database.executemany("INSERT OR REPLACE INTO parses VALUES (?, ?)", rows)
 
 
-def _fields(sentence: Sentence) -> list[tuple]:
+def _fields(sentence: Sentence) -> list[Sequence]:
     return [sentence.tokens, sentence.heads or (), sentence.deprels or (), sentence.sentence_ids or ()]
 
 

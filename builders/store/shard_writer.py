@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.base import parse_texts
-from graphattn.builders.sentence import Example, Sentence
-from graphattn.builders.sentence_boundaries import sentence_ids
+from graphattn.builders.sentence import Example, Sentence, assign_sentence_ids
 from graphattn.builders.store.blocks import Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.reading import BlockReader, missing_column_error
 from graphattn.builders.store.shard import Shard, shard_name, write_shard
@@ -52,7 +51,7 @@ class ShardSettings:
         words = self._splitter().split_batch(texts)
         if self.parser is None:
             return (Sentence(tuple(own)) for own in words)
-        return (Sentence(tuple(own), sentence_ids=sentence_ids(own)) for own in words)
+        return (Sentence(tuple(own), sentence_ids=assign_sentence_ids(own)) for own in words)
 
     def cuts(self, block: Block) -> int:
         """How many texts of a block a rule of ours, or a tokenizer's, cuts into words."""

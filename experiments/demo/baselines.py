@@ -44,5 +44,5 @@ def usual_tag_accuracy(train: Sequence[Sentence], test: Sequence[Sentence]) -> f
     return 100 * sum(usual.get(word, common) == tag for word, tag in pairs) / len(pairs)
 
 
-def _words(sentence: Sentence) -> tuple[str, ...]:
+def _words(sentence: Sentence) -> Sequence[str]:
     return sentence.words

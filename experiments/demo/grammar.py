@@ -16,7 +16,7 @@ tags, dependency heads, and the sub-words of a word.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -216,7 +216,7 @@ class _Node:
 
 
 def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence]:
-    seen: set[tuple[str, ...]] = set()
+    seen: set[Sequence[str]] = set()
     while True:
         first = rng.random() < 0.5
         for positive in (first, not first):

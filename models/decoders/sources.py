@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import CachedParser, Parser, StanzaParser
 from graphattn.builders.parsers.base import parse_texts
-from graphattn.builders.sentence_boundaries import sentence_ids
+from graphattn.builders.sentence import assign_sentence_ids
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import GraphAttnWarning
@@ -56,7 +56,7 @@ def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser |
             sources[number] = replace(sources[number], heads=(0,) * count, deprels=("root",) * count)
         return sources, len(lacking)
     words = subwords.splitter.words_of([texts[number] for number in lacking])
-    parses = parse_texts(parser, words, [sentence_ids(own) for own in words])
+    parses = parse_texts(parser, words, [assign_sentence_ids(own) for own in words])
     for number, parse in zip(lacking, parses, strict=True):
         sources[number] = replace(sources[number], heads=parse.heads, deprels=parse.deprels)
     return sources, 0

@@ -1,4 +1,4 @@
-"""Sentences refuse what no sentence can be; heads in particular."""
+"""Sentences: their fields, what they reject (cyclic heads above all), and boundaries found by punctuation."""
 
 from random import Random
 
@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence
+from graphattn.builders.sentence import assign_sentence_ids
+from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import DataError
 
 
@@ -16,119 +18,71 @@ def test_sequences_become_tuples():
     assert hash(sentence) == hash(Sentence(("a", "b"), (0, 1), (2, 0), ("det", "root"), None, ("X", "Y")))
 
 
-def test_words_are_counted_apart_from_tokens():
+def test_words_and_tokens():
     sentence = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0], tags=["A", "N"])
     assert (len(sentence), sentence.num_words, sentence.words) == (3, 2, ("unknown", "word"))
     assert sentence.with_tokens(["unknown", "wo", "rd"], [0, 1, 1]).words == sentence.words
     assert sentence.with_tokens(["unknown", "word"], None).heads == (2, 0)
 
 
-def test_an_empty_sentence_is_a_sentence():
+def test_empty_sentence():
     for empty in (Sentence([]), Sentence([], word_ids=[], heads=[], deprels=[], tags=[])):
         assert (len(empty), empty.num_words, empty.words) == (0, 0, ())
 
 
-def test_links_are_kept_by_target_each_once():
+def test_links_are_unique_and_sorted_by_target():
     sentence = Sentence(["a", "b", "c"], links=[[2, 0], [0, 1], [2, 0], [1, 0]])
     assert sentence.links == ((1, 0), (2, 0), (0, 1))
     assert hash(sentence) == hash(Sentence(["a", "b", "c"], links=[(2, 0), (1, 0), (0, 1)]))
 
 
-def test_sentences_of_a_text_are_those_of_its_words():
+def test_with_tokens_keeps_sentence_ids():
     text = Sentence(["un", "known", "!", "so"], word_ids=[0, 0, 1, 2], sentence_ids=[0, 0, 1])
     assert text.with_tokens(["unknown", "!", "so"], None).sentence_ids == (0, 0, 1)
 
 
-def test_an_example_may_be_a_pair_or_have_several_labels():
+def test_example_with_a_pair_and_with_several_labels():
     assert Example("a").second is None
     assert Example("a", "b", ("x", "y")).label == ("x", "y")
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "field", "message"),
     [
-        ({"word_ids": [0]}, "field 'word_ids': 1 word_ids for 3 tokens. Give one for each token."),
-        (
-            {"word_ids": [0, 2, 3]},
-            "field 'word_ids': word_ids go from 0 to 2 at token 1. They start at 0 and grow by at most 1 from token to"
-            " token.",
-        ),
-        (
-            {"word_ids": [0, 1, 0]},
-            "field 'word_ids': word_ids go from 1 to 0 at token 2. They start at 0 and grow by at most 1 from token to"
-            " token.",
-        ),
-        (
-            {"word_ids": [1, 1, 2]},
-            "field 'word_ids': word_ids go from -1 to 1 at token 0. They start at 0 and grow by at most 1 from token to"
-            " token.",
-        ),
-        (
-            {"word_ids": [-1, 0, 1]},
-            "field 'word_ids': word_ids go from -1 to -1 at token 0. They start at 0 and grow by at most 1 from token"
-            " to token.",
-        ),
-        (
-            {"sentence_ids": [0, 0]},
-            "field 'sentence_ids': 2 sentence_ids for 3 words. Give one for each word.",
-        ),
-        (
-            {"sentence_ids": [0, 1, 3]},
-            "field 'sentence_ids': sentence_ids go from 1 to 3 at word 2. They start at 0 and grow by at most 1 from"
-            " word to word.",
-        ),
-        *(
-            (
-                {"links": [(0, 1), link]},
-                f"field 'links': the link {link!r} does not join two words; the text has 3 words. Give [source, "
-                "target] pairs of word numbers, which count from 0.",
-            )
-            for link in ([0, 3], [-1, 0], [0, 1, 2], 7, ["0", "1"])
-        ),
-        ({"heads": [0, 1]}, "field 'heads': 2 heads for 3 words. Give one for each word."),
-        ({"word_ids": [0, 0, 1], "tags": ["X", "Y", "Z"]}, "field 'tags': 3 tags for 2 words. Give one for each word."),
-        ({"tags": "XYZ"}, "field 'tags': a string, 'XYZ'. Give a list, one for each word."),
-        ({"tokens": "abc"}, "field 'tokens': a string, 'abc'. Give a list, one for each token."),
-        ({"heads": ["2", "0", "1"]}, "field 'heads': some are no whole numbers. Convert them with int."),
-        ({"heads": [2.0, 0.0, 1.0]}, "field 'heads': some are no whole numbers. Convert them with int."),
-        ({"deprels": []}, "field 'deprels': 0 deprels for 3 words. Give one for each word."),
-        (
-            {"heads": [0, 4, 1]},
-            "field 'heads': word 2 ('b') has head 4, the sentence has 3 words. Heads are 1-based word numbers, 0 for a"
-            " root.",
-        ),
-        (
-            {"heads": [0, -1, 1]},
-            "field 'heads': word 2 ('b') has head -1, the sentence has 3 words. Heads are 1-based word numbers, 0 for a"
-            " root.",
-        ),
-        (
-            {"heads": [0, 1, 3]},
-            "field 'heads': heads form a cycle through word 3 ('c'). Each word must lead to a root.",
-        ),
-        (
-            {"heads": [3, 3, 2]},  # word 1 leads into the cycle of 2 and 3
-            "field 'heads': heads form a cycle through word 2 ('b'). Each word must lead to a root.",
-        ),
-        (
-            {"word_ids": [0, 0, 1], "heads": [2, 1]},
-            "field 'heads': heads form a cycle through word 1 ('ab'). Each word must lead to a root.",
-        ),
+        ({"tokens": "abc"}, "tokens", "a string"),
+        ({"word_ids": [0]}, "word_ids", "1 word_ids for 3 tokens"),
+        ({"word_ids": [0, 2, 3]}, "word_ids", "from 0 to 2 at token 1"),
+        ({"word_ids": [0, 1, 0]}, "word_ids", "from 1 to 0 at token 2"),
+        ({"word_ids": [1, 1, 2]}, "word_ids", "from -1 to 1 at token 0"),
+        ({"word_ids": [-1, 0, 1]}, "word_ids", "from -1 to -1 at token 0"),
+        ({"sentence_ids": [0, 0]}, "sentence_ids", "2 sentence_ids for 3 words"),
+        ({"sentence_ids": [0, 1, 3]}, "sentence_ids", "from 1 to 3 at word 2"),
+        ({"links": [(0, 1), (0, 3)]}, "links", "[0, 3]"),
+        ({"links": [[-1, 0]]}, "links", "[-1, 0]"),
+        ({"heads": [0, 1]}, "heads", "2 heads for 3 words"),
+        ({"word_ids": [0, 0, 1], "tags": ["X", "Y", "Z"]}, "tags", "3 tags for 2 words"),
+        ({"deprels": []}, "deprels", "0 deprels for 3 words"),
+        ({"heads": [0, 4, 1]}, "heads", "word 2 ('b') has head 4"),
+        ({"heads": [0, -1, 1]}, "heads", "word 2 ('b') has head -1"),
+        ({"heads": [0, 1, 3]}, "heads", "cycle through word 3 ('c')"),
+        ({"heads": [3, 3, 2]}, "heads", "cycle through word 2 ('b')"),  # word 1 leads into the cycle of 2 and 3
+        ({"word_ids": [0, 0, 1], "heads": [2, 1]}, "heads", "cycle through word 1 ('ab')"),
     ],
 )
-def test_impossible_sentences_are_refused(fields, message):
+def test_invalid_sentences(fields, field, message):
     with pytest.raises(DataError) as caught:
         Sentence(**{"tokens": ["a", "b", "c"], **fields})
-    assert str(caught.value) == message
+    assert caught.value.field == field
+    assert message in caught.value.message
 
 
 @given(random=st.randoms(use_true_random=False), num_words=st.integers(0, 12))
-def test_trees_pass_whatever_their_order(random_sentence, random, num_words):
+def test_trees_of_any_word_order_are_valid(random_sentence, random, num_words):
     assert random_sentence(random, num_words).num_words == num_words
 
 
 @given(heads=st.integers(1, 6).flatmap(lambda n: st.lists(st.integers(0, n), min_size=n, max_size=n)))
-def test_heads_pass_exactly_when_every_word_leads_to_a_root(heads):
+def test_heads_are_valid_exactly_if_every_word_leads_to_a_root(heads):
     def leads_to_root(word):
         for _ in heads:
             word = heads[word - 1] if word else 0
@@ -160,3 +114,26 @@ def test_random_sentences_vary(random_sentence):
     assert {sentence.word_ids is None for sentence in made} == {True, False}
     assert {sentence.deprels is None for sentence in made} == {True, False}
     assert len({sentence.heads for sentence in made}) > 30
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", []),
+        ("a b", [0, 0]),
+        (". a", [0, 1]),
+        ("a . b ! ? c", [0, 0, 1, 1, 1, 2]),
+        ("a ?! ' ) b . . . c", [0, 0, 0, 0, 1, 1, 1, 1, 2]),
+        ("Dr. X left . So did 3.5 % …", [0, 0, 0, 0, 1, 1, 1, 1, 1]),
+        ("a . '' b !\" c", [0, 0, 0, 1, 1, 2]),
+        ("a \u3002 b \uff1f\uff01 c", [0, 0, 1, 1, 2]),
+    ],
+)
+def test_a_sentence_ends_after_its_punctuation(text, ids):
+    assert list(assign_sentence_ids(text.split())) == ids
+
+
+@pytest.mark.parametrize("text", ["a . b ! ? c", "a ?! ' ) b . . . c", "Dr. X left . So did 3.5 % …"])
+def test_sub_words_that_keep_blanks_have_the_same_boundaries(text):
+    words = text.split()
+    assert assign_sentence_ids([BLANK + word for word in words]) == assign_sentence_ids(words)
