@@ -16,17 +16,21 @@ SOURCES := $(shell find graphattn builders models experiments -not -name '__pyca
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test test-all lint bench docs clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## from a generated corpus to graphs, a classifier, a tagger and a picture
 	$(BIN)/graphattn demo $(ARGS)
 
-test: $(VENV)/.installed ## run the tests, the docstring examples and the pages of docs/ against the built wheel
-	GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest -o pythonpath= \
-	    -n $(WORKERS) --dist loadfile --doctest-modules --pyargs graphattn tests $(ARGS)
+PYTEST := GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest -o pythonpath= -n $(WORKERS) --dist loadfile
+
+test: $(VENV)/.installed ## run the fast tests against the built wheel, in a few minutes
+	$(PYTEST) -m "not slow" tests $(ARGS)
+
+test-all: $(VENV)/.installed ## run all tests, the examples of docstrings, README.md and docs/ against the built wheel
+	$(PYTEST) --doctest-modules --pyargs graphattn tests $(ARGS)
 
 lint: $(VENV)/.installed ## check style, format and types
 	@status=0; set -x; \
@@ -39,11 +43,11 @@ bench: $(VENV)/.installed ## measure speed and memory against peers, and write t
 	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(echo $(WHEEL)/*.whl)[bench]"
 	$(BIN)/graphattn bench $(or $(ARGS),all --out docs/benchmarks)
 
-docs: $(VENV)/.installed ## run every example of README.md and docs/
-	$(BIN)/pytest tests/test_docs.py $(ARGS)
+docs: $(VENV)/.installed ## build the documentation site with its API reference in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
 
 clean: ## remove the virtual environment and everything built
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/.python:
 	@for python in $(PYTHON); do \

@@ -1,0 +1,129 @@
+"""Count what makes this code base large or hard to read: ``python .ci/counts.py [ROOT]``.
+
+Prints one line per count. ``--trace`` also counts the functions that ``graphattn train classify`` executes; it needs
+the package's dependencies.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDERS = ("graphattn", "builders", "models", "experiments")
+BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.IfExp, ast.Assert, ast.comprehension)
+# First words of names that are participles, pronouns or nouns where a verb belongs.
+NOT_VERBS = set(
+    "afresh apart attempts chosen completed given held holds idle joined kept known lacks listed lots made mapped "
+    "meant near one own passes pointers portions reading refused runs seen settled shifted shown "
+    "side spelled stands survey taken tenth together told twice usual visible wanted whole without written".split()
+)
+PARTICIPLE = re.compile(
+    r"^(?!embed|feed|need|read|seed|shed|speed|exceed|proceed|succeed|thread|spread|add|pad|load)\w+ed$"
+)
+TRACE = """
+import sys, threading
+root, seen = sys.argv.pop(1), set()
+def hook(frame, event, argument):
+    if event == "call":
+        code = frame.f_code
+        if "/graphattn/" in code.co_filename and not code.co_name.startswith("<"):
+            seen.add((code.co_filename, code.co_name, code.co_firstlineno))
+from MODULE import main
+sys.setprofile(hook); threading.setprofile(hook)
+try: main()
+except SystemExit: pass
+sys.setprofile(None)
+print(f"functions executed by train classify: {len(seen)} in {len({file for file, *_ in seen})} modules")
+"""
+
+
+def tracked(root: Path, *folders: str) -> list[Path]:
+    """The Python files that git knows."""
+    listed = subprocess.run(["git", "ls-files", *folders], cwd=root, capture_output=True, text=True, check=True).stdout
+    return [root / name for name in listed.split("\n") if name.endswith(".py") and (root / name).is_file()]
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring."""
+    lines = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return lines
+
+
+def complexity(function: ast.AST) -> int:
+    """Decision points plus one, nested functions included."""
+    count = 1
+    for node in ast.walk(function):
+        if isinstance(node, BRANCHES):
+            count += 1
+        elif isinstance(node, ast.BoolOp):
+            count += len(node.values) - 1
+        elif isinstance(node, ast.Match):
+            count += len(node.cases)
+    return count
+
+
+def is_no_verb(name: str) -> bool:
+    """Whether the first word of a function's name is known to be no verb."""
+    first = name.strip("_").split("_")[0]
+    return first in NOT_VERBS or bool(PARTICIPLE.match(first))
+
+
+def main() -> None:
+    """Print the counts."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--trace"]
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[1]
+    files, tests = tracked(root, *FOLDERS), tracked(root, "tests")
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    functions = [
+        (node, parent)
+        for text in texts
+        for parent in ast.walk(ast.parse(text))
+        for node in ast.iter_child_nodes(parent)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    defined = [node for node, _ in functions]
+    plain = [node for node in defined if "property" not in " ".join(map(ast.unparse, node.decorator_list))]
+    lines = sum(text.count("\n") for text in texts)
+    counts = {
+        "modules": len(files),
+        "lines outside tests": lines,
+        "lines in tests": sum(path.read_text(encoding="utf-8").count("\n") for path in tests),
+        "modules below 70 lines": sum(text.count("\n") < 70 for text in texts),
+        "functions": len(defined),
+        "functions over 60 lines, docstring excluded": sum(body_lines(node) > 60 for node in defined),
+        "functions with complexity over 12": sum(complexity(node) > 12 for node in defined),
+        "functions with more than 9 positional parameters": sum(
+            len(node.args.posonlyargs + node.args.args) > 9 for node in defined
+        ),
+        "function names that are not verbs": sum(is_no_verb(node.name) for node in plain),
+        "comparisons of task": sum(len(re.findall(r"\btask(?:_)? (?:==|!=|in|not in) ", text)) for text in texts),
+        "raise statements": sum(isinstance(node, ast.Raise) for text in texts for node in ast.walk(ast.parse(text))),
+    }
+    for name, count in counts.items():
+        print(f"{name}: {count:,}")
+    if "--trace" in sys.argv:
+        trace(root)
+
+
+def trace(root: Path) -> None:
+    """Train on 40 lines and print how many functions ran."""
+    module = "graphattn.experiments.cli.main"
+    if not (root / "experiments/cli").is_dir():
+        module = "graphattn.experiments.command_line"
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "train.tsv"
+        corpus.write_text(
+            "".join(f"{'pos' if n % 2 else 'neg'}\ta {'good' if n % 2 else 'bad'} film\n" for n in range(40))
+        )
+        command = ["train", "classify", str(corpus), "--out", f"{folder}/model", "--epochs", "2", "--no-logs"]
+        script = TRACE.replace("MODULE", module)
+        subprocess.run([sys.executable, "-c", script, str(root), *command], check=True, cwd=folder)
+
+
+if __name__ == "__main__":
+    main()
