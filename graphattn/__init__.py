@@ -16,6 +16,7 @@ from graphattn.process import PROCESS as _PROCESS  # noqa: F401  (the number mus
 
 if TYPE_CHECKING:
     from graphattn.attention import attend, attend_heads
+    from graphattn.backends.registry import register_backend
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.edges import Edges
     from graphattn.experiments.drawing.graph import draw_graph
@@ -44,6 +45,7 @@ _HOMES = {
     "attend_heads": "graphattn.attention",
     "draw_graph": "graphattn.experiments.drawing.graph",
     "load": "graphattn.models",
+    "register_backend": "graphattn.backends.registry",
     "tensorized_attend": "graphattn.tensorized",
     "to_networkx": "graphattn.networkx_graphs",
 }
@@ -65,6 +67,7 @@ __all__ = [
     "attend_heads",
     "draw_graph",
     "load",
+    "register_backend",
     "tensorized_attend",
     "to_networkx",
 ]

@@ -10,9 +10,16 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.blocks import attend_in_blocks
-from graphattn.backends.cpu.tensorized.edges import attend_by_edges, mean_weights, through_means, weights_by_feature
+from graphattn.backends.cpu.tensorized.edges import (
+    attend_by_edges,
+    attend_by_features,
+    mean_weights,
+    through_means,
+    weights_by_feature,
+)
 from graphattn.backends.cpu.tensorized.plan import Plan, plan_of
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
+from graphattn.backends.registry import load_backend
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 from graphattn.first_order import first_order
@@ -62,7 +69,8 @@ def tensorized_attend(
     bound : c of ``"tanh"``
     bias : (E, H), added to R, in edge-id order; -inf hides an edge
     backend : ``"blocks"``, matrix products over whole sentences, for relations whose keys are neighbours; ``"fused"``,
-        compiled loops over edges on a CPU; ``"edges"``, any device; ``"auto"`` takes the first of these that fits
+        compiled loops over edges on a CPU; ``"edges"``, any device; ``"auto"`` takes the first of these that fits.
+        A backend of :func:`~graphattn.register_backend` computes each feature as a head of its own
     return_weights : also return the weights of the edges, averaged over the features
 
     Returns
@@ -160,7 +168,9 @@ def _attend(
 ) -> tuple[Tensor, Tensor | None]:
     """(N_dst, H, F) outputs and, when wanted, the (E, H) weights averaged over the features, in slot order."""
     if backend not in (*TENSORIZED_BACKENDS, "auto"):
-        raise BackendError(f"backend {backend!r} does not exist; choose one of: auto, {', '.join(TENSORIZED_BACKENDS)}")
+        attend = load_backend(backend, TENSORIZED_BACKENDS)
+        out = attend_by_features(attend, edges, *inputs, bias=bias, **rule)
+        return out, mean_weights(edges, *inputs, bias=bias, **rule) if wanted else None
     plan = plan_of(edges) if backend in ("auto", "blocks") and bias is None else None
     if plan is not None:
         return _attend_in_blocks(plan, edges, inputs, rule, wanted)

@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
+from graphattn.backends import registry
 from graphattn.builders.relations import names
 from graphattn.models.encoders import ENCODERS
 
@@ -116,7 +117,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.chdir(folder)
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # what a page registers must not reach other tests of this process
-    with patch.dict(ENCODERS), patch.dict(names._REGISTERED):
+    with patch.dict(ENCODERS), patch.dict(names._REGISTERED), patch.dict(registry._registered):
         for block in blocks:
             if block.language == "python":
                 run_python(block, page, module.__dict__)

@@ -1,11 +1,8 @@
-"""Ways to compute attention over the edges of one relation; each file is one backend with one function, ``attend``.
-
-A backend gets :class:`~graphattn.edges.Edges` and plain tensors. What knows of DGL graphs, layers or text does not
-belong here.
-"""
+"""The attention backends by name: those of the package, and those that users register."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -13,18 +10,18 @@ import torch
 from torch import Tensor
 
 from graphattn.edges import Edges
-from graphattn.exceptions import BackendError
+from graphattn.exceptions import BackendError, ConfigError
 
 BACKENDS = {
     "dgl": "graphattn.backends.dgl",
     "fused": "graphattn.backends.cpu.fused",
     "torch": "graphattn.backends.torch",
 }
-"""Backend name -> module; ``auto`` chooses among them."""
+"""Name -> module of the package's backends; ``auto`` chooses among them."""
 
 
 class Attend(Protocol):
-    """What every backend module offers under the name ``attend``."""
+    """The function ``attend`` of a backend."""
 
     def __call__(
         self,
@@ -38,22 +35,58 @@ class Attend(Protocol):
         dropout: float,
         return_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        """Outputs (N_dst, H, D_v) and, when asked, weights (E, H); bias and weights stand in slot order."""
+        """Outputs (N_dst, H, D_v) and, on request, softmax weights (E, H) before dropout.
+
+        Bias and weights are in CSC order; ``dropout`` is 0 outside training.
+        """
+
+
+_registered: dict[str, tuple[str, Attend]] = {}
+"""Name -> where the function is defined, and the function."""
+
+
+def register_backend(name: str, attend: Attend) -> None:
+    """Add a backend: ``backend=name`` then selects it in :func:`graphattn.attend`, in layers and in encoders.
+
+    Parameters
+    ----------
+    name : must differ from ``auto``, ``blocks``, ``edges`` and the names of the package's backends
+    attend : computes attention along one relation, differentiably; :class:`Attend` describes its arguments
+
+    Raises
+    ------
+    ConfigError
+        when the package uses the name, or a function defined elsewhere is registered under it
+    """
+    if name in BACKENDS or name in ("auto", "blocks", "edges"):
+        raise ConfigError(f"backend {name!r} belongs to the package; choose another name")
+    place = f"{attend.__module__}.{getattr(attend, '__qualname__', type(attend).__qualname__)}"
+    if name in _registered and _registered[name][0] != place:
+        raise ConfigError(f"backend {name!r} is registered already, by {_registered[name][0]}; choose another name")
+    _registered[name] = place, attend
 
 
 def choose_backend(query: Tensor) -> str:
-    """The backend that ``auto`` takes: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
+    """The backend that ``auto`` selects: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
     return "fused" if query.device.type == "cpu" and query.dtype != torch.float16 else "torch"
 
 
-def load_backend(name: str) -> Attend:
+def load_backend(name: str, others: Iterable[str] = BACKENDS) -> Attend:
     """The ``attend`` function of a backend.
+
+    Parameters
+    ----------
+    name : of a registered backend, or one of ``others`` that belongs to :data:`BACKENDS`
+    others : names that the caller accepts besides ``auto`` and registered ones
 
     Raises
     ------
     BackendError
-        for a name that is not in :data:`BACKENDS`
+        for any other name
     """
-    if name not in BACKENDS:
-        raise BackendError(f"backend {name!r} does not exist; choose one of: auto, {', '.join(BACKENDS)}")
-    return cast(Attend, import_module(BACKENDS[name]).attend)
+    if name in _registered:
+        return _registered[name][1]
+    if name in BACKENDS and name in others:
+        return cast(Attend, import_module(BACKENDS[name]).attend)
+    known = ", ".join(("auto", *others, *_registered))
+    raise BackendError(f"backend {name!r} does not exist; choose one of: {known}")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.scores import scaled, slope
+from graphattn.backends.registry import Attend
 from graphattn.edges import Edges
 from graphattn.first_order import raise_on_double_backward
 
@@ -70,6 +71,44 @@ def attend_by_edges(
 ) -> Tensor:
     """Outputs (N_dst, H, F); the bias stands in slot order."""
     return _ByEdges.apply(query, key, value, scores, bias, edges, scale, function, bound)
+
+
+def attend_by_features(
+    attend: Attend,
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scores: Tensor,
+    *,
+    scale: float,
+    function: str,
+    bound: float,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Outputs (N_dst, H, F) by a backend of :func:`graphattn.attend`, to which each feature is a head.
+
+    The softmax of ``R_ij + S_jl`` is that of plain attention with queries 1, keys ``S_jl`` and bias ``R_ij``.
+    """
+    outs = []
+    for head in range(value.shape[1]):
+        products = (query[edges.destinations, head] * key[edges.sources, head]).sum(-1) * scale
+        pairs = scaled(products, function, bound)  # (E,)
+        if bias is not None:
+            pairs = pairs + bias[:, head]
+        feats = value.shape[2]
+        out, _ = attend(
+            edges,
+            query.new_ones(edges.num_destinations, feats, 1),
+            scores[:, head].unsqueeze(-1),
+            value[:, head].unsqueeze(-1),
+            scale=1.0,
+            bias=pairs.unsqueeze(-1).expand(-1, feats),
+            dropout=0.0,
+            return_weights=False,
+        )
+        outs.append(out.squeeze(-1))
+    return torch.stack(outs, dim=1)
 
 
 def mean_weights(
