@@ -1,4 +1,4 @@
-"""Open plain and compressed text lazily, line by line, with errors that name the file and the line."""
+"""Read text files, plain or compressed, line by line; write files and folders atomically; lock folders."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import io
 import lzma
 import os
 import re
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from graphattn.exceptions import ConfigError, DataError, UnreadableError
+from filelock import FileLock, Timeout
+
+from graphattn.exceptions import DataError, UnreadableError
 
 FilePath = str | os.PathLike[str]
 
@@ -37,20 +40,12 @@ _DIRECTORIES = {
     "store.json": "a store, for Store, graphattn train, evaluate and predict, or to be extended with --append",
     "model.safetensors": "a model, for graphattn.load, graphattn evaluate and predict",
 }
+_LOCK = ".writing"
 _ARCHIVE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 def is_standard_input(path: FilePath) -> bool:
-    """Whether ``path`` is ``"-"``, which stands for standard input.
-
-    Raises
-    ------
-    ConfigError
-        when it is no path at all
-    """
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        several = "; give one file at a time" if isinstance(path, (list, tuple)) else ""
-        raise ConfigError(f"a path is expected, not a {type(path).__name__}{several}")
+    """Whether ``path`` is ``"-"``, which stands for standard input."""
     return os.fspath(path) == "-"
 
 
@@ -159,8 +154,7 @@ def lines_within(data: bytes, path: str, first: int) -> TextLines:
 def open_text(path: FilePath) -> TextLines:
     """Open a UTF-8 text file, plain or compressed, without reading more than its first block.
 
-    The extension says how it is compressed (``.gz``, ``.xz``, ``.bz2``, or none) and the first bytes must agree.
-    Standard input has no extension: there the first bytes decide.
+    The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
 
     Parameters
     ----------
@@ -179,13 +173,11 @@ def open_text(path: FilePath) -> TextLines:
     name = display_name(path)
     resources = ExitStack()
     try:
-        if is_standard_input(path):
-            packed = _standard_input(resources)
-            compression = _compression_of(_peek(packed, name))
-        else:
-            packed = _open_file(path, resources)
-            compression = split_suffix(path)[1]
-            _check_compression(_peek(packed, name), compression, name)
+        packed = _standard_input(resources) if is_standard_input(path) else _open_file(path, resources)
+        head = _peek(packed, name)
+        if not head:
+            raise _empty_error(name)
+        compression = _detect_compression(head) if is_standard_input(path) else split_suffix(path)[1]
         stream = _decompress(packed, compression, resources)
         _check_text(_peek(stream, name), name)
     except BaseException:
@@ -253,21 +245,8 @@ def _peek(stream: io.BufferedReader, name: str) -> bytes:
         raise _reading_error(error, name, None) from error
 
 
-def _compression_of(head: bytes) -> str:
+def _detect_compression(head: bytes) -> str:
     return next((suffix for suffix, first in _FIRST_BYTES.items() if first.match(head)), "")
-
-
-def _check_compression(head: bytes, expected: str, name: str) -> None:
-    if not head:
-        raise _empty_error(name)
-    found = _compression_of(head)
-    if found == expected:
-        return
-    if not found:
-        raise DataError(
-            f"is not a {expected} archive", path=name, hint=f"Take {expected} off its name, or compress it again."
-        )
-    raise DataError(f"is a {found} archive by its first bytes", path=name, hint=f"Let its name end in {found}.")
 
 
 def _check_text(head: bytes, name: str) -> None:
@@ -309,3 +288,160 @@ def _reading_error(error: BaseException, name: str, line: int | None) -> Unreada
     else:
         problem = f"the archive is damaged ({error})"
     return UnreadableError(problem, path=name, line=line, hint="Copy or download the file again.")
+
+
+@contextmanager
+def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
+    """Write a temporary file next to ``path`` and rename it to ``path`` at the end; on errors, ``path`` is unchanged.
+
+    A symbolic link is kept and its target replaced. A pipe or device is written to directly.
+
+    Parameters
+    ----------
+    path : the final file
+    sync : flush the file to the disk before the rename, so that it survives a power failure
+
+    Yields
+    ------
+    The path to write to.
+
+    Raises
+    ------
+    OSError
+        when the file cannot be written
+
+    Examples
+    --------
+    >>> with atomic_file(getfixture("tmp_path") / "labels.txt") as temporary:
+    ...     _ = temporary.write_text("neg pos")
+    """
+    if is_stream(path):
+        yield Path(path)
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        yield temporary
+        if sync:
+            _sync(temporary)
+        os.replace(temporary, target)
+    finally:
+        with suppress(OSError):  # the folder may be missing, too
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
+    """Fill a temporary folder next to ``path`` and rename it to ``path`` at the end; on errors, ``path`` is unchanged.
+
+    A symbolic link is kept and its target replaced. Writers of the same folder wait for each other. What a killed
+    writer left behind is removed by the next one.
+
+    Parameters
+    ----------
+    path : the final folder; an existing one is replaced
+    sync : flush the files to the disk before the rename, so that they survive a power failure
+
+    Yields
+    ------
+    The empty folder to fill.
+
+    Raises
+    ------
+    OSError
+        when the folder cannot be written
+    """
+    target = Path(os.path.realpath(path))
+    temporary, previous = target.with_name(f".{target.name}.new"), replaced_folder(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _file_lock(target.with_name(f".{target.name}.lock"), timeout=-1):
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            yield temporary
+            if sync:
+                for file in temporary.iterdir():
+                    _sync(file)
+            _replace_folder(temporary, target, previous)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _replace_folder(source: Path, target: Path, previous: Path) -> None:
+    if target.exists():
+        shutil.rmtree(previous, ignore_errors=True)
+        os.rename(target, previous)
+    try:
+        os.rename(source, target)
+    except OSError:
+        if previous.exists():
+            os.rename(previous, target)
+        raise
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def replaced_folder(path: Path) -> Path:
+    """Where :func:`atomic_folder` keeps the old folder between its two renames, for readers that run meanwhile."""
+    return path.with_name(f".{path.name}.old")
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Keep other writers out of a folder; the lock ends with the process.
+
+    Raises
+    ------
+    DataError
+        when another process holds the lock
+    """
+    path = folder / _LOCK
+    try:
+        with _file_lock(path, timeout=0):
+            path.write_text(f"{os.getpid()}\n", encoding="ascii")
+            yield
+    except Timeout as error:
+        writer = ""
+        with suppress(OSError, ValueError):
+            writer = f" ({int(path.read_text(encoding='ascii'))})"
+        problem = f"is being written by another process{writer}"
+        raise DataError(problem, path=folder, hint="Wait for it, or choose another folder.") from error
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process holds the :func:`folder_lock` of a folder."""
+    path = folder / _LOCK
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:  # a lock file on a read-only disk
+        return False
+
+
+def is_stream(path: FilePath) -> bool:
+    """Whether a path is a pipe or a device."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def write_error(path: FilePath, error: OSError) -> DataError:
+    """The error of a file that cannot be written."""
+    reason = error.strerror or str(error)
+    return DataError(f"cannot be written ({reason})", path=path, hint="Check the folder and the space on the disk.")
+
+
+@contextmanager
+def _file_lock(path: Path, timeout: float) -> Iterator[None]:
+    with FileLock(path, timeout=timeout):
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows removes no open file
+                path.unlink()
+
+
+def _sync(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
+from graphattn.builders.files import atomic_file
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary_training import (
     SPECIAL_TOKENS,
@@ -169,17 +170,13 @@ class Vocabulary:
         ModelDirectoryError
             when the file cannot be written
         """
-        target = Path(path)
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            beside.write_text(self.to_json(), encoding="utf-8")
-            os.replace(beside, target)
+            with atomic_file(path) as temporary:
+                temporary.write_text(self.to_json(), encoding="utf-8")
         except OSError as error:
             raise ModelDirectoryError(
                 f"{os.fspath(path)}: cannot be written ({error.strerror}). Check the folder and the space on the disk."
             ) from error
-        finally:
-            beside.unlink(missing_ok=True)
 
     def __len__(self) -> int:
         return len(self._words)

@@ -15,7 +15,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from graphattn.builders.files import display_name, is_standard_input, numbered_lines
+from graphattn.builders.files import atomic_file, display_name, is_standard_input, numbered_lines
 from graphattn.exceptions import DataError, GraphAttnWarning
 
 _BLOCK = 4096  # lines whose numbers are parsed together
@@ -170,11 +170,9 @@ def read_through_cache(path: str | os.PathLike[str]) -> tuple[list[str], np.ndar
     words, matrix = VectorFile(path, lambda word: True, None).read()
     if not words:
         return words, matrix
-    beside = copy.with_suffix(f".{os.getpid()}")
+    parts = {"words": np.frombuffer("\n".join(words).encode("utf-8"), dtype=np.uint8), "matrix": matrix}
     with suppress(OSError, SafetensorError):
         copy.parent.mkdir(parents=True, exist_ok=True)
-        save_file({"words": np.frombuffer("\n".join(words).encode("utf-8"), dtype=np.uint8), "matrix": matrix}, beside)
-        os.replace(beside, copy)
-    with suppress(OSError):
-        beside.unlink(missing_ok=True)
+        with atomic_file(copy) as temporary:
+            save_file(parts, temporary)
     return words, matrix

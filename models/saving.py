@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from graphattn.builders.files import atomic_folder, replaced_folder
 from graphattn.exceptions import ModelDirectoryError
 
 FORMAT = 1
@@ -71,23 +70,14 @@ def write_model(path: Path, files: ModelFiles) -> Path:
     path = Path(os.path.realpath(path))  # a link stays one; "." has no name beside which something could be put
     if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
         raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    _remove_stale(path)
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        _write_files(beside, files)
-        _replace(beside, path)
-    except OSError as error:
+        with atomic_folder(path, sync=True) as temporary:
+            _write_files(temporary, files)
+    except (OSError, safetensors.SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ModelDirectoryError(
-            f"{path} could not be written ({error.strerror or error}); what was there before is unchanged"
+            f"{path} could not be written ({reason}); what was there before is unchanged"
         ) from error
-    except safetensors.SafetensorError as error:
-        raise ModelDirectoryError(
-            f"{path} could not be written ({error}); what was there before is unchanged"
-        ) from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return path
 
 
@@ -105,15 +95,6 @@ def is_model_directory(path: Path) -> bool:
     return isinstance(config, dict) and {"format", "sha256"} <= config.keys()
 
 
-def _remove_stale(path: Path) -> None:
-    """Remove what saves to the same place left when they were killed; those of living processes stay."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.new")
-    for entry in path.parent.iterdir() if path.parent.is_dir() else ():
-        found = pattern.fullmatch(entry.name)
-        if found and not psutil.pid_exists(int(found[1])):
-            shutil.rmtree(entry, ignore_errors=True)
-
-
 def _write_files(folder: Path, files: ModelFiles) -> None:
     save_file({name: tensor.contiguous() for name, tensor in files.weights.items()}, folder / WEIGHTS)
     (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
@@ -124,28 +105,6 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
     for name, text in files.notes.items():
         (folder / name).write_text(text, encoding="utf-8")
-    for name in (WEIGHTS, TOKENIZER, LABELS, *files.notes, CONFIG):
-        with open(folder / name, "rb") as file:
-            os.fsync(file.fileno())
-
-
-def _replace(new: Path, path: Path) -> None:
-    """Put the new directory in place; between the two renames :func:`read_model` finds the old one."""
-    old = _set_aside(path)
-    if path.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(path, old)
-    try:
-        os.rename(new, path)
-    except OSError:
-        if old.exists():
-            os.rename(old, path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _set_aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.old")
 
 
 def read_model(path: Path) -> ModelFiles:
@@ -213,7 +172,7 @@ def _in_place(path: Path) -> Path:
         real.exists()
     except (OSError, ValueError) as error:  # it is a text, say
         raise ModelDirectoryError(f"{str(path)[:80]!r} is no model directory: {error}") from None
-    return _set_aside(real) if not real.exists() and _set_aside(real).exists() else path
+    return replaced_folder(real) if not real.exists() and replaced_folder(real).exists() else path
 
 
 def _config(path: Path) -> dict[str, Any]:

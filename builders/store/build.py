@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import display_name
+from graphattn.builders.files import atomic_file, display_name, folder_lock
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.readers.formats import is_stream
@@ -25,7 +25,6 @@ from graphattn.builders.relations.composition import may_read_ids
 from graphattn.builders.store.blocks import BLOCK_BYTES
 from graphattn.builders.store.corpora import CorpusFile, NumberedBlocks
 from graphattn.builders.store.executors import Engine, LocalEngine
-from graphattn.builders.store.lock import sole_writer
 from graphattn.builders.store.manifest import (
     MANIFEST,
     SKIPPED,
@@ -33,7 +32,6 @@ from graphattn.builders.store.manifest import (
     Manifest,
     ShardEntry,
     damaged_shards,
-    write_text,
 )
 from graphattn.builders.store.materializing import GRAPHS
 from graphattn.builders.store.reading import NEEDED_BY
@@ -118,7 +116,7 @@ def build_store(
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with sole_writer(folder):
+        with folder_lock(folder):
             return _Building(corpora, folder, settings, engine or LocalEngine(), watch).run(append=append)
     finally:
         if is_new:
@@ -254,5 +252,6 @@ class _Building:
         found = dict(self.watch(self.engine.run(survey, range(count)), "counting edges"))
         summaries = [found[number] for number in range(count)]
         rows = [json.dumps(row, ensure_ascii=False) + "\n" for summary in summaries for row in summary["skipped"]]
-        write_text(self.folder / SKIPPED, "".join(rows))
+        with atomic_file(self.folder / SKIPPED) as temporary:
+            temporary.write_text("".join(rows), encoding="utf-8")
         return finalize_manifest(manifest, summaries, [relation.name for relation in builder.relations])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.store.lock import is_being_written
+from graphattn.builders.files import atomic_file, is_locked
 from graphattn.builders.store.schema import VERSION
 from graphattn.builders.store.shard import checksum, refused_by_system
 from graphattn.exceptions import DataError
@@ -80,7 +79,8 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Write it beside its place and move it there."""
         text = json.dumps({"kind": _KIND, "version": VERSION, **asdict(self)}, indent=1, ensure_ascii=False)
-        write_text(folder / MANIFEST, text + "\n")
+        with atomic_file(folder / MANIFEST) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path, *, complete: bool = True) -> Manifest:
@@ -143,18 +143,8 @@ _AGAIN = "Run the same graphattn build again."
 
 
 def _incomplete(folder: Path) -> DataError:
-    if is_being_written(folder):
+    if is_locked(folder):
         return DataError("is being written by another process", path=folder, hint="Wait until it is complete.")
     return DataError(
         "is not complete: its building was stopped", path=folder, hint="Run the same graphattn build again to go on."
     )
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file beside its place and move it there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphattn.builders.files import atomic_folder
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.store.layouts import layout_of
 from graphattn.builders.store.store import Store
@@ -38,15 +38,9 @@ def materialize(store: Store, builder: TextGraphBuilder) -> list[Path]:
     OSError
         when a file cannot be written
     """
-    folder, beside = store.folder / GRAPHS, store.folder / f".{GRAPHS}"
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir()
-    try:
-        names = _write(store, builder, beside)
-        shutil.rmtree(folder, ignore_errors=True)
-        beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    folder = store.folder / GRAPHS
+    with atomic_folder(folder) as temporary:
+        names = _write(store, builder, temporary)
     return [folder / name for name in names]
 
 

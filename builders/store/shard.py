@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphattn.builders.files import atomic_file
 from graphattn.builders.layout import Ints
 from graphattn.builders.store.schema import CODED_PATHS, SCHEMA, VERSION
 from graphattn.exceptions import DataError
@@ -55,28 +56,22 @@ def write_shard(table: pa.Table, path: Path, notes: dict[str, Any]) -> None:
         when it cannot be written
     """
     metadata = {_NOTES: json.dumps({"version": VERSION, **notes}, ensure_ascii=False, sort_keys=True).encode("utf-8")}
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with (
-            open(beside, "wb") as file,
-            pq.ParquetWriter(
-                file,
-                SCHEMA,
-                compression="zstd",
-                compression_level=_LEVEL,
-                dictionary_pagesize_limit=1 << 30,
-                write_page_checksum=True,
-                store_schema=False,
-            ) as writer,
-        ):
-            writer.add_key_value_metadata(metadata)
-            for start, stop in chunk_bounds(table["length"].to_numpy()):
-                writer.write_table(table.slice(start, stop - start), row_group_size=stop - start)
-        with open(beside, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with (
+        atomic_file(path, sync=True) as temporary,
+        open(temporary, "wb") as file,
+        pq.ParquetWriter(
+            file,
+            SCHEMA,
+            compression="zstd",
+            compression_level=_LEVEL,
+            dictionary_pagesize_limit=1 << 30,
+            write_page_checksum=True,
+            store_schema=False,
+        ) as writer,
+    ):
+        writer.add_key_value_metadata(metadata)
+        for start, stop in chunk_bounds(table["length"].to_numpy()):
+            writer.write_table(table.slice(start, stop - start), row_group_size=stop - start)
 
 
 def chunk_bounds(lengths: Ints) -> list[tuple[int, int]]:

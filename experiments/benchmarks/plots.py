@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from graphattn.builders.files import atomic_file
 from graphattn.experiments.benchmarks.report import Row
 from graphattn.experiments.drawing.canvas import PALETTE
 
@@ -83,12 +84,8 @@ def draw(panels: Sequence[Panel], path: Path, *, up: str) -> None:
         _mark_measured(axes, panel.points)
         if panel.points:
             axes.legend(fontsize=7, frameon=False)
-    beside = path.with_name(f".{path.name}.new{path.suffix}")
-    try:
-        figure.savefig(beside, dpi=_DPI)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with atomic_file(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], dpi=_DPI)
 
 
 def _mark_measured(axes: Any, points: Points) -> None:

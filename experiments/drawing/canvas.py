@@ -5,7 +5,6 @@ All lengths in this file are inches; text sizes are points.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.path import Path as Curve
 
+from graphattn.builders.files import atomic_file
 from graphattn.exceptions import DataError
 
 # Okabe and Ito's colours, told apart by colour-blind readers; their yellow is too pale on white.
@@ -125,15 +125,10 @@ def write_figure(figure: Figure, path: Path) -> None:
     """
     suffix = path.suffix.lower()
     undated = {".png": {"Software": "graphattn"}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
-    place = Path(os.path.realpath(path))  # a link stays one
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            figure.savefig(beside, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
-            os.replace(beside, place)
-        finally:
-            beside.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as temporary:
+            figure.savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=undated, facecolor="white")
     except OSError as error:
         raise DataError(
             f"cannot write the picture: {error.strerror or error}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import pandas as pd
 
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.builders.files import atomic_file, write_error
+from graphattn.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attention import Attention
@@ -54,18 +54,11 @@ def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Pa
     """
     check_suffix(path, list(writers))
     writer = writers[path.suffix.lower()]
-    place = Path(os.path.realpath(path))  # a link stays one
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        writer(beside)
-        os.replace(beside, place)
+        with atomic_file(path) as temporary:
+            writer(temporary)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise DataError(
-            f"cannot be written ({reason})", path=path, hint="Check the folder and the space on the disk."
-        ) from error
-    finally:
-        beside.unlink(missing_ok=True)
+        raise write_error(path, error) from error
     return path
 
 

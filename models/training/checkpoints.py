@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,7 @@ import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 
-from graphattn.builders.store.lock import sole_writer
+from graphattn.builders.files import atomic_file, folder_lock
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.options import TrainingOptions
 
@@ -43,7 +42,9 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
         try:
             folder_path.mkdir(parents=True, exist_ok=True)
             if is_first_process():
-                lock.enter_context(sole_writer(folder_path))
+                lock.enter_context(folder_lock(folder_path))
+                for stale in folder_path.glob(f".{CHECKPOINT}.*.new"):
+                    stale.unlink()
         except OSError as error:
             raise ConfigError(
                 f"run_dir {folder_path} cannot be made or written to ({error.strerror}); "
@@ -85,7 +86,8 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
-    write_text(started_with, json.dumps(own, indent=1))
+    with atomic_file(started_with, sync=True) as temporary:
+        temporary.write_text(json.dumps(own, indent=1), encoding="utf-8")
     return checkpoint if checkpoint.exists() else None
 
 
@@ -118,18 +120,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """Write beside, then rename."""
         content = io.BytesIO()
         torch.save(checkpoint, content)  # into a file it would hide what went wrong with the disk
-        target = Path(os.fspath(path))
-        beside = target.with_name(f"{target.name}.part")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(beside, "wb") as file:
-                file.write(content.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path, sync=True) as temporary:
+            temporary.write_bytes(content.getbuffer())
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
         """Tensors and plain values only.
@@ -149,13 +142,3 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             raise
         except Exception as error:  # each kind of damage has its own
             raise _damaged(Path(path)) from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write beside, then rename: the file is never half-written."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 
 from graphattn import exceptions
 from graphattn.builders import BudgetBatches
+from graphattn.builders.files import atomic_file
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.layers.embedding import forget_gradients
 from graphattn.models.corpus import Corpus
@@ -36,7 +37,6 @@ from graphattn.models.training.checkpoints import (
     AtomicCheckpointIO,
     checkpoint_to_resume,
     run_folder,
-    write_text,
 )
 from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
 from graphattn.models.training.precision import chosen_precision
@@ -83,7 +83,9 @@ class KeepBest(Callback):
             if elsewhere and trainer.is_global_zero:
                 save_file(self.weights, self.folder / BEST)  # for the process that started the others, should they fail
         if trainer.is_global_zero:
-            write_text(self.folder / HISTORY, json.dumps({"best": self.best, "epochs": self.rows}, indent=1))
+            with atomic_file(self.folder / HISTORY, sync=True) as temporary:
+                text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)
+                temporary.write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Note whether this was the last epoch because of early stopping."""

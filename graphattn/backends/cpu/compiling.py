@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from filelock import FileLock
 
 from graphattn.backends.cpu.simd.llvm import BYTES
 
@@ -70,16 +70,15 @@ def _share(file: Any) -> None:
 
 
 def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    held = FileLock(lock, mode=0o666)
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:  # nothing can be written there, so that nobody changes what is read
+        held.acquire()
+    except OSError:  # in a read-only folder nobody changes what we read
         return function(*arguments)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         return function(*arguments)
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile has it open too
-        os.close(descriptor)
+        held.release()
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.builders import Dependency, Links, Sentence, TextGraphBuilder, Vocabulary, Window
+from graphattn.builders.files import folder_lock
 from graphattn.builders.store import CorpusFile, LocalEngine, Store, StoreSettings, build_store
 from graphattn.builders.store.manifest import Manifest
 from graphattn.exceptions import DataError
@@ -529,3 +530,21 @@ def test_texts_that_lack_heads_and_links(tmp_path):
         ("sentence 3", "no heads ('c' ...)"),
         ("sentence 3", "no heads ('d' ...)"),
     ]
+
+
+def test_a_second_writer_is_refused(tmp_path, write, trees, builder):
+    folder = tmp_path / "s"
+    corpus = CorpusFile(write("a.conllu", trees(5)))
+    build_store([corpus], folder, StoreSettings(builder))
+    with folder_lock(folder):
+        with pytest.raises(DataError, match="is being written by another process"):
+            build_store([corpus], folder, StoreSettings(builder))
+        assert list(Store(folder)) == trees(5), "what was complete can be read meanwhile"
+        text = (folder / "store.json").read_text()
+        (folder / "store.json").write_text(text.replace('"complete": true', '"complete": false'))
+        with pytest.raises(DataError) as caught:
+            Store(folder)
+        assert str(caught.value) == f"{folder}: is being written by another process. Wait until it is complete."
+    build_store([corpus], folder, StoreSettings(builder))
+    assert list(Store(folder)) == trees(5)
+    assert not (folder / ".writing").exists()

@@ -6,8 +6,8 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
+from graphattn.builders.files import folder_lock
 from graphattn.builders.store import Store, shard
-from graphattn.builders.store.lock import sole_writer
 
 AGAIN = "Run the same graphattn build again: it makes damaged shards anew."
 
@@ -111,7 +111,7 @@ def test_a_store_that_is_being_written_or_was_left_behind(graphattn, commands, s
             1, f"error: {store}: is not complete: its building was stopped. "
             "Run the same graphattn build again to go on.\n",
         )  # fmt: skip
-    with sole_writer(store):
+    with folder_lock(store):
         for answer in commands(store).values():
             assert (answer.code, answer.err) == (
                 1, f"error: {store}: is being written by another process. Wait until it is complete.\n",
@@ -120,7 +120,7 @@ def test_a_store_that_is_being_written_or_was_left_behind(graphattn, commands, s
         answer = graphattn("build", tmp_path / "a.jsonl", "--out", store)
         assert answer.code == 1
         assert answer.err.startswith(f"error: {store}: is being written by another process (")
-        assert answer.err.endswith("). Wait for it, or choose another --out.\n")
+        assert answer.err.endswith("). Wait for it, or choose another folder.\n")
 
 
 def test_lines_without_a_token(graphattn, tmp_path):
