@@ -1,5 +1,4 @@
-"""Measurements of speed and memory: one module for each sub-command of ``graphattn bench``, and what they share.
+"""Benchmarks of speed and memory: one module for each ``graphattn bench NAME``, and the harness they share.
 
-What is compared runs in turns on the same tokens, in the same type, on the same threads; medians and their ratios are
-told. Contenders, clocks, tables and plots belong here; what computes attention belongs on the floors below.
+Contenders run interleaved on the same tokens, data type and threads; tables show medians and their ratios.
 """

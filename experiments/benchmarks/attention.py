@@ -1,65 +1,81 @@
-"""``bench attention``: the operator alone, forward and backward, against other ways to attend."""
+"""``bench attention``: the operator alone, forward and backward, against other implementations of attention.
+
+All contenders get the same random queries, keys and values of three layers, each in its favourite layout.
+Letters: N tokens, B sentences, T tokens of the longest one, H heads, D features of a head.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from graphattn.experiments.benchmarks.attention_contenders import (
-    AttentionContender,
-    AttentionProblem,
-    DenseAttention,
-    DGLOperators,
-    Flex,
-    Ours,
-    PyGTransformerConv,
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from graphattn import attend
+from graphattn.array_graph import ArrayGraph
+from graphattn.attention import attend_heads
+from graphattn.builders import TextGraphBuilder
+from graphattn.experiments.benchmarks.harness import (
+    BOTH,
+    COLUMNS,
+    FORWARD,
+    OURS,
+    Contender,
+    Job,
+    Settings,
+    UnableError,
+    compare,
 )
-from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings, compare
-from graphattn.experiments.benchmarks.contenders import OURS, chosen
-from graphattn.experiments.benchmarks.plots import cost_against_length
+from graphattn.experiments.benchmarks.operations import FLOAT, WindowHeads
+from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report, Row
-from graphattn.experiments.benchmarks.targets import BOTH, FORWARD, Target
-from graphattn.experiments.benchmarks.workloads import parse_workloads
+from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
+from graphattn.layers.multi_scale import edges_of
+from graphattn.models import MSTransOptions
+from graphattn.models.padding import pad, prefix_mask
 
-CONTENDERS: tuple[type[AttentionContender], ...] = (Ours, DenseAttention, DGLOperators, Flex, PyGTransformerConv)
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
 LENGTHS = ("22", "1024x22", "109", "201", "512", "2048", "8192", "32768", "mr", "mtl16", "imdb")
 QUICK = ("22", "109", "4x512")
 LONG = 2048
-PER_PAIR = Target(2, at_least=False, unit="times")
-
-COMPARED = """\
+DESCRIPTION = """\
 Attention of three layers with MS-Trans heads (alpha 0.5, scales 1, 3, N/16, N/8, N/4), ten heads of 30 features,
-float32. All get the same random queries, keys and values, in the layout they like best. GraphAttn, DGL and PyTorch
-Geometric follow the windows' edges; FlexAttention has a block mask of every head's window; dense SDPA attends to all
-tokens in all heads, as a plain Transformer of the same width does. GraphAttn gets no queries and keys of heads whose
-window is one token, as in its models: their softmax is one, whatever the score, and gradients of both are zero. Outputs
-stay in the layout they come in. `forward` runs in inference mode; `forward + backward` ends with the gradients of
-queries, keys and values. Not timed: random numbers, padding, masks, compilation, making graphs (each run of GraphAttn
-and of DGL gets a new graph, so that nothing is remembered)."""
+float32. All contenders get the same random queries, keys and values, in their favourite layout. GraphAttn, DGL and
+PyTorch Geometric follow the edges of the windows; FlexAttention has a block mask of every head's window; dense SDPA
+attends to all tokens in all heads, as a plain Transformer of the same width does. GraphAttn gets no queries and keys
+of heads whose window is one token, as in its models: their softmax is one, whatever the score, and gradients of both
+are zero. Outputs stay in the layout of the inputs. `forward` runs in inference mode; `forward + backward` ends with
+the gradients of queries, keys and values. Not timed: random numbers, padding, masks, compilation, graph construction
+(each run of GraphAttn and of DGL gets a new graph without cached values)."""
+
+Triple = tuple[Tensor, Tensor, Tensor]
+"""Query, key and value."""
+Inputs = list[list[tuple[Tensor, ...]]]
+"""The tensors of each layer, for each batch."""
 
 
 def measure(settings: Settings) -> Report:
-    """Time everybody on every workload."""
-    contenders = chosen(CONTENDERS, settings.peers)
-    workloads, absent = parse_workloads(settings.lengths)
-    tasks = {FORWARD: False, BOTH: True}
-    rows, left_out = compare(contenders, workloads, tasks, AttentionProblem, settings)
-    pairs = {workload.name: AttentionProblem(workload).heads.pairs for workload in workloads}
-    for row in rows:
-        row["pairs"] = pairs[row["workload"]]
-    return Report(
-        "attention",
-        COMPARED,
-        COLUMNS,
-        rows,
-        settings.as_row(),
-        notes=[line for task in tasks if (line := cost_per_pair(rows, task))],
-        left_out=absent + left_out,
-        picture=cost_against_length,
-    )
+    """Time all contenders on all workloads."""
+    report = Report("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
+    compare(report, CONTENDERS, {FORWARD: False, BOTH: True}, settings, add_columns=_count_pairs)
+    report.notes = [line for task in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, task))]
+    return report
 
 
-def cost_per_pair(rows: Sequence[Row], task: str) -> str | None:
-    """How our cost of one query-key pair changes from :data:`LONG` tokens on; None when there is one length only."""
+def _count_pairs(contender: Contender, workload: Workload) -> Row:
+    return {"pairs": WindowHeads(workload, MSTransOptions()).pairs}
+
+
+def summarize_pair_cost(rows: Sequence[Row], task: str) -> str | None:
+    """Our cost of a query-key pair at each length from :data:`LONG` tokens on; None if there is only one."""
     long = [
         row
         for row in rows
@@ -68,8 +84,329 @@ def cost_per_pair(rows: Sequence[Row], task: str) -> str | None:
     if len({row["length"] for row in long}) < 2:
         return None
     costs = {row["workload"]: 1e6 * row["median_ms"] / row["pairs"] for row in long}
-    spread = max(costs.values()) / min(costs.values())
     each = ", ".join(f"{name} {cost:.3f} ns" for name, cost in costs.items())
-    return (
-        f"{task}, cost of one edge of one head: {each}; largest over smallest {spread:.2f} ({PER_PAIR.verdict(spread)})"
-    )
+    spread = max(costs.values()) / min(costs.values())
+    return f"{task}, cost of one edge of one head: {each}; largest over smallest {spread:.2f}"
+
+
+class AttentionProblem:
+    """Three layers of MS-Trans heads (Table 1 of the paper) over a workload.
+
+    Parameters
+    ----------
+    workload : the sentences
+    options : heads, scales and widths; the paper's when None
+    seed : of the random inputs
+    """
+
+    def __init__(self, workload: Workload, options: MSTransOptions | None = None, *, seed: int = 0):
+        options = options or MSTransOptions()
+        self.workload, self.heads = workload, WindowHeads(workload, options)
+        shape = self.heads.num_heads, self.heads.head_feats
+        self.builder = TextGraphBuilder(options.windows(), cls=False)
+        random = torch.Generator().manual_seed(seed)
+
+        def draw(tokens: int) -> Triple:
+            query, key, value = torch.randn(3, tokens, *shape, generator=random)
+            return query, key, value
+
+        self.inputs = [[draw(sum(batch)) for _ in self.heads.layers] for batch in workload.batches]
+
+    def build_graphs(self) -> list[ArrayGraph]:
+        """New graphs of the batches, as models take them."""
+        return self.workload.graphs(self.builder)
+
+
+class AttentionContender(Contender):
+    """Attention of all layers and batches; subclasses define the layout and the computation."""
+
+    problem = AttentionProblem
+
+    @override
+    def make_job(self, problem: AttentionProblem, *, backward: bool) -> Job:
+        inputs = self.make_inputs(problem)
+        leaves = [tensor.requires_grad_(backward) for layers in inputs for layer in layers for tensor in layer]
+        gradients = [
+            gradient
+            for layers in inputs
+            for gradient in self.make_gradients(problem, [self.get_value(problem, layer) for layer in layers])
+        ]
+        forward, prepare = self.prepare(problem)
+
+        def run(state: Any) -> Sequence[Tensor]:
+            if backward:
+                return torch.autograd.grad(forward(state, inputs), leaves, gradients)
+            with torch.inference_mode():
+                return forward(state, inputs)
+
+        return Job(run, prepare)
+
+    def make_gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+        """The gradients of the outputs of one batch; ``values`` of its layers have the right shapes."""
+        return [value.detach().clone() for value in values]
+
+    def get_value(self, problem: AttentionProblem, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The values among the inputs of a layer, which have the shape of its output."""
+        return inputs[2]
+
+    def make_inputs(self, problem: AttentionProblem) -> Inputs:
+        """The inputs in the layout of this contender."""
+        return [
+            [tuple(self.to_layout(tensor, batch) for tensor in triple) for triple in layers]
+            for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True)
+        ]
+
+    def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
+        """Convert (N, H, D) to the favourite layout of this contender."""
+        return flat.clone()
+
+    @abstractmethod
+    def prepare(self, problem: AttentionProblem) -> tuple[Callable[[Any, Inputs], list[Tensor]], Callable[[], Any]]:
+        """The timed function, and the function that makes its first argument before each run."""
+
+
+class Ours(AttentionContender):
+    """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs."""
+
+    name, title = OURS, "GraphAttn"
+
+    @override
+    def prepare(self, problem: AttentionProblem) -> Any:
+        def forward(graphs: list[Any], inputs: Inputs) -> list[Tensor]:
+            outputs = []
+            for graph, layers in zip(graphs, inputs, strict=True):
+                edges = edges_of(graph, problem.heads.relations)  # timed, once for all layers, as in the encoder
+                for heads, (projected,) in zip(problem.heads.layers, layers, strict=True):
+                    outputs.append(attend_heads([edges[name] for name in heads], list(heads.values()), projected))
+            return outputs
+
+        return forward, problem.build_graphs
+
+    @override
+    def get_value(self, problem: AttentionProblem, inputs: tuple[Tensor, ...]) -> Tensor:
+        return inputs[0][:, -problem.heads.num_heads :]
+
+    @override
+    def make_inputs(self, problem: AttentionProblem) -> Inputs:
+        """One projection: queries and keys of the heads that see more than their own token, and all values."""
+        inputs: Inputs = []
+        for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
+            scoring = [(reach > 0).any(dim=0) for reach in problem.heads.reaches(batch)]
+            pairs = zip(scoring, layers, strict=True)
+            inputs.append([(torch.cat([query[:, own], key[:, own], value], 1),) for own, (query, key, value) in pairs])
+        return inputs
+
+
+class ByRelation(AttentionContender):
+    """GraphAttn's ``attend``, one call for each relation, with another backend."""
+
+    backend = "torch"
+
+    @override
+    def prepare(self, problem: AttentionProblem) -> Any:
+        def forward(graphs: list[Any], inputs: list[list[Triple]]) -> list[Tensor]:
+            outputs = []
+            for graph, layers in zip(graphs, inputs, strict=True):
+                edges = edges_of(graph, problem.heads.relations)
+                for heads, triple in zip(problem.heads.layers, layers, strict=True):
+                    parts = split_by_relation(heads, triple)
+                    outputs += [attend(edges[name], *parts[name], backend=self.backend) for name in heads]
+            return outputs
+
+        return forward, lambda: self.build_graphs(problem)
+
+    @override
+    def make_gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+        return make_relation_gradients(problem, values)
+
+    def build_graphs(self, problem: AttentionProblem) -> list[Any]:
+        """New graphs of the batches, in the favourite form of this contender."""
+        return problem.build_graphs()
+
+
+class DGLOperators(ByRelation):
+    """DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
+
+    name, title, backend = "dgl", "DGL's three operators", "dgl"
+
+    @override
+    def build_graphs(self, problem: AttentionProblem) -> list[DGLGraph]:
+        return [graph.dgl for graph in problem.build_graphs()]
+
+    @override
+    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
+        return problem.heads.estimate_dgl_bytes(backward=backward)
+
+
+class TorchSegments(ByRelation):
+    """PyTorch's gathers and segment sums."""
+
+    name, title, backend = "torch", "GraphAttn (backend torch)", "torch"
+
+    @override
+    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
+        return problem.heads.estimate_edge_bytes(per_pair=FLOAT, kept=int(backward), transient=1, per_edge=4)
+
+
+def split_by_relation(heads: Mapping[str, int], triple: Triple) -> dict[str, Triple]:
+    """Relation -> queries, keys and values of its heads, (N, heads of the relation, D)."""
+    queries, keys, values = (tensor.split(list(heads.values()), dim=1) for tensor in triple)
+    return dict(zip(heads, zip(queries, keys, values, strict=True), strict=True))
+
+
+def make_relation_gradients(problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+    """(N, heads of the relation, D) for each layer and relation."""
+    return [
+        part.clone()
+        for heads, value in zip(problem.heads.layers, values, strict=True)
+        for part in value.detach().split(list(heads.values()), dim=1)
+    ]
+
+
+class DenseAttention(AttentionContender):
+    """A plain Transformer's attention, PyTorch's ``scaled_dot_product_attention``, with masked padding."""
+
+    name, title = "dense", "dense SDPA (full attention)"
+
+    @override
+    def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
+        """(B, H, T, D), contiguous."""
+        return pad(flat, torch.tensor(lengths)).transpose(1, 2).contiguous()
+
+    @override
+    def prepare(self, problem: AttentionProblem) -> Any:
+        masks = [_mask_padding(batch) for batch in problem.workload.batches]
+
+        def forward(state: None, inputs: list[list[Triple]]) -> list[Tensor]:
+            return [
+                F.scaled_dot_product_attention(*triple, attn_mask=mask)
+                for mask, layers in zip(masks, inputs, strict=True)
+                for triple in layers
+            ]
+
+        return forward, _return_nothing
+
+
+class Flex(DenseAttention):
+    """PyTorch's FlexAttention, compiled for each shape, with a block mask of every head's window."""
+
+    name, title, has_backward = "flex", "FlexAttention (compiled)", False
+
+    def __init__(self, *, compiled: bool = True):
+        self.compiled = compiled
+
+    @override
+    def missing_requirement(self) -> str | None:
+        compilers = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+        if self.compiled and not any(compiler and shutil.which(compiler) for compiler in compilers):
+            return "there is no C++ compiler"
+        return None
+
+    @override
+    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
+        """Making a block mask needs the full mask: positions once, decisions for each head."""
+        longest = [(1 if is_uniform(batch) else len(batch), max(batch)) for batch in problem.workload.batches]
+        heads = problem.heads.num_heads
+        return max(rows * length * length * (16 + 3 * heads) for rows, length in longest)
+
+    @override
+    def make_job(self, problem: AttentionProblem, *, backward: bool) -> Job:
+        """Compile in a first run."""
+        job = super().make_job(problem, backward=backward)
+        try:
+            job.time()
+        except RuntimeError as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UnableError(f"does not compile here ({first})") from error
+        return job
+
+    @override
+    def prepare(self, problem: AttentionProblem) -> Any:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
+        attention = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
+        masks = [_make_block_masks(batch, problem.heads.reaches(batch)) for batch in problem.workload.batches]
+
+        def forward(state: None, inputs: list[list[Triple]]) -> list[Any]:
+            return [
+                attention(*triple, block_mask=mask)
+                for layer_masks, layers in zip(masks, inputs, strict=True)
+                for mask, triple in zip(layer_masks, layers, strict=True)
+            ]
+
+        return forward, _return_nothing
+
+
+def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor]) -> list[Any]:
+    """A block mask of each layer; one for all sentences if they have one length."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    longest, ends = max(lengths), torch.tensor(lengths)
+    uniform = is_uniform(lengths)
+
+    def make_mask(reach: Tensor) -> Any:
+        def is_inside(sentence: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return ((query - key).abs() <= reach[sentence, head]) & (key < ends[sentence])
+
+        def is_inside_any(sentence: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return (query - key).abs() <= reach[0, head]
+
+        mask, sentences = (is_inside_any, None) if uniform else (is_inside, len(lengths))
+        return create_block_mask(mask, sentences, reach.shape[1], longest, longest, device="cpu")
+
+    return [make_mask(reach) for reach in reaches]
+
+
+class PyGTransformerConv(AttentionContender):
+    """The message passing of PyTorch Geometric's TransformerConv, without its projections."""
+
+    name, title, package = "pyg", "PyG TransformerConv", "torch_geometric"
+
+    @override
+    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
+        """It materializes queries, keys, values and messages of every edge; the backward pass keeps them."""
+        width = FLOAT * problem.heads.head_feats
+        return problem.heads.estimate_edge_bytes(per_pair=width, kept=4 * backward, transient=4, per_edge=16)
+
+    @override
+    def prepare(self, problem: AttentionProblem) -> Any:
+        from torch_geometric.nn import TransformerConv
+
+        feats = problem.heads.head_feats
+        layer_convs = [
+            {name: TransformerConv(feats, feats, heads=count) for name, count in heads.items()}
+            for heads in problem.heads.layers
+        ]
+        batch_indices = []
+        for graph in problem.build_graphs():
+            edges = edges_of(graph, problem.heads.relations)
+            indices = {name: torch.stack([relation.sources, relation.destinations]) for name, relation in edges.items()}
+            batch_indices.append(indices)
+
+        def forward(state: None, inputs: list[list[Triple]]) -> list[Tensor]:
+            outputs = []
+            for indices, layers in zip(batch_indices, inputs, strict=True):
+                for heads, convs, triple in zip(problem.heads.layers, layer_convs, layers, strict=True):
+                    for name, (query, key, value) in split_by_relation(heads, triple).items():
+                        propagate = convs[name].propagate
+                        outputs.append(propagate(indices[name], query=query, key=key, value=value, edge_attr=None))
+            return outputs
+
+        return forward, _return_nothing
+
+    @override
+    def make_gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
+        return make_relation_gradients(problem, values)
+
+
+def _mask_padding(lengths: Lengths) -> Tensor | None:
+    """(B, 1, 1, T) True at tokens; None if there is no padding."""
+    return None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths))[:, None, None, :]
+
+
+def _return_nothing() -> None:
+    return None
+
+
+CONTENDERS = (Ours, DenseAttention, DGLOperators, Flex, PyGTransformerConv)

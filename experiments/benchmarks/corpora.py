@@ -1,4 +1,4 @@
-"""``bench corpora``: stores of real corpora: the size of IMDB's, and what a parser costs with and without its cache."""
+"""``bench corpora``: stores of real corpora: the size of IMDB, and the cost of a parser with and without its cache."""
 
 from __future__ import annotations
 
@@ -13,65 +13,64 @@ from typing import Any
 from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
-from graphattn.experiments.benchmarks.command_apart import build_in_subprocess
-from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.harness import column
+from graphattn.experiments.benchmarks.processes import build_in_subprocess
+from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.store import make_row
 from graphattn.experiments.papers.data_sets import data_folder
 
-COMPARED = """\
+DESCRIPTION = """\
 `graphattn build` of corpora in the data folder. IMDB (Maas et al. 2011): raw texts with the
-windows of MS-Trans; the size of the store is that of all its files, beside that of the corpus as `xz -9` packs it.
+windows of MS-Trans; the size of the store is that of all its files, beside that of the corpus as packed by `xz -9`.
 Stanza (Qi et al. 2020): the words of the first sentences of the test set of UD English-EWT, parsed by small models
-without embeddings in one process, the time of loading them included; first without a cache of parses, then with one
-that is empty, then with the same once more. The attachment scores are those of the heads in the store, counted by us
-(of a relation its universal part counts) and by the scorer of the CoNLL shared tasks, which Stanza evaluates with; the
-last line is what that scorer says of Stanza's pipeline on the same words, without GraphAttn."""
-
+without embeddings in one process, including the time to load them; first without a cache of parses, then with an empty
+cache, then with the cache of that run. The attachment scores are those of the heads in the store, by our count (of a
+relation its universal part counts) and by the scorer of the CoNLL shared tasks, which Stanza uses; the last line is
+that scorer's result for Stanza's pipeline on the same words, without GraphAttn."""
+_COLUMNS = {name: column(name) for name in ("corpus", "step", "seconds", "result")}
 _IMDB = ("imdb/train.tsv.xz", "imdb/test.tsv.xz")
 _PROCESSORS = "tokenize,pos,lemma,depparse"
 _TREEBANK, _MODELS = "ud_english_ewt/en_ewt-ud-test.conllu", "stanza_en_ewt_small"
-Row = dict[str, str]
 
 
 def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None = None, parsed: int = 2000) -> Report:
-    """Build stores of the corpora that are there.
+    """Build stores of the corpora in the data folder.
 
     Parameters
     ----------
-    jobs : processes that build, where no parser is at work
+    jobs : processes that build, without a parser
     data : folder of corpora; None for the one that ``GRAPHATTN_DATA`` names
-    folder : for the stores, which are removed in the end; None for the system's
+    folder : for the stores, which are removed at the end; None for the system's
     parsed : sentences to parse
 
     Raises
     ------
     ConfigError
-        when there is no folder of corpora
+        if there is no folder of corpora
     BuildError
-        when a building fails
+        if a build fails
     """
     data = (data or data_folder()).absolute()
-    rows: list[Row] = []
-    left_out: list[str] = []
-    with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as place:
+    report = Report("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
+    with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
         measures: dict[str, tuple[str | None, Callable[[], list[Row]]]] = {
-            "IMDB": (_missing_files(data, _IMDB), lambda: _imdb(data, Path(place), jobs)),
-            "EWT by Stanza": (_without_stanza(data), lambda: _stanza(data, Path(place), parsed)),
+            "IMDB": (_missing_file(data, _IMDB), lambda: _measure_imdb(data, Path(name), jobs)),
+            "EWT by Stanza": (_missing_stanza(data), lambda: _measure_stanza(data, Path(name), parsed)),
         }
-        for name, (missing, measure) in measures.items():
+        for corpus, (missing, measure) in measures.items():
             if missing is None:
-                rows += measure()
+                report.rows += [{"corpus": corpus, **row} for row in measure()]
             else:
-                left_out.append(f"{name}: {missing}")
-    columns = {name: lambda row, name=name: row[name] for name in ("corpus", "step", "seconds", "result")}
-    return Report("corpora", COMPARED, columns, rows, {"jobs": jobs, "parsed": parsed}, left_out=left_out)
+                report.left_out.append(f"{corpus}: {missing}")
+    return report
 
 
-def attachment_scores(gold: Sequence[Sentence], found: Sequence[Sentence]) -> tuple[float, float]:
+def attachment_scores(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
     """Unlabelled and labelled attachment score in percent; of a relation its universal part counts.
 
     Parameters
     ----------
-    gold, found : the same sentences, both with heads and names of relations
+    gold, parsed : the same sentences, both with heads and names of relations
 
     Examples
     --------
@@ -80,88 +79,83 @@ def attachment_scores(gold: Sequence[Sentence], found: Sequence[Sentence]) -> tu
     (50.0, 50.0)
     """
     heads = both = words = 0
-    for own, other in zip(gold, found, strict=True):
-        own_names, names = (sentence.deprels or ("",) * sentence.num_words for sentence in (own, other))
-        for head, name, head_found, name_found in zip(
-            own.heads or (), own_names, other.heads or (), names, strict=True
-        ):
-            right = head == head_found
-            heads += right
-            both += right and name.split(":")[0] == name_found.split(":")[0]
+    for pair in zip(gold, parsed, strict=True):
+        arcs, parsed_arcs = (zip(s.heads or (), s.deprels or ("",) * s.num_words, strict=True) for s in pair)
+        for (head, name), (parsed_head, parsed_name) in zip(arcs, parsed_arcs, strict=True):
+            correct = head == parsed_head
+            heads += correct
+            both += correct and name.split(":")[0] == parsed_name.split(":")[0]
             words += 1
     return 100 * heads / max(words, 1), 100 * both / max(words, 1)
 
 
-def _imdb(data: Path, place: Path, jobs: int) -> list[Row]:
-    corpora, store = [data / name for name in _IMDB], place / "imdb"
+def _measure_imdb(data: Path, folder: Path, jobs: int) -> list[Row]:
+    corpora, store = [data / name for name in _IMDB], folder / "imdb"
     columns = ("--columns", "label,none,none,text", "--format", "labelled")
     built = build_in_subprocess(corpora, store, "--jobs", str(jobs), *columns)
     manifest = Store(store).manifest
     size = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
     packed = sum(path.stat().st_size for path in corpora)
+    counts = f"{manifest.sentences:,} texts, {manifest.tokens:,} tokens"
+    rate = f"{manifest.tokens / built.seconds:,.0f} tokens a second, {jobs} processes"
     return [
-        _row(
-            "IMDB",
-            "build",
-            built.seconds,
-            f"{manifest.sentences:,} texts, {manifest.tokens:,} tokens; {manifest.tokens / built.seconds:,.0f} tokens "
-            f"a second, {jobs} processes",
-        ),
-        _row("IMDB", "size", None, f"{size / 1e6:.1f} MB, {size / packed:.2f} times {packed / 1e6:.1f} MB of xz"),
+        make_row("build", built.seconds, f"{counts}; {rate}"),
+        make_row("size", None, f"{size / 1e6:.1f} MB, {size / packed:.2f} times {packed / 1e6:.1f} MB of xz"),
     ]
 
 
-def _stanza(data: Path, place: Path, count: int) -> list[Row]:
+def _measure_stanza(data: Path, folder: Path, count: int) -> list[Row]:
     gold = list(islice(read_conllu(data / _TREEBANK), count))
-    words = place / "words.conll"
-    words.write_text("".join("".join(f"{word}\tX\n" for word in own.words) + "\n" for own in gold), encoding="utf-8")
+    words = folder / "words.conll"
+    lines = ("".join(f"{word}\tX\n" for word in sentence.words) for sentence in gold)
+    words.write_text("".join(f"{block}\n" for block in lines), encoding="utf-8")
     rows = []
     for step, cache in (("no cache", "none"), ("empty cache", "parses.sqlite"), ("full cache", "parses.sqlite")):
-        store = place / step.replace(" ", "-")
+        store = folder / step.replace(" ", "-")
         flags = ("--relations", "dependency", "--format", "conll", "--separator", "\\t", "--parser", "stanza")
         models = ("--parser-model", str(data / _MODELS), "--parser-device", "cpu")
         built = build_in_subprocess([words], store, *flags, *models, "--parse-cache", cache)
-        rate = f"{len(gold):,} sentences, {len(gold) / built.seconds:,.0f} a second"
-        rows.append(_row("EWT by Stanza", step, built.seconds, rate))
-    found = list(Store(store))
+        rows.append(
+            make_row(step, built.seconds, f"{len(gold):,} sentences, {len(gold) / built.seconds:,.0f} a second")
+        )
+    stored = list(Store(store))
     scores = {
-        "attachment": attachment_scores(gold, found),
-        "its scorer": _official_scores(gold, found),
-        "Stanza alone": _official_scores(gold, _parsed_by_stanza(gold, data / _MODELS)),
+        "attachment": attachment_scores(gold, stored),
+        "its scorer": _score_officially(gold, stored),
+        "Stanza alone": _score_officially(gold, _parse_with_stanza(gold, data / _MODELS)),
     }
-    results = {step: f"UAS {unlabelled:.2f}, LAS {labelled:.2f}" for step, (unlabelled, labelled) in scores.items()}
-    return [*rows, *(_row("EWT by Stanza", step, None, result) for step, result in results.items())]
+    return [*rows, *(make_row(step, None, f"UAS {uas:.2f}, LAS {las:.2f}") for step, (uas, las) in scores.items())]
 
 
-def _parsed_by_stanza(gold: Sequence[Sentence], models: Path) -> list[Sentence]:
+def _parse_with_stanza(gold: Sequence[Sentence], models: Path) -> list[Sentence]:
     """The same words through Stanza's own pipeline."""
     import stanza
 
     options: dict[str, Any] = {"dir": str(models), "download_method": None, "verbose": False, "device": "cpu"}
     pipeline = stanza.Pipeline("en", processors=_PROCESSORS, tokenize_pretokenized=True, **options)
-    document = pipeline([list(own.words) for own in gold])
+    document = pipeline([list(sentence.words) for sentence in gold])
     return [
         Sentence(
-            own.words,
+            sentence.words,
             heads=tuple(word.head for word in parsed.words),
             deprels=tuple(word.deprel for word in parsed.words),
         )
-        for own, parsed in zip(gold, document.sentences, strict=True)
+        for sentence, parsed in zip(gold, document.sentences, strict=True)
     ]
 
 
-def _official_scores(gold: Sequence[Sentence], found: Sequence[Sentence]) -> tuple[float, float]:
+def _score_officially(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
     """Unlabelled and labelled attachment score in percent, by the scorer of the CoNLL shared tasks."""
     from stanza.models.common.utils import ud_scores
 
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "gold.conllu"
-        path.write_text(_conllu(gold), encoding="utf-8")
-        scores = ud_scores(str(path), StringIO(_conllu(found)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "gold.conllu"
+        path.write_text(_to_conllu(gold), encoding="utf-8")
+        scores = ud_scores(str(path), StringIO(_to_conllu(parsed)))
     return 100 * scores["UAS"].f1, 100 * scores["LAS"].f1
 
 
-def _conllu(sentences: Sequence[Sentence]) -> str:
+def _to_conllu(sentences: Sequence[Sentence]) -> str:
     return "".join("".join(_conllu_rows(sentence)) + "\n" for sentence in sentences)
 
 
@@ -171,16 +165,12 @@ def _conllu_rows(sentence: Sentence) -> Iterator[str]:
         yield f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n"
 
 
-def _missing_files(data: Path, names: Sequence[str]) -> str | None:
+def _missing_file(data: Path, names: Sequence[str]) -> str | None:
     missing = next((name for name in names if not (data / name).exists()), None)
     return None if missing is None else f"there is no {missing} in the data folder"
 
 
-def _without_stanza(data: Path) -> str | None:
+def _missing_stanza(data: Path) -> str | None:
     if find_spec("stanza") is None:
         return "not installed: pip install 'graphattn[stanza]'"
-    return _missing_files(data, (_TREEBANK, _MODELS))
-
-
-def _row(corpus: str, step: str, seconds: float | None, result: str) -> Row:
-    return {"corpus": corpus, "step": step, "seconds": "" if seconds is None else f"{seconds:,.1f}", "result": result}
+    return _missing_file(data, (_TREEBANK, _MODELS))

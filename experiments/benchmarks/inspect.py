@@ -1,4 +1,4 @@
-"""``bench inspect``: what it costs to ask for attention weights, and that it costs nothing when nobody asks."""
+"""``bench inspect``: the cost of requesting attention weights, and of passes that do not request them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 import torch
 
 from graphattn.builders import Sentence
-from graphattn.experiments.benchmarks.clock import Job, Spread, interleaved
-from graphattn.experiments.benchmarks.comparison import COLUMNS, Settings
+from graphattn.experiments.benchmarks.harness import TIMES, Job, Settings, column, time_interleaved
 from graphattn.experiments.benchmarks.report import Report, Row
-from graphattn.experiments.benchmarks.targets import Target
-from graphattn.experiments.benchmarks.umst_contenders import split_layout
+from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
@@ -22,45 +20,41 @@ from graphattn.models.inspection.capture import attention_maps, run_once
 LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
 ENCODERS = ("ms-trans", "transformer", "mtsa", "duo", "duo-transformer", "umst", "tnt", "multi-stage")
-ASKED, NOT_ASKED = Target(1.5, at_least=False), Target(1.05, at_least=False)
 _WORDS, _VOCABULARY = 500, 2000
-
-COMPARED = """\
-`plain`: a model's forward pass in inference, after another one. `asked before`: the same pass of a model that was asked
-for weights just before; asking leaves nothing behind. `asked`: one pass that keeps the weights, of one text as
-`attention` gives them, after a plain one. Ratios are to `plain`. Encoders have their default sizes; one word in seven
-is split in two, and every text has a tree over its words, which those that know words and arcs use."""
-
-TABLE = {
-    "encoder": lambda row: row["encoder"],
-    "workload": COLUMNS["workload"],
-    "what": lambda row: row["contender"],
-    "median, ms": COLUMNS["median, ms"],
-    "quartiles, ms": COLUMNS["quartiles, ms"],
-    "runs": COLUMNS["runs"],
-    "ratio": lambda row: f"{row['ratio']:.2f}" if "ratio" in row else "",
-    "target": lambda row: row.get("target") or "",
+PLAIN, AFTER, WEIGHTS = "plain", "asked before", "asked"
+DESCRIPTION = """\
+`plain`: a model's forward pass in inference, after another one. `asked before`: the same pass right after a pass that
+returned weights. `asked`: one pass that returns the weights, of one text as `attention` returns them, after a plain
+one. Ratios are to `plain`. Encoders have their default sizes; one word in seven has two tokens, and every text has a
+tree over its words for the encoders that use words and arcs."""
+_COLUMNS = {
+    "encoder": column("encoder"),
+    "workload": column("workload"),
+    "what": column("contender"),
+    **TIMES,
+    "ratio": column("ratio", ".2f"),
 }
 
 
 def measure(settings: Settings, *, encoders: tuple[str | EncoderOptions, ...] = ENCODERS) -> Report:
-    """Time passes with weights beside passes without.
+    """Time passes with and without weights.
 
     Parameters
     ----------
     settings : workloads and repeats; there are no peers
     encoders : names, or options
     """
-    workloads, left_out = parse_workloads(settings.lengths)
-    rows = []
+    workloads, missing = parse_workloads(settings.lengths)
+    report = Report("inspect", DESCRIPTION, _COLUMNS, settings, left_out=missing)
     for encoder in encoders:
-        estimator = _model(encoder)
+        estimator = train_model(encoder)
         for workload in workloads:
-            rows += _rows(estimator, workload, settings)
-    return Report("inspect", COMPARED, TABLE, rows, settings.as_row(), left_out=left_out)
+            report.rows += _measure_rows(estimator, workload, settings)
+    return report
 
 
-def _model(encoder: str | EncoderOptions) -> TextClassifier:
+def train_model(encoder: str | EncoderOptions) -> TextClassifier:
+    """Train a classifier with sub-words for one epoch."""
     training = TrainingOptions(epochs=1, dev_fraction=0, progress=False, logs=False)
     names = tuple(f"word{number}" for number in range(_WORDS))
     texts = [Sentence(names[start : start + 20], heads=tuple(range(20))) for start in range(0, _WORDS, 20)]
@@ -69,8 +63,8 @@ def _model(encoder: str | EncoderOptions) -> TextClassifier:
     return model.fit(texts * 2, ["yes", "no"] * len(texts))
 
 
-def split_text(length: int, random: np.random.Generator) -> Sentence:
-    """A random text of so many tokens: a word that is split is two that the vocabulary has, one after the other.
+def make_text(length: int, random: np.random.Generator) -> Sentence:
+    """Make a random text of ``length`` tokens; a split word consists of two words of the vocabulary.
 
     Parameters
     ----------
@@ -85,45 +79,34 @@ def split_text(length: int, random: np.random.Generator) -> Sentence:
     return Sentence(tuple(words), heads=tuple((layout.heads + 1).tolist()))
 
 
-def _rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:
+def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Settings) -> list[Row]:
     random = np.random.default_rng(1)
-    corpus = estimator._corpus([[split_text(length, random) for length in workload.lengths]])
+    corpus = estimator._corpus([[make_text(length, random) for length in workload.lengths]])
     model, numbers = estimator.model_, list(range(len(corpus)))
     relations = model.encoder.relations()
 
-    def plain(batch: Any) -> None:
+    def run_plain(batch: Any) -> None:
         with torch.inference_mode():
             model(batch)
 
-    def asked(batch: Any) -> None:
+    def run_with_weights(batch: Any) -> None:
         with torch.inference_mode():
-            found = run_once(model, batch)
+            forward = run_once(model, batch)
             if len(corpus) == 1:
-                attention_maps(found, batch.graph, relations, ("text",))
+                attention_maps(forward, batch.graph, relations, ("text",))
 
-    def after(once: Callable[[Any], None]) -> Any:
-        once(corpus[numbers])
+    def prepare_after(run: Callable[[Any], None]) -> Any:
+        run(corpus[numbers])
         return corpus[numbers]
 
     jobs = {
-        "plain": Job(plain, lambda: after(plain)),
-        "asked before": Job(plain, lambda: after(asked)),
-        "asked": Job(asked, lambda: after(plain)),
+        PLAIN: Job(run_plain, lambda: prepare_after(run_plain)),
+        AFTER: Job(run_plain, lambda: prepare_after(run_with_weights)),
+        WEIGHTS: Job(run_with_weights, lambda: prepare_after(run_plain)),
     }
-    spreads = interleaved(jobs, settings.repeats, seconds=settings.seconds)
-    rows = [_row(estimator, workload, name, spread) for name, spread in spreads.items()]
-    for row, target in zip(rows[1:], (NOT_ASKED, ASKED), strict=True):
-        row["ratio"] = row["median_ms"] / rows[0]["median_ms"]
-        row["target"] = target.verdict(row["ratio"])
+    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
+    rows = []
+    for name, timing in timings.items():
+        row = {"encoder": estimator.encoder_.name, "workload": workload.name, "contender": name} | timing.as_row()
+        rows.append(row if name == PLAIN else row | {"ratio": timing.median / timings[PLAIN].median})
     return rows
-
-
-def _row(estimator: TextClassifier, workload: Workload, name: str, spread: Spread) -> Row:
-    return {
-        "encoder": estimator.encoder_.name,
-        "workload": workload.name,
-        "contender": name,
-        "median_ms": spread.median,
-        "quartiles_ms": list(spread.quartiles),
-        "times_ms": list(spread.times),
-    }

@@ -1,81 +1,75 @@
-"""Floating-point operations by arithmetic: what no implementation can go below.
+"""Floating-point operations by arithmetic, which no implementation can go below, and the windows behind them.
 
 A multiply-add counts as two. Matrix products, scores and weighted sums are counted; norms, softmax, activations and
 biases are not. A window of width 1 is the identity on values and costs nothing.
-
-Letters: n tokens of a sentence, r reach of a window to each side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
+import torch
+from torch import Tensor
+
+from graphattn.experiments.benchmarks.workloads import Lengths, Workload
 from graphattn.models import MSTransOptions
 from graphattn.scales import Scale
 from graphattn.schema import WINDOW
 
+FLOAT = 4
 
-def window_edges(length: int, width: int) -> int:
+
+def count_window_edges(length: int, width: int) -> int:
     """Edges of a window of odd width, clipped at the ends of a sentence.
 
     Examples
     --------
-    >>> window_edges(4, 3), window_edges(2, 9)
+    >>> count_window_edges(4, 3), count_window_edges(2, 9)
     (10, 4)
     """
     reach = min((width - 1) // 2, length - 1)
     return length * (2 * reach + 1) - reach * (reach + 1)
 
 
-def scored_pairs(lengths: Iterable[int], layer_heads: Sequence[Mapping[str, int]]) -> int:
-    """Query-key pairs over all sentences, layers and heads; windows of width 1 have none to score.
+def count_scored_pairs(lengths: Iterable[int], layer_heads: Sequence[Mapping[str, int]]) -> int:
+    """Query-key pairs over all sentences, layers and heads; windows of width 1 score none.
 
     Parameters
     ----------
     lengths : tokens of each sentence
     layer_heads : for each layer, window relation -> number of heads
     """
-    scales = _scales(layer_heads)
-    return sum(count * window_edges(length, width) for length in lengths for width, count in _scored(scales, length))
+    scales = _heads_by_scale(layer_heads)
+    return sum(
+        count * count_window_edges(length, width)
+        for length in lengths
+        for width, count in _scoring_heads(scales, length)
+    )
 
 
-def ms_trans_operations(lengths: Sequence[int], options: MSTransOptions) -> int:
-    """Operations of a forward pass through the MS-Trans encoder: the projections that are needed, and the pairs.
+def count_ms_trans(lengths: Sequence[int], options: MSTransOptions) -> int:
+    """Operations of a forward pass through the MS-Trans encoder.
 
     All heads of all layers have values and an output; those that score have queries and keys too.
     """
     layers = options.layer_heads()
     heads = sum(layers[0].values())
     head_feats = options.head_feats or options.hidden // heads
-    scales = _scales(layers)
-    scoring = sum(length * count for length in lengths for _, count in _scored(scales, length))
+    scales = _heads_by_scale(layers)
+    scoring = sum(length * count for length in lengths for _, count in _scoring_heads(scales, length))
     projections = 2 * options.layers * heads * sum(lengths) + 2 * scoring
-    return 2 * options.hidden * head_feats * projections + 4 * head_feats * scored_pairs(lengths, layers)
+    return 2 * options.hidden * head_feats * projections + 4 * head_feats * count_scored_pairs(lengths, layers)
 
 
-def _scales(layer_heads: Sequence[Mapping[str, int]]) -> dict[Scale, int]:
-    """Scale -> heads in all layers."""
-    heads: dict[str, int] = {}
-    for layer in layer_heads:
-        for relation, count in layer.items():
-            heads[relation] = heads.get(relation, 0) + count
-    return {Scale(relation.removeprefix(f"{WINDOW}:")): count for relation, count in heads.items()}
-
-
-def _scored(scales: Mapping[Scale, int], length: int) -> list[tuple[int, int]]:
-    """Width and number of heads of each scale that is more than a token itself."""
-    widths = [(scale.width(length), count) for scale, count in scales.items()]
-    return [(width, count) for width, count in widths if width > 1]
-
-
-def transformer_operations(lengths: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
-    """Operations of a forward pass through a Transformer encoder, padding not counted."""
+def count_transformer(lengths: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
+    """Operations of a forward pass through a Transformer encoder, without padding."""
     per_token = 4 * 2 * hidden * hidden + 2 * 2 * hidden * ffn
     per_pair = 4 * hidden
     return layers * (per_token * sum(lengths) + per_pair * sum(length * length for length in lengths))
 
 
-def umst_operations(lengths: Sequence[int], word_counts: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
+def count_umst(lengths: Sequence[int], word_counts: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
     """Operations of a forward pass through the UMST encoder: those of a Transformer, and those on words.
 
     Both graph convolutions multiply words, as the tokens of a word share their mean; arcs are not counted.
@@ -88,4 +82,87 @@ def umst_operations(lengths: Sequence[int], word_counts: Sequence[int], *, hidde
     per_word = 4 * 2 * hidden * hidden  # two convolutions, queries and keys
     pairs = sum(count * count for count in word_counts)
     on_words = layers * (per_word * sum(word_counts) + 4 * hidden * pairs)
-    return transformer_operations(lengths, hidden=hidden, layers=layers, ffn=ffn) + on_words
+    return count_transformer(lengths, hidden=hidden, layers=layers, ffn=ffn) + on_words
+
+
+def _heads_by_scale(layer_heads: Sequence[Mapping[str, int]]) -> dict[Scale, int]:
+    heads: dict[str, int] = {}
+    for layer in layer_heads:
+        for relation, count in layer.items():
+            heads[relation] = heads.get(relation, 0) + count
+    return {Scale(relation.removeprefix(f"{WINDOW}:")): count for relation, count in heads.items()}
+
+
+def _scoring_heads(scales: Mapping[Scale, int], length: int) -> Iterator[tuple[int, int]]:
+    """Width and number of heads of each scale that is wider than a token."""
+    for scale, count in scales.items():
+        width = scale.width(length)
+        if width > 1:
+            yield width, count
+
+
+class WindowHeads:
+    """The heads of an MS-Trans encoder over a workload: their windows, pairs and memory.
+
+    Parameters
+    ----------
+    workload : the sentences
+    options : of the encoder
+    """
+
+    def __init__(self, workload: Workload, options: MSTransOptions):
+        self.workload, self.options = workload, options
+        self.layers = [{name: count for name, count in row.items() if count} for row in options.layer_heads()]
+        self.num_heads = sum(self.layers[0].values())
+        self.head_feats = options.head_feats or options.hidden // self.num_heads
+        self._scales = {window.name: window.scale for window in options.windows()}
+
+    @property
+    def relations(self) -> list[str]:
+        """The relations with at least one head."""
+        return [name for name in self._scales if any(name in heads for heads in self.layers)]
+
+    def count_edges(self, relation: str) -> int:
+        """Edges of one relation over all batches."""
+        scale = self._scales[relation]
+        return sum(count_window_edges(length, scale.width(length)) for length in self.workload.lengths)
+
+    @cached_property
+    def pairs(self) -> int:
+        """Query-key pairs that heads score."""
+        return count_scored_pairs(self.workload.lengths, self.layers)
+
+    def reaches(self, batch: Lengths) -> list[Tensor]:
+        """For each layer (B, H): how far each head sees to each side in each sentence of a batch."""
+        return [
+            torch.tensor(
+                [
+                    [(self._scales[name].width(length) - 1) // 2 for name, count in heads.items() for _ in range(count)]
+                    for length in batch
+                ]
+            )
+            for heads in self.layers
+        ]
+
+    def estimate_edge_bytes(self, *, per_pair: int, kept: int, transient: int, per_edge: int) -> int:
+        """Bytes of arrays of the edges' size.
+
+        Parameters
+        ----------
+        per_pair : bytes of one array for each edge and head
+        kept : such arrays that are kept for the backward pass, for every layer and relation
+        transient : such arrays that exist while one relation of one layer is computed
+        per_edge : bytes for each edge of all relations
+        """
+        pairs = [count * self.count_edges(name) for heads in self.layers for name, count in heads.items()]
+        edges = sum(self.count_edges(name) for name in self.relations)
+        return per_pair * (kept * sum(pairs) + transient * max(pairs)) + per_edge * edges
+
+    def estimate_dgl_bytes(self, *, backward: bool) -> int:
+        """Memory of DGL's operators: scores, weights, the temporaries of edge softmax, and the edges.
+
+        A backward pass adds the weights of all layers and the reversed edges.
+        """
+        return self.estimate_edge_bytes(
+            per_pair=FLOAT, kept=3 * backward, transient=4 + backward, per_edge=12 + 16 * backward
+        )

@@ -16,18 +16,18 @@ from graphattn.experiments.benchmarks.report import Row
 from graphattn.experiments.drawing.canvas import PALETTE
 
 Points = dict[str, list[tuple[float, float]]]
-"""Contender -> where its line goes."""
+"""Contender -> the points of its line."""
 _PANEL_WIDTH, _HEIGHT, _DPI = 5.0, 3.8, 120
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the plots side by side.
+    """One plot of a row of plots.
 
     Parameters
     ----------
-    heading : above it
-    across : what its horizontal axis counts
+    heading : its title
+    across : label of the horizontal axis
     points : its lines
     """
 
@@ -36,19 +36,19 @@ class Panel:
     points: Points
 
 
-def cost_against_length(rows: Sequence[Row], path: Path) -> None:
-    """Microseconds a token against the length of sentences, both on logarithmic axes.
+def plot_cost(rows: Sequence[Row], path: Path) -> None:
+    """Plot microseconds a token against the length of sentences, both on logarithmic axes.
 
-    Where a length was measured with batches of several sizes, the largest one counts.
+    If a length was measured with batches of several sizes, the largest batch is shown.
     """
     panels = [
-        Panel(task, "tokens of a sentence", length_points([row for row in rows if row["task"] == task]))
+        Panel(task, "tokens of a sentence", collect_costs([row for row in rows if row["task"] == task]))
         for task in dict.fromkeys(row["task"] for row in rows)
     ]
     draw(panels, path, up="microseconds a token")
 
 
-def length_points(rows: Sequence[Row]) -> Points:
+def collect_costs(rows: Sequence[Row]) -> Points:
     """Contender -> (length, microseconds a token), by length."""
     largest: dict[tuple[str, int], Row] = {}
     for row in rows:
@@ -63,13 +63,13 @@ def length_points(rows: Sequence[Row]) -> Points:
 
 
 def draw(panels: Sequence[Panel], path: Path, *, up: str) -> None:
-    """Write a picture; its format is that of the extension.
+    """Write a picture in the format of its extension.
 
     Parameters
     ----------
     panels : from left to right
-    path : the file, replaced when it is there
-    up : what the vertical axis of all counts
+    path : the file to write
+    up : label of the vertical axes
     """
     figure = Figure(figsize=(_PANEL_WIDTH * len(panels), _HEIGHT), layout="constrained")
     FigureCanvasAgg(figure)
@@ -77,33 +77,33 @@ def draw(panels: Sequence[Panel], path: Path, *, up: str) -> None:
     colours = {name: PALETTE[number % len(PALETTE)] for number, name in enumerate(names)}
     for number, panel in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), number)
-        for name, own in panel.points.items():
-            axes.plot(*zip(*own, strict=True), marker="o", markersize=4, color=colours[name], label=name)
+        for name, line in panel.points.items():
+            axes.plot(*zip(*line, strict=True), marker="o", markersize=4, color=colours[name], label=name)
         axes.set(title=panel.heading, xscale="log", yscale="log", xlabel=panel.across, ylabel=up if number == 1 else "")
         axes.grid(color="#DDDDDD", linewidth=0.6)
-        _mark_measured(axes, panel.points)
+        _set_ticks(axes, panel.points)
         if panel.points:
             axes.legend(fontsize=7, frameon=False)
     with atomic_file(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=_DPI)
 
 
-def _mark_measured(axes: Any, points: Points) -> None:
-    """Put ticks where measurements are, and upwards at 1, 2 and 5."""
-    places = sorted({place for own in points.values() for place, _ in own})
-    axes.set_xticks(places, [short(place) for place in places], fontsize=7, rotation=45)
+def _set_ticks(axes: Any, points: Points) -> None:
+    """Put horizontal ticks at the measurements, vertical ones at 1, 2 and 5."""
+    ticks = sorted({x for line in points.values() for x, _ in line})
+    axes.set_xticks(ticks, [shorten(tick) for tick in ticks], fontsize=7, rotation=45)
     axes.set_xticks([], minor=True)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: shorten(value)))
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def short(number: float) -> str:
-    """A number in few letters.
+def shorten(number: float) -> str:
+    """Write a number in few characters.
 
     Examples
     --------
-    >>> [short(number) for number in (0.5, 201, 2048, 16384, 234848, 1663156)]
+    >>> [shorten(number) for number in (0.5, 201, 2048, 16384, 234848, 1663156)]
     ['0.5', '201', '2048', '16k', '235k', '1.7M']
     """
     for letter, unit in (("M", 1e6), ("k", 1e3)):

@@ -1,101 +1,173 @@
-"""A measurement as people read it (Markdown) and as programs do (JSON)."""
+"""A benchmark's result as Markdown for people and JSON for programs, with the machine and versions behind it."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphattn.experiments.benchmarks.machine import circumstances, described
+import psutil
+import torch
+
+import graphattn
 from graphattn.experiments.cli.output_files import new_file
 
+if TYPE_CHECKING:
+    from graphattn.experiments.benchmarks.harness import Settings
+
 Row = dict[str, Any]
+PACKAGES = ("torch", "dgl", "numba", "numpy", "torch_geometric")
+
+
+def describe_machine() -> Row:
+    """CPU with its vector extension, cores, memory, versions, threads, and the commit of code in our repository."""
+    return {
+        "cpu": cpu_model(),
+        "vectors": torch.backends.cpu.get_cpu_capability(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": torch.get_num_threads(),
+        "versions": {"python": platform.python_version(), "graphattn": graphattn.__version__, **_package_versions()},
+        "commit": current_commit(),
+    }
 
 
 @dataclass
 class Report:
-    """What one sub-command measured.
+    """The result of one benchmark.
 
     Parameters
     ----------
-    name : of the sub-command; files are called so
-    compared : what is compared and how, in sentences
-    columns : heading -> the cell of a row
-    rows : the figures
-    settings : what was asked for
-    notes : lines below the table: targets, what follows from the figures
-    left_out : lines about who did not run, and why
-    picture : draws the rows into a file; None when there is nothing to draw
+    name : of the benchmark and its files
+    description : what is compared and how, in sentences
+    columns : heading -> cell of a row
+    settings : the options; of workload benchmarks a :class:`~graphattn.experiments.benchmarks.harness.Settings`
+    rows : the measurements
+    notes : lines below the table
+    left_out : lines about what did not run, and why
+    plot : draws the rows into a file
+    machine : as :func:`describe_machine` returns it
     """
 
     name: str
-    compared: str
+    description: str
     columns: Mapping[str, Callable[[Row], str]]
-    rows: list[Row]
-    settings: Row
+    settings: Row | Settings
+    rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    picture: Callable[[Sequence[Row], Path], None] | None = None
-    circumstances: Row = field(default_factory=circumstances)
+    plot: Callable[[Sequence[Row], Path], None] | None = None
+    machine: Row = field(default_factory=describe_machine)
 
-    def markdown(self, picture: str | None = None) -> str:
-        """The table with what one must know to read it.
+    def to_markdown(self, picture: str | None = None) -> str:
+        """The table with everything needed to read it.
 
         Parameters
         ----------
-        picture : file name of the plot beside it
+        picture : file name of the plot
         """
-        parts = [f"# graphattn bench {self.name}", self.compared, described(self.circumstances) + "."]
-        parts.append(
-            markdown_table(list(self.columns), [[cell(row) for cell in self.columns.values()] for row in self.rows])
-        )
+        parts = [f"# graphattn bench {self.name}", self.description, summarize_machine(self.machine) + "."]
+        cells = [[cell(row) for cell in self.columns.values()] for row in self.rows]
+        parts.append(format_table(list(self.columns), cells))
         parts += [f"![{self.name}]({picture})"] if picture else []
         parts += ["\n".join(f"- {line}" for line in self.notes)] if self.notes else []
         parts += ["Left out:\n\n" + "\n".join(f"- {line}" for line in self.left_out)] if self.left_out else []
         return "\n\n".join(parts) + "\n"
 
-    def json(self) -> str:
+    def to_json(self) -> str:
         """Everything, unrounded."""
-        found = {
+        content = {
             "command": self.name,
-            "settings": self.settings,
-            "circumstances": self.circumstances,
+            "settings": self.settings if isinstance(self.settings, dict) else asdict(self.settings),
+            "circumstances": self.machine,
             "rows": self.rows,
             "notes": self.notes,
             "left_out": self.left_out,
         }
-        return json.dumps(found, indent=1) + "\n"
+        return json.dumps(content, indent=1) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Put ``NAME.md``, ``NAME.json`` and, when there is a plot, ``NAME.png`` into a folder.
+        """Write ``NAME.md``, ``NAME.json`` and, if there is something to draw, ``NAME.png``.
 
         Raises
         ------
         DataError
-            when a file cannot be written
+            if a file cannot be written
         """
         with new_file(folder / f"{self.name}.json") as file:
-            file.write(self.json())
-        picture = f"{self.name}.png" if self.picture and self.rows else None
-        if self.picture and picture:
-            self.picture(self.rows, folder / picture)
+            file.write(self.to_json())
+        picture = None
+        if self.plot is not None and self.rows:
+            picture = f"{self.name}.png"
+            self.plot(self.rows, folder / picture)
         with new_file(folder / f"{self.name}.md") as file:
-            file.write(self.markdown(picture))
+            file.write(self.to_markdown(picture))
 
 
-def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table.
 
     Examples
     --------
-    >>> print(markdown_table(["who", "ms"], [["ours", "1.5"]]))
+    >>> print(format_table(["who", "ms"], [["ours", "1.5"]]))
     | who | ms |
     |---|---|
     | ours | 1.5 |
     """
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(
-        "|" + "|".join(cells) + "|" if n == 1 else f"| {' | '.join(cells)} |" for n, cells in enumerate(lines)
+    lines = [f"| {' | '.join(cells)} |" for cells in [headings, *rows]]
+    return "\n".join([lines[0], "|" + "---|" * len(headings), *lines[1:]])
+
+
+def summarize_machine(machine: Row) -> str:
+    """The machine and versions on one line."""
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    commit = f", commit {machine['commit']}" if machine["commit"] else ""
+    return (
+        f"{machine['cpu']} ({machine['vectors']}), {machine['cores']} cores, {machine['memory_gib']} GiB, "
+        f"{machine['system']}; {machine['threads']} threads; {versions}{commit}"
     )
+
+
+def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
+    """The name of the processor."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _package_versions() -> dict[str, str]:
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def current_commit() -> str | None:
+    """The commit of the running code, with ``+`` if files changed since; None outside our repository."""
+    folder = Path(graphattn.__file__).parent
+    top = _run_git(folder, "rev-parse", "--show-toplevel")
+    if not top or not (Path(top) / "graphattn" / "attention.py").is_file():
+        return None  # a repository of the user, in which GraphAttn is installed
+    changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no", "--", top)
+    return f"{_run_git(folder, 'rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"
+
+
+def _run_git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,24 +14,24 @@ import torch
 from graphattn.builders import Dependency, TextGraphBuilder
 from graphattn.builders.store import GraphStream, Store
 from graphattn.builders.store.datasets import StoreBatch
-from graphattn.experiments.benchmarks.command_apart import build_in_subprocess
-from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.harness import MEBIBYTE, column
+from graphattn.experiments.benchmarks.processes import build_in_subprocess
+from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
 
-COMPARED = """\
+DESCRIPTION = """\
 `graphattn build` of a generated CoNLL-U file (1 to 49 words a sentence, 25 on average, from a vocabulary of 50,000 by
-Zipf's law, with heads, relations and tags), with the windows of MS-Trans and dependencies. Memory is the most that was
-resident at once in the parent and in the largest of the other processes. Reading is one epoch of `GraphStream`:
+Zipf's law, with heads, relations and tags), with the windows of MS-Trans and dependencies. Memory is the peak of
+resident memory in the parent and in the largest of the other processes. Reading is one epoch of `GraphStream`:
 shuffled batches of 128 sentences, decoded from disk and built for models; inference is MS-Trans (three layers, 300
 wide, ten heads, float32) on the same batches, the first of the epoch."""
-
+_COLUMNS = {name: column(name) for name in ("step", "seconds", "result")}
 _RELATIONS = "window:1,window:3,window:N/16,window:N/8,window:N/4,dependency"
 _NAMES = "acl advcl advmod amod appos aux case cc ccomp conj cop det nmod nsubj obj obl punct".split()
 _TAGS = "NOUN VERB ADJ ADP DET PUNCT PRON ADV".split()
-_WORDS, _LONGEST, _AT_ONCE = 50_000, 49, 20_000
+_WORDS, _LONGEST, _CHUNK = 50_000, 49, 20_000
 _BATCH, _INFERRED = 128, 40
-_MIB = 1 << 20
 
 
 def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed: int = 0) -> Report:
@@ -42,32 +41,31 @@ def measure_store(sentences: int, jobs: int, *, folder: Path | None = None, seed
     ----------
     sentences : how many
     jobs : processes that build
-    folder : for the corpus and the store, which are removed in the end; None for the system's
+    folder : for the corpus and the store, which are removed at the end; None for the system's
     seed : of the corpus
 
     Raises
     ------
     BuildError
-        when the process that builds fails; the message has what it said
+        if the process that builds fails; the message contains its last line
     """
-    with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as place:
-        corpus, store = Path(place) / "corpus.conllu", Path(place) / "store"
+    with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
+        corpus, store = Path(name) / "corpus.conllu", Path(name) / "store"
         with open(corpus, "w", encoding="utf-8") as file:
             write_conllu(file, sentences, seed=seed)
         built = build_in_subprocess([corpus], store, "--relations", _RELATIONS, "--jobs", str(jobs))
         size, written = corpus.stat().st_size, sum(path.stat().st_size for path in store.rglob("*.parquet"))
-        read, inferred, batches = _read(Store(store))
-    mebibytes = [f"{size / _MIB:,.0f} MiB" for size in (built.parent, built.worker)]
+        read, inferred, batches = _time_reading(Store(store))
+    parent, worker = built.parent / MEBIBYTE, built.worker / MEBIBYTE
     rows = [
-        _row("build", built.seconds, f"{sentences / built.seconds:,.0f} sentences a second, {jobs} processes"),
-        _row("", None, f"{mebibytes[0]} in the parent, {mebibytes[1]} in the largest other process"),
-        _row("", None, f"{written / 1e6:,.1f} MB, from {size / 1e6:,.1f} MB of text"),
-        _row("read", read, f"{sentences / read:,.0f} sentences a second, one process"),
-        _row("inference", inferred * batches, f"{batches:,} batches, from the first {min(_INFERRED, batches)}"),
-        _row("read / inference", None, f"{read / (inferred * batches):.1%}"),
+        make_row("build", built.seconds, f"{sentences / built.seconds:,.0f} sentences a second, {jobs} processes"),
+        make_row("", None, f"{parent:,.0f} MiB in the parent, {worker:,.0f} MiB in the largest other process"),
+        make_row("", None, f"{written / 1e6:,.1f} MB, from {size / 1e6:,.1f} MB of text"),
+        make_row("read", read, f"{sentences / read:,.0f} sentences a second, one process"),
+        make_row("inference", inferred * batches, f"{batches:,} batches, from the first {min(_INFERRED, batches)}"),
+        make_row("read / inference", None, f"{read / (inferred * batches):.1%}"),
     ]
-    columns = {name: lambda row, name=name: str(row[name]) for name in ("step", "seconds", "result")}
-    return Report("store", COMPARED, columns, rows, {"sentences": sentences, "jobs": jobs})
+    return Report("store", DESCRIPTION, _COLUMNS, {"sentences": sentences, "jobs": jobs}, rows)
 
 
 def write_conllu(file: TextIO, sentences: int, *, seed: int = 0) -> None:
@@ -75,21 +73,21 @@ def write_conllu(file: TextIO, sentences: int, *, seed: int = 0) -> None:
     random = np.random.default_rng(seed)
     chances = 1 / np.arange(1, _WORDS + 1)
     chances /= chances.sum()
-    for start in range(0, sentences, _AT_ONCE):
-        lengths = random.integers(1, _LONGEST + 1, min(_AT_ONCE, sentences - start))
+    for start in range(0, sentences, _CHUNK):
+        lengths = random.integers(1, _LONGEST + 1, min(_CHUNK, sentences - start))
         words = iter(random.choice(_WORDS, lengths.sum(), p=chances).tolist())
         names = iter(random.integers(0, len(_NAMES), lengths.sum()).tolist())
         tags = iter(random.integers(0, len(_TAGS), lengths.sum()).tolist())
-        places = iter(random.random(lengths.sum()).tolist())
+        positions = iter(random.random(lengths.sum()).tolist())
         for length in lengths.tolist():
             for number in range(1, length + 1):
-                head, name = int(next(places) * (number - 1)) + (number > 1), _NAMES[next(names)]
+                head, name = int(next(positions) * (number - 1)) + (number > 1), _NAMES[next(names)]
                 relation = name if head else "root"
                 file.write(f"{number}\tw{next(words)}\t_\t{_TAGS[next(tags)]}\t_\t_\t{head}\t{relation}\t_\t_\n")
             file.write("\n")
 
 
-def _read(store: Store) -> tuple[float, float, int]:
+def _time_reading(store: Store) -> tuple[float, float, int]:
     """Seconds to read an epoch, seconds of inference on a batch, and the batches of an epoch."""
     encoder = MSTransEncoder(MSTransOptions()).eval()
     builder = TextGraphBuilder([*encoder.options.windows(), Dependency()], vocabulary=store.vocabulary)
@@ -98,12 +96,12 @@ def _read(store: Store) -> tuple[float, float, int]:
     start = time.perf_counter()
     batches = sum(1 for _ in stream)
     read = time.perf_counter() - start
-    return read, min(_inference(encoder, first), _inference(encoder, first)), batches
+    return read, min(_time_inference(encoder, first), _time_inference(encoder, first)), batches
 
 
-def _inference(encoder: Any, batches: list[StoreBatch]) -> float:
+def _time_inference(encoder: Any, batches: list[StoreBatch]) -> float:
     """Mean seconds of a batch."""
-    inputs = list(_inputs(encoder, batches))
+    inputs = [(batch.arrays, torch.randn(batch.arrays.num_nodes("token"), encoder.width)) for batch in batches]
     start = time.perf_counter()
     with torch.inference_mode():
         for graph, tokens in inputs:
@@ -111,10 +109,6 @@ def _inference(encoder: Any, batches: list[StoreBatch]) -> float:
     return (time.perf_counter() - start) / max(len(inputs), 1)
 
 
-def _inputs(encoder: Any, batches: list[StoreBatch]) -> Iterator[tuple[Any, torch.Tensor]]:
-    for batch in batches:
-        yield batch.arrays, torch.randn(batch.arrays.num_nodes("token"), encoder.width)
-
-
-def _row(step: str, seconds: float | None, result: str) -> dict[str, str]:
+def make_row(step: str, seconds: float | None, result: str) -> Row:
+    """One step with its time and a sentence about it."""
     return {"step": step, "seconds": "" if seconds is None else f"{seconds:,.1f}", "result": result}

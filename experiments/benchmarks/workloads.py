@@ -1,4 +1,4 @@
-"""What contenders work on: batches of sentences, of one length or of the lengths that a real corpus has."""
+"""Workloads: batches of sentences of one length, or with the lengths of a real corpus."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ CORPORA: Mapping[str, tuple[str, Columns]] = {
     "mtl16": ("mtl16/*.task.test", ("label", "text")),
     "imdb": ("imdb/test.tsv.xz", ("label", None, None, "text")),
 }
-"""Corpus -> files below the data folder whose lengths are drawn from, and their columns."""
+"""Corpus -> its files in the data folder, and their columns."""
 USUAL_SENTENCES = {22: 128, 109: 128, 201: 128}
-"""The sizes that the targets name; at other lengths a batch has about :data:`USUAL_TOKENS` tokens."""
+"""Length -> sentences of a batch; at other lengths a batch has about :data:`USUAL_TOKENS` tokens."""
 USUAL_TOKENS = 16_384
 SAMPLE_TOKENS, BATCH_TOKENS = 24_000, 8_192
-"""Tokens drawn from a corpus in all, and at most in one batch, padding included."""
+"""Tokens drawn from a corpus, and the most tokens of a batch, padding included."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Batches that are computed one after the other.
+    """Batches to compute one after the other.
 
     Parameters
     ----------
@@ -60,21 +60,26 @@ class Workload:
     @property
     def uniform_length(self) -> int | None:
         """The length of all sentences; None when they differ."""
-        kinds = set(self.lengths)
-        return kinds.pop() if len(kinds) == 1 else None
+        different = set(self.lengths)
+        return different.pop() if len(different) == 1 else None
 
     @cached_property
     def layouts(self) -> tuple[Layout, ...]:
-        """The batches as columns from which builders make graphs, without ``[CLS]``."""
-        flat = (np.asarray(batch, dtype=np.int64) for batch in self.batches)
-        return tuple(Layout(own, own, _counted(own)) for own in flat)
+        """The batches as columns, without ``[CLS]``."""
+        arrays = (np.asarray(batch, dtype=np.int64) for batch in self.batches)
+        return tuple(Layout(lengths, lengths, ragged_positions(lengths)) for lengths in arrays)
 
     def graphs(self, builder: TextGraphBuilder) -> list[ArrayGraph]:
-        """New graphs of the batches, which nothing has looked at yet, as models take them."""
+        """New graphs of the batches, without cached values, in the form that models take."""
         return [builder.arrays(layout) for layout in self.layouts]
 
 
-def _counted(lengths: np.ndarray) -> np.ndarray:
+def is_uniform(lengths: Lengths) -> bool:
+    """Whether all sentences of a batch have one length, so that there is no padding."""
+    return len(set(lengths)) == 1
+
+
+def ragged_positions(lengths: np.ndarray) -> np.ndarray:
     """0, 1, 2, ... within each sentence."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -91,44 +96,44 @@ def uniform(sentences: int, length: int) -> Workload:
 
 
 def parse_workloads(names: Iterable[str]) -> tuple[list[Workload], list[str]]:
-    """Read ``["22", "8x2048", "mr"]``: a length, sentences x length, or a corpus.
+    """Parse ``["22", "8x2048", "mr"]``: a length, sentences x length, or a corpus.
 
     Returns
     -------
-    The workloads, and a line for each corpus that is not there.
+    The workloads, and a line for each missing corpus.
 
     Raises
     ------
     ConfigError
-        for anything else
+        for any other name
 
     Examples
     --------
     >>> [workload.name for workload in parse_workloads(["22", "2048", "3x5"])[0]]
     ['128x22', '8x2048', '3x5']
     """
-    found, absent = [], []
+    workloads, missing = [], []
     for name in names:
         match = re.fullmatch(r"(?:([1-9]\d{0,5})x)?([1-9]\d{0,6})", name)
         if match:
             length = int(match[2])
             usual = USUAL_SENTENCES.get(length, max(1, USUAL_TOKENS // length))
-            found.append(uniform(int(match[1] or usual), length))
+            workloads.append(uniform(int(match[1] or usual), length))
         elif name in CORPORA:
             try:
-                found.append(drawn(name, [max(1, len(text.split())) for text in corpus_texts(name)]))
+                workloads.append(draw_sample(name, [max(1, len(text.split())) for text in corpus_texts(name)]))
             except (ConfigError, FileNotFoundError):
-                absent.append(f"{name}: there is no {CORPORA[name][0]} in the folder that {DATA_VARIABLE} names")
+                missing.append(f"{name}: there is no {CORPORA[name][0]} in the folder that {DATA_VARIABLE} names")
         else:
             raise ConfigError(
                 f"--lengths has {name!r}; give lengths such as 109, sentences x length such as 8x2048, "
-                f"or corpora: {', '.join(CORPORA)}"
+                f"or corpora: {', '.join(CORPORA)}",
             )
-    return found, absent
+    return workloads, missing
 
 
 @lru_cache
-def _texts(folder: Path, pattern: str, columns: Columns) -> tuple[str, ...]:
+def _read_texts(folder: Path, pattern: str, columns: Columns) -> tuple[str, ...]:
     paths = sorted(folder.glob(pattern))
     if not paths:
         raise FileNotFoundError(pattern)
@@ -141,31 +146,31 @@ def corpus_texts(name: str) -> tuple[str, ...]:
     Raises
     ------
     ConfigError
-        when no data folder is given
+        if there is no data folder
     FileNotFoundError
-        when the corpus is not in it
+        if the corpus is not in it
     """
-    return _texts(data_folder(), *CORPORA[name])
+    return _read_texts(data_folder(), *CORPORA[name])
 
 
-def drawn(name: str, population: Sequence[int], *, tokens: int = SAMPLE_TOKENS, seed: int = 0) -> Workload:
-    """Sentences drawn at random until there are enough tokens, in batches of like lengths.
+def draw_sample(name: str, population: Sequence[int], *, tokens: int = SAMPLE_TOKENS, seed: int = 0) -> Workload:
+    """Draw sentences at random and batch them by length.
 
-    A batch is as large as padding allows: sentences x longest one within :data:`BATCH_TOKENS`, as those batch who pad.
+    A batch is as large as padding allows: sentences x longest sentence within :data:`BATCH_TOKENS`.
 
     Parameters
     ----------
     name : of the corpus
     population : tokens of each of its sentences
-    tokens : how many to draw, about
-    seed : the same seed draws the same sentences
+    tokens : approximate number to draw
+    seed : of the draw
     """
     shuffled = np.random.default_rng(seed).permutation(np.asarray(population))
     count = int(np.searchsorted(np.cumsum(shuffled), tokens)) + 1
-    taken = sorted(shuffled[:count].tolist(), reverse=True)
+    lengths = sorted(shuffled[:count].tolist(), reverse=True)
     batches = []
-    while taken:
-        size = max(1, BATCH_TOKENS // taken[0])
-        batches.append(tuple(taken[:size]))
-        taken = taken[size:]
+    while lengths:
+        size = max(1, BATCH_TOKENS // lengths[0])
+        batches.append(tuple(lengths[:size]))
+        lengths = lengths[size:]
     return Workload(name, tuple(batches))

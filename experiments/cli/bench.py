@@ -1,13 +1,14 @@
-"""``graphattn bench``: measurements in turns, as medians and ratios, with what was promised beside them."""
+"""``graphattn bench NAME``: measure speed and memory against peers, as medians and ratios."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,244 +19,177 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure speed and memory; only ratios within one run mean anything.", no_args_is_help=True)
 
-Lengths = Annotated[
-    str | None,
-    typer.Option(help="Workloads with commas between: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
-]
-Repeats = Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)]
-EVERYTHING = ("attention", "encoder", "train-step", "memory", "build", "predict", "inspect", "mtsa", "umst")
-"""What ``all`` measures."""
-
-Peers = Annotated[str | None, typer.Option(help="Peers with commas between, or none (default: all that can run).")]
-Threads = Annotated[int | None, typer.Option(help="Threads of all contenders (default: all cores).", min=1)]
-Seconds = Annotated[float, typer.Option(help="Begin no new round on a workload after so much time.", min=0)]
-Out = Annotated[Path | None, typer.Option(help="Folder for NAME.md, NAME.json and NAME.png.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Few, small workloads and few runs: a trial.")]
-
 
 @dataclass(frozen=True)
-class Given:
-    """The flags that all sub-commands share."""
+class BenchFlags:
+    """The flags of all benchmarks; each benchmark has some of them."""
 
-    lengths: str | None = None
-    repeats: int | None = None
-    peers: str | None = None
-    threads: int | None = None
-    seconds: float = 120.0
-    out: Path | None = None
-    quick: bool = False
-
-
-@app.command(epilog="graphattn bench attention --lengths 109,8x2048,mr --peers dense,dgl")
-def attention(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    peers: Peers = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """The operator, forward and backward. Peers: dense, dgl, flex, pyg."""
-    _run("attention", Given(lengths, repeats, peers, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench encoder --lengths 22,109,201")
-def encoder(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    peers: Peers = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """Whole encoders, inference. Peers: transformer, masked, dgl."""
-    _run("encoder", Given(lengths, repeats, peers, threads, seconds, out, quick))
-
-
-@app.command("train-step", epilog="graphattn bench train-step --lengths 22,109,201 --peers transformer")
-def train_step(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    peers: Peers = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """Forward, backward and Adam, whole encoders. Peers: transformer, masked, dgl."""
-    _run("train-step", Given(lengths, repeats, peers, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench memory --lengths 2x8192 --peers dgl")
-def memory(
-    lengths: Lengths = None,
-    peers: Peers = None,
-    threads: Threads = None,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """Peak memory of forward + backward, each contender in a new process. Peers: torch, dgl, dense, pyg."""
-    _run("memory", Given(lengths, 1, peers, threads, out=out, quick=quick))
-
-
-@app.command(epilog="graphattn bench build --lengths 22,109")
-def build(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """Building a batch's graph (scales 1, 3, N/16, N/8, N/4, dependency) beside one MS-Trans forward pass over it."""
-    _run("build", Given(lengths, repeats, None, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench predict --lengths mr")
-def predict(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """From a file of texts to a file of predictions, beside the bare encoder; and one short sentence."""
-    _run("predict", Given(lengths, repeats, None, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench inspect --lengths 128x22,8x1024")
-def inspect(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """Asking for attention weights beside the plain forward pass, for every encoder."""
-    _run("inspect", Given(lengths, repeats, None, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench mtsa --lengths 64x64,64x128 --peers multihead")
-def mtsa(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    peers: Peers = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """MTSA's layer, time and memory against length. Peers: paper, multihead, dense, bilstm, cnn."""
-    _run("mtsa", Given(lengths, repeats, peers, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench umst --lengths 164x25 --peers transformer")
-def umst(
-    lengths: Lengths = None,
-    repeats: Repeats = None,
-    peers: Peers = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """What words cost UMST on top of a Transformer, in time and memory. Peers: transformer, without-words."""
-    _run("umst", Given(lengths, repeats, peers, threads, seconds, out, quick))
-
-
-@app.command(epilog="graphattn bench store --sentences 100000")
-def store(
-    sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000,
-    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2,
-    folder: Annotated[Path | None, typer.Option(help="Folder for corpus and store (default: the system's).")] = None,
-    out: Out = None,
-) -> None:
-    """Building a store of parsed sentences, its memory, and reading it as batches beside inference."""
-    from graphattn.experiments.benchmarks.store import measure_store
-
-    _make_folders(out, folder)
-    _publish(measure_store(sentences, jobs, folder=folder), out)
-
-
-@app.command(epilog="graphattn bench corpora --jobs 2")
-def corpora(
-    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2,
-    data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Folder for the stores (default: the system's).")] = None,
-    out: Out = None,
-) -> None:
-    """Stores of real corpora: IMDB's size beside xz, and Stanza's parses with and without a cache."""
-    from graphattn.experiments.benchmarks.corpora import measure_corpora
-
-    _make_folders(out, folder)
-    _publish(measure_corpora(jobs, data=data, folder=folder), out)
-
-
-@app.command("all", epilog="graphattn bench all --out docs/benchmarks")
-def all_(
-    repeats: Repeats = None,
-    threads: Threads = None,
-    seconds: Seconds = 120.0,
-    out: Out = None,
-    quick: Quick = False,
-) -> None:
-    """Everything above but store and corpora, one after the other."""
-    for name in EVERYTHING:
-        _run(name, Given(None, repeats, None, threads, seconds, out, quick))
-
-
-def _run(name: str, given: Given) -> None:
-    """Measure, print the table, and write it when a folder is given."""
-    _use_threads(given.threads)
-    _make_folders(given.out)
-    _publish(_measured(name, given), given.out)
-
-
-def _make_folders(out: Path | None, folder: Path | None = None) -> None:
-    """Make the folders that are given before anything is measured."""
-    if out is not None:
-        _make(out)
-    if folder is not None:
-        _make(folder, "--folder")
-
-
-def _publish(report: Report, out: Path | None) -> None:
-    """Print the table, and write it when a folder is given."""
-    print(report.markdown(), end="")
-    if out is not None:
-        report.write(out)
-
-
-def _measured(name: str, given: Given) -> Report:
-    from graphattn.experiments.benchmarks.comparison import Settings
-
-    module: Any = import_module(f"graphattn.experiments.benchmarks.{name.replace('-', '_')}")
-    lengths = module.QUICK if given.quick else module.LENGTHS
-    settings = Settings(
-        lengths if given.lengths is None else _listed("--lengths", given.lengths),
-        given.repeats or (3 if given.quick else 9),
-        None if given.peers is None else () if given.peers == "none" else _listed("--peers", given.peers),
-        given.seconds,
+    lengths: Annotated[
+        str | None,
+        typer.Option(help="Workloads with commas between: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
+    ] = None
+    sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000
+    repeats: Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)] = (
+        None
     )
-    measure: Callable[..., Report] = module.measure
-    if name == "memory" and given.quick:
-        return measure(settings, text=module.QUICK_TEXT)
-    return measure(settings)
+    peers: Annotated[
+        str | None, typer.Option(help="Peers with commas between, or none (default: all that can run).")
+    ] = None
+    threads: Annotated[int | None, typer.Option(help="Threads of all contenders (default: all cores).", min=1)] = None
+    seconds: Annotated[float, typer.Option(help="Start no new round on a workload after so much time.", min=0)] = 120.0
+    jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2
+    data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None
+    folder: Annotated[Path | None, typer.Option(help="Folder for temporary files (default: the system's).")] = None
+    out: Annotated[Path | None, typer.Option(help="Folder for NAME.md, NAME.json and NAME.png.")] = None
+    quick: Annotated[bool, typer.Option("--quick", help="Few, small workloads and few runs: a trial.")] = False
 
 
-def _listed(flag: str, text: str) -> tuple[str, ...]:
+class Benchmark(NamedTuple):
+    """One ``graphattn bench NAME``: its help, an example, and its flags."""
+
+    help: str
+    example: str
+    flags: str
+
+
+_TIMED = "lengths repeats threads seconds out quick"
+_COMPARED = "lengths repeats peers threads seconds out quick"
+BENCHMARKS = {
+    "attention": Benchmark(
+        "The operator, forward and backward. Peers: dense, dgl, flex, pyg.",
+        "--lengths 109,8x2048,mr --peers dense,dgl",
+        _COMPARED,
+    ),
+    "encoder": Benchmark(
+        "Whole encoders, inference. Peers: transformer, masked, dgl.", "--lengths 22,109,201", _COMPARED
+    ),
+    "train-step": Benchmark(
+        "Forward, backward and Adam, whole encoders. Peers: transformer, masked, dgl.",
+        "--lengths 22,109,201 --peers transformer",
+        _COMPARED,
+    ),
+    "memory": Benchmark(
+        "Peak memory of forward + backward, each contender in a new process. Peers: torch, dgl, dense, pyg.",
+        "--lengths 2x8192 --peers dgl",
+        "lengths peers threads out quick",
+    ),
+    "build": Benchmark(
+        "Building a batch's graph (scales 1, 3, N/16, N/8, N/4, dependency) beside one MS-Trans forward pass over it.",
+        "--lengths 22,109",
+        _TIMED,
+    ),
+    "predict": Benchmark(
+        "From a file of texts to a file of predictions, beside the bare encoder; and one short sentence.",
+        "--lengths mr",
+        _TIMED,
+    ),
+    "inspect": Benchmark(
+        "Passes that return attention weights beside plain forward passes, for every encoder.",
+        "--lengths 128x22,8x1024",
+        _TIMED,
+    ),
+    "mtsa": Benchmark(
+        "MTSA's layer, time and memory against length. Peers: paper, multihead, dense, bilstm, cnn.",
+        "--lengths 64x64,64x128 --peers multihead",
+        _COMPARED,
+    ),
+    "umst": Benchmark(
+        "The cost of words in UMST on top of a Transformer, in time and memory. Peers: transformer, without-words.",
+        "--lengths 164x25 --peers transformer",
+        _COMPARED,
+    ),
+    "store": Benchmark(
+        "Building a store of parsed sentences, its memory, and reading it as batches beside inference.",
+        "--sentences 100000",
+        "sentences jobs folder out",
+    ),
+    "corpora": Benchmark(
+        "Stores of real corpora: IMDB's size beside xz, and Stanza's parses with and without a cache.",
+        "--jobs 2",
+        "jobs data folder out",
+    ),
+    "all": Benchmark(
+        "All benchmarks but store and corpora, one after the other.",
+        "--out docs/benchmarks",
+        "repeats threads seconds out quick",
+    ),
+}
+ALL = tuple(name for name in BENCHMARKS if name not in ("store", "corpora", "all"))
+"""The benchmarks of ``all``."""
+_FUNCTIONS = {
+    "store": "graphattn.experiments.benchmarks.store:measure_store",
+    "corpora": "graphattn.experiments.benchmarks.corpora:measure_corpora",
+    "train-step": "graphattn.experiments.benchmarks.encoder:measure_training",
+}
+"""Name -> the function that measures, where it is not ``measure`` of the module of that name."""
+
+
+def _add_command(name: str) -> None:
+    """Register the command of a benchmark, which has only the benchmark's flags."""
+    benchmark = BENCHMARKS[name]
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(BenchFlags, eval_str=True).parameters.values()
+        if parameter.name in benchmark.flags.split()
+    ]
+
+    def command(**values: Any) -> None:
+        run(name, BenchFlags(**values))
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app.command(name, help=benchmark.help, epilog=f"graphattn bench {name} {benchmark.example}")(command)
+
+
+for _name in BENCHMARKS:
+    _add_command(_name)
+
+
+def run(name: str, flags: BenchFlags) -> None:
+    """Measure, print the table, and write it if ``flags.out`` is set."""
+    _set_threads(flags.threads)
+    for folder, flag in ((flags.out, "--out"), (flags.folder, "--folder")):
+        if folder is not None:
+            _make_folder(folder, flag)
+    for member in ALL if name == "all" else (name,):
+        report = measure(member, flags)
+        print(report.to_markdown(), end="")
+        if flags.out is not None:
+            report.write(flags.out)
+
+
+def measure(name: str, flags: BenchFlags) -> Report:
+    """Run one benchmark."""
+    module_name, _, function_name = _FUNCTIONS.get(name, f"graphattn.experiments.benchmarks.{name}:measure").partition(
+        ":"
+    )
+    module = import_module(module_name)
+    function: Callable[..., Report] = getattr(module, function_name)
+    if name == "store":
+        return function(flags.sentences, flags.jobs, folder=flags.folder)
+    if name == "corpora":
+        return function(flags.jobs, data=flags.data, folder=flags.folder)
+
+    from graphattn.experiments.benchmarks.harness import Settings
+
+    lengths = module.QUICK if flags.quick else module.LENGTHS
+    repeats = 1 if name == "memory" else flags.repeats or (3 if flags.quick else 9)
+    peers = () if flags.peers == "none" else _split("--peers", flags.peers)
+    settings = Settings(_split("--lengths", flags.lengths) or lengths, repeats, peers, flags.seconds)
+    return function(settings, text=module.QUICK_TEXT) if name == "memory" and flags.quick else function(settings)
+
+
+def _split(flag: str, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
         raise ConfigError(f"{flag} is {text!r}; give names with commas between")
     return parts
 
 
-def _use_threads(threads: int | None) -> None:
-    """Set the threads of all libraries; those that are loaded later read the environment."""
+def _set_threads(threads: int | None) -> None:
+    """Set the threads of all libraries; those that are imported later read the environment."""
     if threads is None:
         return
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -265,7 +199,7 @@ def _use_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
 
 
-def _make(folder: Path, flag: str = "--out") -> None:
+def _make_folder(folder: Path, flag: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -3,14 +3,14 @@
 import numpy as np
 
 from graphattn.builders import Sentence
-from graphattn.experiments.benchmarks.build import measure, random_tree
-from graphattn.experiments.benchmarks.comparison import Settings
+from graphattn.experiments.benchmarks.build import make_tree, measure
+from graphattn.experiments.benchmarks.harness import Settings
 
 
-def test_random_trees_are_trees_with_one_root():
+def test_make_trees_are_trees_with_one_root():
     random = np.random.default_rng(0)
     for length in (1, 2, 30):
-        heads = random_tree(length, random)
+        heads = make_tree(length, random)
         assert heads.count(0) == 1
         assert Sentence(("word",) * length, heads=heads).heads == heads  # Sentence refuses cycles
 

@@ -1,4 +1,4 @@
-"""``bench corpora``: what is there is measured, what is not is told."""
+"""``bench corpora``: corpora in the data folder are measured, missing ones are reported."""
 
 import random
 
@@ -16,7 +16,7 @@ def test_attachment_scores_are_shares_of_words():
     assert attachment_scores([], []) == (0.0, 0.0)
 
 
-def test_the_size_of_a_store_is_told_beside_xz(tmp_path, monkeypatch):
+def test_the_size_of_a_store_beside_xz(tmp_path, monkeypatch):
     import lzma
 
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
@@ -25,7 +25,7 @@ def test_the_size_of_a_store_is_told_beside_xz(tmp_path, monkeypatch):
     rows = "".join(f"pos\t9\t1\t{' '.join(f'w{words.randrange(99)}' for _ in range(40))}\n" for _ in range(300))
     for name in ("train", "test"):
         (tmp_path / "imdb" / f"{name}.tsv.xz").write_bytes(lzma.compress(rows.encode()))
-    text = measure_corpora(1).markdown()
+    text = measure_corpora(1).to_markdown()
     assert "| IMDB | build | " in text
     assert "600 texts, 24,000 tokens; " in text
     assert "times 0.0 MB of xz |" in text
@@ -33,7 +33,7 @@ def test_the_size_of_a_store_is_told_beside_xz(tmp_path, monkeypatch):
 
 
 def test_without_corpora_nothing_is_measured(tmp_path, monkeypatch):
-    text = measure_corpora(1, data=tmp_path).markdown()
+    text = measure_corpora(1, data=tmp_path).to_markdown()
     assert "- IMDB: there is no imdb/train.tsv.xz in the data folder\n" in text
     monkeypatch.delenv("GRAPHATTN_DATA", raising=False)
     with pytest.raises(ConfigError):

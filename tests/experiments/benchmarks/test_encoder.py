@@ -1,17 +1,98 @@
-"""``bench encoder`` and ``bench train-step``: rows, and the arithmetic limit beside the Transformer's."""
+"""``bench encoder`` and ``bench train-step``: contenders compute what they claim, and the arithmetic limit."""
 
 import pytest
+import torch
 
-from graphattn.experiments.benchmarks import encoder, train_step
-from graphattn.experiments.benchmarks.comparison import Settings
+from graphattn.experiments.benchmarks import encoder
+from graphattn.experiments.benchmarks.encoder import (
+    CONTENDERS,
+    DenseTransformer,
+    DGLEncoder,
+    EncoderProblem,
+    MaskedDense,
+    OursEncoder,
+)
+from graphattn.experiments.benchmarks.harness import Settings
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
+from graphattn.models.padding import unpad
+
+
+@pytest.fixture
+def problem(workload, small):
+    return EncoderProblem(workload, small)
+
+
+def encode(kind, problem):
+    torch.manual_seed(0)
+    job = kind().make_job(problem, backward=False)
+    return job.run(job.prepare())
+
+
+def test_masks_and_dgl_give_the_numbers_of_the_graph(problem):
+    ours = encode(OursEncoder, problem)
+    for own, other in zip(ours, encode(DGLEncoder, problem), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
+    for own, other, batch in zip(ours, encode(MaskedDense, problem), problem.workload.batches, strict=True):
+        torch.testing.assert_close(own, unpad(other, torch.tensor(batch)), rtol=1e-5, atol=1e-5)
+
+
+def test_the_transformer_is_pytorchs_and_padding_changes_nothing(problem):
+    contender = DenseTransformer()
+    torch.manual_seed(0)
+    transformer = contender.make_encoder(problem).eval()
+    assert len(transformer.layers) == problem.options.layers
+    assert transformer.layers[0].linear1.out_features == 1200
+    assert not any(module.p for module in transformer.modules() if isinstance(module, torch.nn.Dropout))
+    found = encode(DenseTransformer, problem)
+    for tokens, rows, batch in zip(problem.tokens, found, problem.workload.batches, strict=True):
+        flat = unpad(rows, torch.tensor(batch))
+        for own, alone in zip(flat.split(batch), tokens.split(batch), strict=True):
+            torch.testing.assert_close(own, transformer(alone.unsqueeze(0)).squeeze(0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", CONTENDERS)
+def test_inference_keeps_nothing_for_gradients(problem, kind):
+    assert all(output.is_inference() for output in encode(kind, problem))
+
+
+@pytest.mark.parametrize("kind", CONTENDERS)
+def test_a_training_step_changes_the_weights_and_is_in_training_mode(problem, kind, monkeypatch):
+    contender, made = kind(), []
+    make = contender.make_encoder
+
+    def remember(problem):
+        made.append(make(problem))
+        return made[-1]
+
+    monkeypatch.setattr(contender, "make_encoder", remember)
+    job = contender.make_job(problem, backward=True)
+    (trained,) = made
+    before = [parameter.detach().clone() for parameter in trained.parameters()]
+    job.run(job.prepare())
+    assert trained.training
+    changed = [not torch.equal(a, b) for a, b in zip(before, trained.parameters(), strict=True)]
+    assert sum(changed) > 0.7 * len(changed)  # biases of keys cancel in the softmax
+    assert all(parameter.grad is None for parameter in trained.parameters())
+
+
+def test_masks_of_long_texts_need_memory():
+    problem = EncoderProblem(uniform(1, 4096))
+    assert MaskedDense().estimate_bytes(problem, backward=False) >= 3 * 10 * 4096**2
+    assert MaskedDense().estimate_bytes(problem, backward=True) > MaskedDense().estimate_bytes(problem, backward=False)
+    assert DGLEncoder().estimate_bytes(problem, backward=False) > 0
+    assert (
+        OursEncoder().estimate_bytes(problem, backward=True)
+        == DenseTransformer().estimate_bytes(problem, backward=True)
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "task"), [(encoder, "encoder", "inference"), (train_step, "train-step", "training step")]
+    ("measure", "name", "task"),
+    [(encoder.measure, "encoder", "inference"), (encoder.measure_training, "train-step", "training step")],
 )
-def test_rows_of_all_encoders(module, name, task):
-    report = module.measure(Settings(("2x6",), repeats=1))
+def test_rows_of_all_encoders(measure, name, task):
+    report = measure(Settings(("2x6",), repeats=1))
     assert report.name == name
     assert [(row["contender"], row["task"]) for row in report.rows] == [
         (who, task) for who in ("ours", "transformer", "masked", "dgl")

@@ -1,29 +1,35 @@
-"""Operations against hand calculations and against counting."""
+"""Operations, edges, reaches and memory against hand calculations and against counting."""
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.experiments.benchmarks.operations import (
-    ms_trans_operations,
-    scored_pairs,
-    transformer_operations,
-    umst_operations,
-    window_edges,
+    WindowHeads,
+    count_ms_trans,
+    count_scored_pairs,
+    count_transformer,
+    count_umst,
+    count_window_edges,
 )
+from graphattn.experiments.benchmarks.workloads import Workload
 from graphattn.models import MSTransOptions
+
+OPTIONS = MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N"), alpha=0.0)
+WORKLOAD = Workload("some", ((4, 2), (5,)))
 
 
 @given(st.integers(1, 40), st.integers(0, 45))
 def test_window_edges_are_those_one_counts(length, reach):
     counted = sum(abs(a - b) <= reach for a in range(length) for b in range(length))
-    assert window_edges(length, 2 * reach + 1) == counted
+    assert count_window_edges(length, 2 * reach + 1) == counted
 
 
 def test_pairs_by_hand():
     layers = [{"window:1": 5, "window:3": 2, "window:N/4": 1}, {"window:3": 1, "window:N/4": 2}]
     # of 9 tokens: width 3 has 25 edges, N/4 = 2 becomes 3; of 4 tokens: 10 edges, N/4 = 1 has nothing to score
-    assert scored_pairs([9, 4], layers) == 3 * 25 + 3 * 25 + 3 * 10
+    assert count_scored_pairs([9, 4], layers) == 3 * 25 + 3 * 25 + 3 * 10
 
 
 def test_ms_trans_by_hand():
@@ -31,21 +37,21 @@ def test_ms_trans_by_hand():
     # layers, tokens, multiply and add: values and output in full, queries and keys of the heads that score
     projections = 2 * 5 * 2 * (2 * 12 * 12 + 2 * 12 * 6)
     attention = 2 * 2 * (13 * 3 * 2 * 2)  # layers, heads of width 3, 13 edges of 3 features, scores and sums
-    assert ms_trans_operations([5], options) == projections + attention
+    assert count_ms_trans([5], options) == projections + attention
 
 
 def test_the_transformer_by_hand():
     projections = 5 * (4 * 12 * 12 * 2)
     feed_forward = 5 * (12 * 48 * 2 + 48 * 12 * 2)
     attention = (9 + 4) * (12 * 2 + 12 * 2)  # sentences of 3 and 2 tokens; all heads together are 12 wide
-    found = transformer_operations([3, 2], hidden=12, layers=2, ffn=48)
+    found = count_transformer([3, 2], hidden=12, layers=2, ffn=48)
     assert found == 2 * (projections + feed_forward + attention)
 
 
 def test_the_papers_sizes_at_22_tokens():
     """Three layers 300 wide: the feed-forward part makes the Transformer three times as costly, attention a little."""
-    ours = ms_trans_operations([22], MSTransOptions())
-    dense = transformer_operations([22], hidden=300, layers=3, ffn=1200)
+    ours = count_ms_trans([22], MSTransOptions())
+    dense = count_transformer([22], hidden=300, layers=3, ffn=1200)
     assert dense == 3 * 22 * (8 * 300 * 300 + 4 * 300 * 1200 + 4 * 300 * 22)
     # heads over the three layers: 6 on width 3 (64 edges), 4 on N/8 = 3 and 3 on N/4 = 5 (104 edges); 17 score nothing
     projections = 22 * 2 * 300 * 30 * (2 * 30 + 2 * 13)
@@ -55,7 +61,36 @@ def test_the_papers_sizes_at_22_tokens():
 
 def test_umst_by_hand():
     """Two layers of width 4 on a sentence of 5 tokens and 3 words, beside the Transformer's operations."""
-    own = umst_operations([5], [3], hidden=4, layers=2, ffn=8)
+    own = count_umst([5], [3], hidden=4, layers=2, ffn=8)
     projections = 2 * 3 * (4 * 2 * 4 * 4)  # layers, words: W_w, W_p, queries, keys
     attention = 2 * (9 * 4 * 2 * 2)  # layers: 9 pairs of 4 features, scores and sums
-    assert own - transformer_operations([5], hidden=4, layers=2, ffn=8) == projections + attention
+    assert own - count_transformer([5], hidden=4, layers=2, ffn=8) == projections + attention
+
+
+def test_reaches_follow_the_heads_and_the_lengths():
+    heads = WindowHeads(WORKLOAD, OPTIONS)
+    assert heads.layers == [{"window:1": 1, "window:3": 1, "window:N": 1}] * 2
+    first, second = heads.reaches((4, 2))
+    assert torch.equal(first, torch.tensor([[0, 1, 2], [0, 1, 1]]))  # N is 5 for 4 tokens, 3 for 2
+    assert torch.equal(first, second)
+
+
+def test_edges_and_pairs():
+    heads = WindowHeads(WORKLOAD, OPTIONS)
+    assert [heads.count_edges(relation) for relation in heads.relations] == [11, 10 + 4 + 13, 14 + 4 + 19]
+    assert heads.pairs == 2 * (27 + 37)
+
+
+def test_relations_without_heads_have_no_edges_to_count():
+    options = MSTransOptions(layers=1, heads=1, hidden=4, scales=("1", "3"), alpha=9.0)
+    heads = WindowHeads(WORKLOAD, options)
+    assert len(heads.relations) == 1
+
+
+def test_memory_of_edge_sized_arrays():
+    heads = WindowHeads(WORKLOAD, OPTIONS)
+    every = 2 * (11 + 27 + 37)
+    assert heads.estimate_edge_bytes(per_pair=4, kept=1, transient=2, per_edge=8) == 4 * (every + 2 * 37) + 8 * (
+        11 + 27 + 37
+    )
+    assert heads.estimate_dgl_bytes(backward=True) > heads.estimate_dgl_bytes(backward=False) > 0

@@ -1,11 +1,17 @@
-"""Reports as Markdown and JSON."""
+"""Reports as Markdown and JSON, and the description of the machine."""
 
 import json
+import re
+import subprocess
 
+import psutil
 import pytest
+import torch
 
+import graphattn
 from graphattn.exceptions import DataError
-from graphattn.experiments.benchmarks.report import Report, markdown_table
+from graphattn.experiments.benchmarks import report as reports
+from graphattn.experiments.benchmarks.report import Report, format_table
 
 WHERE = {
     "cpu": "Some CPU",
@@ -22,17 +28,17 @@ WHERE = {
 def report(**changes):
     given = {
         "name": "attention",
-        "compared": "What is compared.",
+        "description": "What is compared.",
         "columns": {"who": lambda row: row["who"], "ms": lambda row: f"{row['ms']:.1f}"},
         "rows": [{"who": "ours", "ms": 1.26}, {"who": "dense", "ms": 5.0}],
         "settings": {"repeats": 3},
-        "circumstances": WHERE,
+        "machine": WHERE,
     }
     return Report(**{**given, **changes})
 
 
 def test_markdown_says_what_was_compared_where_and_who_is_missing():
-    found = report(notes=["constant: met"], left_out=["PyG: not installed"]).markdown()
+    found = report(notes=["constant: met"], left_out=["PyG: not installed"]).to_markdown()
     assert found == (
         "# graphattn bench attention\n\n"
         "What is compared.\n\n"
@@ -44,16 +50,16 @@ def test_markdown_says_what_was_compared_where_and_who_is_missing():
 
 
 def test_nothing_is_said_of_nobody():
-    found = report().markdown("attention.png")
+    found = report().to_markdown("attention.png")
     assert "Left out" not in found
     assert found.endswith("| dense | 5.0 |\n\n![attention](attention.png)\n")
 
 
 def test_files_hold_everything_unrounded(tmp_path):
-    def picture(rows, path):
+    def plot(rows, path):
         path.write_text(f"{len(rows)} rows")
 
-    report(picture=picture, notes=["n"], left_out=["l"]).write(tmp_path)
+    report(plot=plot, notes=["n"], left_out=["l"]).write(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.json", "attention.md", "attention.png"]
     found = json.loads((tmp_path / "attention.json").read_text())
     assert found == {
@@ -69,7 +75,7 @@ def test_files_hold_everything_unrounded(tmp_path):
 
 
 def test_without_rows_there_is_no_picture(tmp_path):
-    report(rows=[], picture=lambda rows, path: path.write_text("")).write(tmp_path)
+    report(rows=[], plot=lambda rows, path: path.write_text("")).write(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.json", "attention.md"]
 
 
@@ -79,4 +85,62 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path):
 
 
 def test_a_table_without_rows_has_its_headings():
-    assert markdown_table(["a", "b"], []) == "| a | b |\n|---|---|"
+    assert format_table(["a", "b"], []) == "| a | b |\n|---|---|"
+
+
+def test_the_machine_on_one_line():
+    found = reports.describe_machine()
+    assert found["vectors"] in {"DEFAULT", "AVX2", "AVX512"} or "x86" not in found["system"]
+    assert found["threads"] == torch.get_num_threads()
+    assert found["memory_gib"] == pytest.approx(psutil.virtual_memory().total / 2**30, abs=0.06)
+    assert found["versions"]["graphattn"] == graphattn.__version__
+    assert {"python", "torch", "dgl", "numba"} <= found["versions"].keys()
+    line = reports.summarize_machine({**found, "cpu": "Some CPU", "vectors": "AVX2", "cores": 2, "commit": "abc"})
+    assert line.startswith(f"Some CPU (AVX2), 2 cores, {found['memory_gib']} GiB, ")
+    assert line.endswith(", commit abc")
+    assert "commit" not in reports.summarize_machine({**found, "commit": None})
+
+
+def test_the_processor_has_a_name(tmp_path):
+    path = tmp_path / "cpuinfo"
+    path.write_text("processor\t: 0\nmodel name\t: Fast One 9000\n\nmodel name\t: Fast One 9000\n")
+    assert reports.cpu_model(path) == "Fast One 9000"
+    path.write_text("nothing of use\n")
+    assert reports.cpu_model(path)
+    assert reports.cpu_model(tmp_path / "missing")
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A clone of ours, as far as the question goes."""
+    package = tmp_path / "graphattn"
+    package.mkdir()
+    (package / "attention.py").write_text("")
+    monkeypatch.setattr(graphattn, "__file__", str(package / "__init__.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    return tmp_path
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_commit_is_known_inside_the_repository_only(repository):
+    assert reports.current_commit() is None
+    git(repository, "init")
+    git(repository, "add", "graphattn/attention.py")
+    git(repository, "commit", "-m", "first")
+    assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit())
+    (repository / "more").write_text("")
+    assert re.fullmatch(r"[0-9a-f]{12}", reports.current_commit())
+    (repository / "graphattn" / "attention.py").write_text("changed")
+    assert re.fullmatch(r"[0-9a-f]{12}\+", reports.current_commit())
+    git(repository, "rm", "-f", "graphattn/attention.py")
+    (repository / "graphattn").mkdir(exist_ok=True)
+    assert reports.current_commit() is None
+
+
+def test_without_git_there_is_no_commit(repository, monkeypatch):
+    monkeypatch.setenv("PATH", str(repository))
+    assert reports.current_commit() is None

@@ -7,7 +7,7 @@ import pytest
 from graphattn.builders.files import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.exceptions import BuildError
-from graphattn.experiments.benchmarks import command_apart, store
+from graphattn.experiments.benchmarks import processes, store
 from graphattn.experiments.benchmarks.store import measure_store, write_conllu
 
 
@@ -23,11 +23,11 @@ def test_the_corpus_is_parsed_sentences():
     assert all(sentence.heads.count(0) == 1 for sentence in sentences)
 
 
-def test_steps_and_shares_are_told(tmp_path):
-    text = measure_store(300, 1, folder=tmp_path).markdown()
-    for told in ("| build | ", " sentences a second, 1 processes |", " MiB in the parent, ", "| read | ",
+def test_steps_and_ratios(tmp_path):
+    table = measure_store(300, 1, folder=tmp_path).to_markdown()
+    for text in ("| build | ", " sentences a second, 1 processes |", " MiB in the parent, ", "| read | ",
                  "| inference | ", "3 batches, from the first 3 |", "| read / inference |  | "):  # fmt: skip
-        assert told in text
+        assert text in table
     assert list(tmp_path.iterdir()) == []
 
 
@@ -35,16 +35,16 @@ def test_a_checkout_does_not_come_before_the_installed_package(tmp_path, monkeyp
     (tmp_path / "graphattn").mkdir()
     (tmp_path / "graphattn" / "__init__.py").write_text("raise ImportError('the folder of a checkout')")
     monkeypatch.chdir(tmp_path)
-    assert "| build | " in measure_store(20, 1).markdown()
+    assert "| build | " in measure_store(20, 1).to_markdown()
 
 
-def test_what_the_building_process_says_is_told(tmp_path, monkeypatch):
+def test_errors_of_the_building_process_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_RELATIONS", "windows")
     with pytest.raises(BuildError) as caught:
         measure_store(20, 1, folder=tmp_path)
     assert str(caught.value).startswith("the process that built the store ended with code 1: ")
     assert "'windows'" in str(caught.value)
-    monkeypatch.setattr(command_apart.sys, "executable", "/bin/false")
+    monkeypatch.setattr(processes.sys, "executable", "/bin/false")
     with pytest.raises(BuildError) as caught:
         measure_store(20, 1, folder=tmp_path)
     assert str(caught.value) == "the process that built the store ended with code 1: it said nothing"

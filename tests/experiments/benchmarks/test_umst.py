@@ -7,29 +7,28 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
 from graphattn.builders.layout import Layout
-from graphattn.experiments.benchmarks import umst
-from graphattn.experiments.benchmarks.comparison import Settings
-from graphattn.experiments.benchmarks.umst_contenders import CONTENDERS, SplitProblem, split_layout
+from graphattn.experiments.benchmarks import harness, umst
+from graphattn.experiments.benchmarks.harness import Settings
+from graphattn.experiments.benchmarks.processes import PeakMemory
+from graphattn.experiments.benchmarks.umst import CONTENDERS, SplitProblem, split_layout
 from graphattn.experiments.benchmarks.workloads import uniform
 
 
 def test_rows_with_time_and_memory(monkeypatch):
-    memory = {"ours": 3.0, "transformer": 2.0, "without-words": 2.5}
-    monkeypatch.setattr(
-        umst, "measured_apart", lambda task, name, workload, variables: {"held": 1.0, "added": memory[name] - 1}
-    )
+    added = {"ours": 29, "transformer": 19, "without-words": 24}
+
+    def measure(contender, workload, *, keep_freed):
+        return PeakMemory(held=1, added=added[contender.name], whole=0, run_ms=1.0)
+
+    monkeypatch.setattr(harness, "measure_peak_memory", measure)
     report = umst.measure(Settings(("2x9",), repeats=1))
     assert [(row["task"], row["contender"]) for row in report.rows] == [
-        (task, who) for task in ("inference", "training step") for who in ("ours", "transformer", "without-words")
+        (task, name) for task in ("inference", "training step") for name in ("ours", "transformer", "without-words")
     ]
     cells = [report.columns["memory, UMST / peer"](row) for row in report.rows]
     assert cells == ["", "", "", "", "1.50", "1.20"]
     assert [report.columns["memory, MiB"](row) for row in report.rows[:3]] == ["", "", ""]
-    targets = [row.get("target") for row in report.rows]
-    assert [targets[place] for place in (0, 2, 3, 5)] == [None] * 4
-    assert targets[1].startswith("time <= 1.35: ")
-    assert "memory" not in targets[1]
-    assert targets[4].endswith(", memory <= 1.35: short")
+    assert [report.columns["limit"](row) for row in report.rows[:3]] == ["", f"{report.rows[1]['limit']:.2f}", ""]
     for row in report.rows[1:3]:
         assert report.columns["UMST / peer"](row) == f"{report.rows[0]['median_ms'] / row['median_ms']:.2f}"
 
@@ -46,8 +45,8 @@ def test_the_limit_of_arithmetic():
 def test_every_encoder_runs_forward_and_backward(contender):
     problem = SplitProblem(uniform(2, 9))
     for backward in (False, True):
-        job = contender().job(problem, backward=backward)
-        found = job.run(job.fresh())
+        job = contender().make_job(problem, backward=backward)
+        found = job.run(job.prepare())
         assert backward or found[0].shape == (18, 512)
 
 

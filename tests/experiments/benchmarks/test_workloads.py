@@ -6,14 +6,14 @@ import pytest
 from graphattn.builders import TextGraphBuilder, Window
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import workloads
-from graphattn.experiments.benchmarks.workloads import Workload, drawn, parse_workloads, uniform
+from graphattn.experiments.benchmarks.workloads import Workload, draw_sample, is_uniform, parse_workloads, uniform
 
 
 @pytest.fixture(autouse=True)
 def forget_corpora():
-    workloads._texts.cache_clear()
+    workloads._read_texts.cache_clear()
     yield
-    workloads._texts.cache_clear()
+    workloads._read_texts.cache_clear()
 
 
 def test_a_length_stands_for_a_batch_of_the_usual_size():
@@ -26,7 +26,7 @@ def test_a_length_stands_for_a_batch_of_the_usual_size():
 
 
 @pytest.mark.parametrize("name", ["x7", "7x", "0", "3x0", "sst", "-1", "1e3", ""])
-def test_other_names_are_refused(name):
+def test_other_names_are_errors(name):
     with pytest.raises(ConfigError) as error:
         parse_workloads(["22", name])
     assert str(error.value) == (
@@ -36,7 +36,7 @@ def test_other_names_are_refused(name):
 
 
 @pytest.mark.parametrize("folder", ["", "nowhere", "empty"])
-def test_a_corpus_that_is_not_there_is_told(monkeypatch, tmp_path, folder):
+def test_a_missing_corpus_is_reported(monkeypatch, tmp_path, folder):
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path / folder) if folder else "")
     assert parse_workloads(["mr", "2x3"]) == (
@@ -64,26 +64,28 @@ def test_real_corpora_have_their_lengths(corpora, name):
 
 def test_a_draw_is_long_enough_sorted_and_repeatable():
     population = list(range(1, 101))
-    workload = drawn("some", population, tokens=500)
-    assert workload == drawn("some", population, tokens=500)
-    assert workload != drawn("some", population, tokens=500, seed=1)
+    workload = draw_sample("some", population, tokens=500)
+    assert workload == draw_sample("some", population, tokens=500)
+    assert workload != draw_sample("some", population, tokens=500, seed=1)
     assert 500 <= workload.tokens < 600
     assert list(workload.lengths) == sorted(workload.lengths, reverse=True)
     assert len(set(workload.lengths)) == len(workload.lengths)  # without putting back
 
 
 def test_padded_batches_stay_within_the_budget():
-    workload = drawn("some", [9000, 5000, 3000, 3000, 2000, 10, 10, 10])
+    workload = draw_sample("some", [9000, 5000, 3000, 3000, 2000, 10, 10, 10])
     assert workload.batches == ((9000,), (5000,), (3000, 3000), (2000, 10, 10, 10))
 
 
 def test_a_small_corpus_is_taken_whole():
-    assert drawn("some", [3, 1, 2], tokens=500).lengths == (3, 2, 1)
+    assert draw_sample("some", [3, 1, 2], tokens=500).lengths == (3, 2, 1)
 
 
-def test_uniform_lengths_are_known_as_such():
+def test_uniform_lengths():
     assert uniform(2, 3).uniform_length == 3
     assert Workload("some", ((3, 3), (4,))).uniform_length is None
+    assert is_uniform((3, 3))
+    assert not is_uniform((3, 2))
 
 
 def test_graphs_are_those_of_sentences_without_cls():

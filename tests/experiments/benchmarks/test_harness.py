@@ -1,0 +1,226 @@
+"""The harness: interleaved rounds, ratios, contenders that cannot run, and rows with their cells."""
+
+import pytest
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.benchmarks import harness
+from graphattn.experiments.benchmarks.harness import (
+    COLUMNS,
+    Contender,
+    Job,
+    Settings,
+    Timing,
+    UnableError,
+    compare,
+    format_number,
+    make_jobs,
+    merge_lines,
+    select,
+    split_able,
+    time_interleaved,
+    timing_row,
+)
+from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.workloads import Workload, uniform
+
+RAN = []
+
+
+class Ours(Contender):
+    name, title = "ours", "Ours"
+    problem = staticmethod(lambda workload: workload.tokens)
+
+    def make_job(self, problem, *, backward):
+        return Job(lambda _: RAN.append((self.name, problem, backward)))
+
+
+class Large(Ours):
+    name, title = "large", "Large peer"
+
+    def estimate_bytes(self, problem, *, backward):
+        return problem * 2**30 * (2 if backward else 1)
+
+
+class ForwardOnly(Ours):
+    name, title, has_backward = "flex", "Flex", False
+
+
+class Absent(Ours):
+    name, title, package = "pyg", "PyG", "no_such_package"
+
+
+class Late(Ours):
+    name, title = "late", "Late peer"
+
+    def make_job(self, problem, *, backward):
+        raise UnableError("does not compile here (no room)")
+
+
+KINDS = (Ours, Large, Absent, ForwardOnly)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only ``advance`` moves."""
+    now = [0.0]
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: now[0])
+
+    def advance(seconds):
+        now[0] += seconds
+
+    return advance
+
+
+def test_rounds_rotate_after_one_untimed_run():
+    ran = []
+    timings = time_interleaved({name: Job(lambda _, name=name: ran.append(name)) for name in "abc"}, rounds=4)
+    assert "".join(ran) == "abc" + "abc" + "bca" + "cab" + "abc"
+    assert {name: len(timing.times) for name, timing in timings.items()} == {"a": 4, "b": 4, "c": 4}
+    assert all(time >= 0 for timing in timings.values() for time in timing.times)
+
+
+def test_every_run_gets_a_new_state():
+    states, used = [], []
+
+    def prepare():
+        states.append(object())
+        return states[-1]
+
+    time_interleaved({"a": Job(used.append, prepare)}, rounds=3)
+    assert used == states
+    assert len(set(map(id, states))) == 4
+
+
+def test_preparation_is_not_timed(clock):
+    assert Job(lambda _: clock(0.25), lambda: clock(7)).time() == 250
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(11, 2), (0, 1), (float("inf"), 9)])
+def test_no_round_starts_after_the_time_limit(clock, seconds, rounds):
+    jobs = {"a": Job(lambda _: clock(2)), "b": Job(lambda _: clock(4))}
+    timings = time_interleaved(jobs, 9, seconds=seconds)
+    assert timings["a"].times == (2000,) * rounds
+    assert timings["b"].times == (4000,) * rounds
+
+
+@pytest.mark.parametrize(
+    ("times", "median", "quartiles"),
+    [((4.0, 1.0, 3.0, 2.0), 2.5, [1.75, 3.25]), ((5.0, 1.0, 9.0), 5.0, [3.0, 7.0]), ((7.0,), 7.0, [7.0, 7.0])],
+)
+def test_medians_and_quartiles(times, median, quartiles):
+    assert Timing(times).as_row() == {"median_ms": median, "quartiles_ms": quartiles, "times_ms": list(times)}
+
+
+def test_ratios_are_of_medians_and_within_rounds():
+    ratios = Timing((6.0, 6.0, 6.0)).compare_to(Timing((1.0, 2.0, 4.0)))
+    assert ratios == {"ratio": 3, "ratio_quartiles": pytest.approx([2.25, 4.5])}  # of 6, 3 and 1.5
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, ["ours", "large", "pyg", "flex"]),
+        (["flex", "large"], ["ours", "large", "flex"]),
+        ([], ["ours"]),
+    ],
+)
+def test_selected_peers(names, expected):
+    assert [contender.name for contender in select(KINDS, names)] == expected
+
+
+@pytest.mark.parametrize("name", ["ours", "xformers"])
+def test_unknown_peers_are_errors(name):
+    with pytest.raises(ConfigError) as error:
+        select(KINDS, ["large", name])
+    assert str(error.value) == f"--peers has {name!r}; choose from: large, pyg, flex; or none"
+
+
+def test_missing_packages_are_reported():
+    able, lines = split_able(select(KINDS, None))
+    assert [contender.name for contender in able] == ["ours", "large", "flex"]
+    assert lines == ["PyG: no_such_package is not installed (pip install no_such_package)"]
+
+
+@pytest.mark.parametrize(
+    ("backward", "names", "lines"),
+    [
+        (False, ["ours", "large", "flex"], ["Late peer, here: does not compile here (no room)"]),
+        (
+            True,
+            ["ours"],
+            [
+                "Large peer, here: needs about 6.0 GiB; 5.0 GiB may be used",
+                "Flex, here: no backward pass on a CPU",
+                "Late peer, here: does not compile here (no room)",
+            ],
+        ),
+    ],
+)
+def test_contenders_that_cannot_solve_a_problem_are_reported(monkeypatch, backward, names, lines):
+    monkeypatch.setattr(harness, "available_bytes", lambda: 5 * 2**30)
+    skipped = []
+    contenders = [Ours(), Large(), ForwardOnly(), Late()]
+    assert list(make_jobs(contenders, 3, backward=backward, label="here", skipped=skipped)) == names
+    assert skipped == lines
+
+
+def test_some_memory_is_available():
+    assert harness.available_bytes() > 0
+
+
+def test_all_contenders_run_on_all_workloads_interleaved():
+    RAN.clear()
+    report = Report("some", "", {}, {})
+    settings = Settings(("1x2", "1x3"), repeats=2)
+    kinds = (Ours, Absent, ForwardOnly)
+    columns = {"add_columns": lambda contender, workload: {"more": f"{contender.name} {workload.name}"}}
+    workloads = compare(report, kinds, {"forward": False, "both": True}, settings, **columns)
+    assert workloads == [uniform(1, 2), uniform(1, 3)]
+    assert [(row["workload"], row["task"], row["contender"], len(row["times_ms"])) for row in report.rows] == [
+        (name, task, contender, 2)
+        for name in ("1x2", "1x3")
+        for task, contenders in (("forward", ("ours", "flex")), ("both", ("ours",)))
+        for contender in contenders
+    ]
+    assert RAN[:6] == [(name, 2, False) for name in ("ours", "flex", "ours", "flex", "flex", "ours")]
+    assert report.rows[1]["more"] == "flex 1x2"
+    assert report.left_out == [
+        "PyG: no_such_package is not installed (pip install no_such_package)",
+        "Flex: no backward pass on a CPU (1x2, both; 1x3, both)",
+    ]
+
+
+def test_cells_of_a_peer():
+    ours, peer = Timing((10.0, 20.0, 40.0)), Timing((90.0, 90.0, 100.0))
+    row = timing_row(uniform(128, 22), "forward", "dense", "Dense", peer, ours)
+    assert (row["length"], row["tokens"]) == (22, 2816)
+    assert [cell(row) for cell in COLUMNS.values()] == [
+        *("128x22", "forward", "Dense", "90", "90 - 95", "3", "4.50", "3.50 - 6.75"),
+    ]
+
+
+def test_cells_of_ours_have_no_ratio():
+    timing = Timing((1.0,))
+    row = timing_row(Workload("mr", ((3, 2),)), "forward", "ours", "Ours", timing, timing)
+    assert row["length"] is None
+    assert "ratio" not in row
+    assert [cell(row) for cell in COLUMNS.values()][-2:] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.00123, "0.00123"), (1.0, "1"), (99.94, "99.9"), (123.4, "123"), (1234567.8, "1,234,568")]
+)
+def test_numbers_are_short(value, text):
+    assert format_number(value) == text
+
+
+def test_equal_reasons_are_merged():
+    lines = ["A, 1x2: too large", "B, 1x2: too large", "A, 1x3: too large", "A, 1x4: larger"]
+    assert merge_lines(lines) == ["A: too large (1x2; 1x3)", "B: too large (1x2)", "A: larger (1x4)"]
+
+
+def test_titles_have_no_commas_because_lines_are_split_there():
+    from graphattn.experiments.benchmarks import attention, encoder, memory
+
+    kinds = [*attention.CONTENDERS, *encoder.CONTENDERS, *memory.CONTENDERS]
+    assert [kind.title for kind in kinds if "," in kind.title] == []
