@@ -81,7 +81,8 @@ class TextGraphBuilder:
         if comparing and vectors is None:
             raise ConfigError(
                 f"relation {comparing.name!r} compares words and needs vectors; give TextGraphBuilder(vectors=...), or "
-                "a model word vectors that it does not tune (--vectors, --no-tune-vectors)"
+                "a model word vectors that it does not tune ({vectors}, {tune_vectors=False})",
+                options=("vectors", "tune_vectors"),
             )
         self.vectors = vectors if comparing else None
         simple = [leaf for relation in self.relations for leaf in _uncomposed(relation)]

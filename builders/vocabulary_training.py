@@ -129,9 +129,9 @@ def check_options(level: str, min_count: int, size: int | None, has_extra_words:
         naming the option
     """
     if level not in ("word", "bpe"):
-        raise ConfigError(f"level is {level!r}. Choose word or bpe.")
+        raise ConfigError(f"{{level}} is {level!r}. Choose word or bpe.", options=("level",))
     if min_count < 1:
-        raise ConfigError(f"min_count is {min_count}. Give 1 to keep every word, or more.")
+        raise ConfigError(f"{{min_count}} is {min_count}. Give 1 to keep every word, or more.", options=("min_count",))
     if size is not None and size <= len(SPECIAL_TOKENS):
         raise ConfigError(
             f"size of the vocabulary is {size}. Give more than {len(SPECIAL_TOKENS)}, the number of special tokens."

@@ -6,13 +6,11 @@ import os
 import re
 from collections.abc import Callable, Collection
 
-
-class GraphAttnError(Exception):
-    """Base of all errors raised on purpose by GraphAttn; the command line prints it without a traceback."""
+from typing_extensions import override
 
 
 def fill_in(template: str, options: Collection[str], spell: Callable[[str], str] = str) -> str:
-    """Replace ``{name}`` and ``{name=value}`` in a message by the option's name as ``spell`` writes it.
+    """Replace ``{name}`` and ``{name=value}`` in a message by the option as ``spell`` writes it.
 
     Parameters
     ----------
@@ -29,6 +27,32 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
         return template
     names = "|".join(map(re.escape, options))
     return re.sub(rf"\{{((?:{names})(?:=\w+)?)\}}", lambda match: spell(match[1]), template)
+
+
+class GraphAttnError(Exception):
+    """Base of all errors that GraphAttn raises on purpose; the command line prints them without a traceback.
+
+    Parameters
+    ----------
+    template : the message; it contains options as ``{name}`` or ``{name=value}``
+    options : their names
+
+    Examples
+    --------
+    >>> error = ConfigError("{hidden} is not a multiple of {heads}", options=("hidden", "heads"))
+    >>> print(error)
+    hidden is not a multiple of heads
+    >>> print(error.render(lambda name: f"--{name}"))
+    --hidden is not a multiple of --heads
+    """
+
+    def __init__(self, template: str = "", *, options: Collection[str] = ()):
+        self.template, self.options = template, tuple(options)
+        super().__init__(self.render())
+
+    def render(self, spell: Callable[[str], str] = str) -> str:
+        """The message, with options as ``spell`` writes them."""
+        return fill_in(self.template, self.options, spell)
 
 
 class DataError(GraphAttnError):
@@ -70,11 +94,10 @@ class DataError(GraphAttnError):
         options: Collection[str] = (),
     ):
         self.message, self.path, self.line, self.field, self.hint = message, path, line, field, hint
-        self.options = tuple(options)
-        super().__init__(self.render())
+        super().__init__(message, options=options)
 
+    @override
     def render(self, spell: Callable[[str], str] = str) -> str:
-        """The whole message, with options as ``spell`` writes them."""
         parts = [] if self.path is None else [os.fspath(self.path)]
         parts += [] if self.line is None else [f"line {self.line}"]
         parts += [] if self.field is None else [f"field {self.field!r}"]
@@ -99,29 +122,7 @@ class EdgeCountError(GraphError):
 
 
 class ConfigError(GraphAttnError):
-    """Options contradict each other or have invalid values.
-
-    Parameters
-    ----------
-    template : the message; it contains options as ``{name}`` or ``{name=value}``
-    options : their names
-
-    Examples
-    --------
-    >>> error = ConfigError("{hidden} is not a multiple of {heads}", options=("hidden", "heads"))
-    >>> print(error)
-    hidden is not a multiple of heads
-    >>> print(error.render(lambda name: f"--{name}"))
-    --hidden is not a multiple of --heads
-    """
-
-    def __init__(self, template: str, *, options: Collection[str] = ()):
-        self.template, self.options = template, tuple(options)
-        super().__init__(self.render())
-
-    def render(self, spell: Callable[[str], str] = str) -> str:
-        """The message, with options as ``spell`` writes them."""
-        return fill_in(self.template, self.options, spell)
+    """Options contradict each other or have invalid values."""
 
 
 class UnregisteredError(ConfigError):

@@ -53,7 +53,9 @@ class Options(Parameters):
             value = getattr(self, item.name)
             left_out = value is None and type(None) in get_args(hints[item.name])
             if choices and not left_out and value not in choices:
-                raise ConfigError(f"{item.name} is {value!r}; choose one of: {', '.join(map(str, choices))}")
+                raise ConfigError(
+                    f"{{{item.name}}} is {value!r}; choose one of: {', '.join(map(str, choices))}", options=(item.name,)
+                )
             _check_kind(item.name, value, hints[item.name])
 
     def copied(self: OptionsT) -> OptionsT:
@@ -100,7 +102,9 @@ def _check_kind(name: str, value: Any, hint: Any) -> None:
     if not kinds or (value is None and type(None) in allowed):
         return
     if not any(isinstance(value, _KINDS[kind][0]) and (kind is bool or not isinstance(value, bool)) for kind in kinds):
-        raise ConfigError(f"{name} is {value!r}; it must be {' or '.join(_KINDS[kind][1] for kind in kinds)}")
+        raise ConfigError(
+            f"{{{name}}} is {value!r}; it must be {' or '.join(_KINDS[kind][1] for kind in kinds)}", options=(name,)
+        )
 
 
 def at_least(options: Options, minimum: float, *names: str) -> None:
@@ -109,7 +113,7 @@ def at_least(options: Options, minimum: float, *names: str) -> None:
         value = getattr(options, name)
         if value is not None and not minimum <= value < math.inf:
             finite = " and finite" if value == math.inf else ""
-            raise ConfigError(f"{name} is {value}; it must be at least {minimum}{finite}")
+            raise ConfigError(f"{{{name}}} is {value}; it must be at least {minimum}{finite}", options=(name,))
 
 
 def share(options: Options, *names: str) -> None:
@@ -117,7 +121,7 @@ def share(options: Options, *names: str) -> None:
     for name in names:
         value = getattr(options, name)
         if value is not None and not 0 <= value < 1:
-            raise ConfigError(f"{name} is {value}; it must be at least 0 and below 1")
+            raise ConfigError(f"{{{name}}} is {value}; it must be at least 0 and below 1", options=(name,))
 
 
 @dataclass
@@ -160,7 +164,9 @@ class InputOptions(Options):
         at_least(self, 1, "min_count", "vocabulary_size", "embedding", "character_embedding", "character_filters")
         share(self, "embedding_dropout", "word_dropout")
         if self.level == "bpe" and self.vectors:
-            raise ConfigError("word vectors fit whole words; drop --vectors or use --level word")
+            raise ConfigError(
+                "{vectors} are for whole words; leave them out, or set {level=word}", options=("vectors", "level")
+            )
 
 
 @dataclass
@@ -218,15 +224,23 @@ class TrainingOptions(Options):
         at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
         at_least(self, 1, "devices", "nodes", "warmup_steps", "average_epochs")
         if self.average is not None and self.average_epochs is not None:
-            raise ConfigError("average and average_epochs are both given; leave one of them out")
+            raise ConfigError(
+                "{average} and {average_epochs} are both given; leave one of them out",
+                options=("average", "average_epochs"),
+            )
         at_least(self, 0, "weight_decay", "seed", "checkpoint_minutes")
         if self.seed >= 2**32:
-            raise ConfigError(f"seed is {self.seed}; it must be below 2**32")
+            raise ConfigError(f"{{seed}} is {self.seed}; it must be below 2**32", options=("seed",))
         share(self, "warmup", "beta2", "label_smoothing", "average", "dev_fraction")
         if not 0 < self.learning_rate < float("inf"):
-            raise ConfigError(f"learning_rate is {self.learning_rate}; it must be positive, 5e-4 is usual")
+            raise ConfigError(
+                f"{{learning_rate}} is {self.learning_rate}; it must be positive, 5e-4 is usual",
+                options=("learning_rate",),
+            )
         if self.clip is not None and not self.clip > 0:
-            raise ConfigError(f"clip is {self.clip}; it must be positive, or none for no clipping")
+            raise ConfigError(
+                f"{{clip}} is {self.clip}; it must be positive, or none for no clipping", options=("clip",)
+            )
 
     def dev_metric(self, measured: Sequence[str], main: str, *, dev_set: bool) -> str:
         """The dev metric that chooses the best epoch.
@@ -243,11 +257,14 @@ class TrainingOptions(Options):
             for a ``metric`` that is not measured; for ``metric`` or ``patience`` where nothing is measured
         """
         if self.metric is not None and self.metric not in measured:
-            raise ConfigError(f"metric {self.metric!r} is not measured; choose one of: {', '.join(measured)}")
+            raise ConfigError(
+                f"{{metric}} {self.metric!r} is not measured; choose one of: {', '.join(measured)}", options=("metric",)
+            )
         idle = next((name for name in ("patience", "metric") if getattr(self, name) is not None), None)
         if idle is not None and not dev_set:
             raise ConfigError(
-                f"{idle} needs a dev set, and there is none; give one or a larger dev_fraction, or leave {idle} out"
+                f"{{{idle}}} needs a dev set; give one or a larger {{dev_fraction}}, or leave {{{idle}}} out",
+                options=(idle, "dev_fraction"),
             )
         return self.metric or main
 

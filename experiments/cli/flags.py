@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import re
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -76,9 +74,11 @@ class Flag:
         parsed = _PARSERS[self.kind](value)
         if parsed is None:
             expected = _EXPECTED[self.kind] + (", or none" if self.optional else "")
-            raise ConfigError(f"{self.name} is {value!r}; it must be {expected}")
+            raise ConfigError(f"{{{self.name}}} is {value!r}; it must be {expected}", options=(self.name,))
         if self.choices and parsed not in self.choices:
-            raise ConfigError(f"{self.name} is {value!r}; choose one of: {', '.join(self.choices)}")
+            raise ConfigError(
+                f"{{{self.name}}} is {value!r}; choose one of: {', '.join(self.choices)}", options=(self.name,)
+            )
         return parsed
 
     def as_parameter(self) -> inspect.Parameter:
@@ -107,14 +107,18 @@ class Flag:
 
 
 def as_flag(name: str) -> str:
-    """The flag of an option.
+    """The flag of an option, or of an option with its value.
 
     Examples
     --------
-    >>> as_flag("text_column")
-    '--text-column'
+    >>> as_flag("text_column"), as_flag("level=word"), as_flag("multilabel=True"), as_flag("resume=False")
+    ('--text-column', '--level word', '--multilabel', '--no-resume')
     """
-    return "--" + name.replace("_", "-")
+    name, _, value = name.partition("=")
+    name = name.replace("_", "-")
+    if value in ("True", "False"):
+        return f"--{name}" if value == "True" else f"--no-{name}"
+    return f"--{name} {value}".rstrip()
 
 
 def flags_of(options: Any, panel: str | None = None, *, without: Collection[str] = ()) -> list[Flag]:
@@ -191,33 +195,6 @@ def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callabl
         return command
 
     return decorate
-
-
-@contextmanager
-def naming_flags(names: Collection[str]) -> Iterator[None]:
-    """Let errors about options speak of flags: ``--no-resume`` for ``resume=False``, ``--run-dir`` for ``run_dir``."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(in_flags(str(error), names)) from error
-
-
-def in_flags(text: str, names: Collection[str]) -> str:
-    """A text in which the names of options, where they cannot be ordinary words, are flags.
-
-    Examples
-    --------
-    >>> in_flags("hidden 8 is no multiple of heads 3; set head_feats or resume=False", ["head_feats", "resume"])
-    'hidden 8 is no multiple of heads 3; set --head-feats or --no-resume'
-    """
-
-    def flag(match: re.Match[str]) -> str:
-        name, value = match["name"], match["value"]
-        if name not in names or (value is None and "_" not in name):
-            return match[0]
-        return f"--{'no-' if value == 'False' else ''}{name.replace('_', '-')}"
-
-    return re.sub(r"\b(?P<name>[a-z_]+)(?:=(?P<value>True|False))?\b", flag, text)
 
 
 def _from_command_line(flag: Flag, word: Any) -> Any:

@@ -29,6 +29,7 @@ from graphattn.experiments.cli import (
     show,
     train,
 )
+from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.user_modules import MODULES, import_modules, listed_modules
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
@@ -56,7 +57,7 @@ class Commands(TyperGroup):
             with _plain_warnings():
                 return super().invoke(ctx)
         except GraphAttnError as error:
-            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
             raise typer.Exit(WRONG) from error
         except BrokenPipeError as error:
             _silence()

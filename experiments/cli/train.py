@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from graphattn.exceptions import DataError
 from graphattn.experiments.cli import train_translate
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE, read_items
-from graphattn.experiments.cli.flags import Values, naming_flags, with_flags
+from graphattn.experiments.cli.flags import Values, with_flags
 from graphattn.experiments.cli.training_run import MEASURED, fit_and_save, print_run, refuse_to_overwrite
 
 if TYPE_CHECKING:
@@ -99,9 +99,7 @@ def _function(task: str) -> Callable[..., None]:
     ) -> None:
         refuse_to_overwrite(out, overwrite=overwrite)
         plan = TrainingPlan.of(task, given, config)
-        with naming_flags(plan.values):
-            figures = train_model(plan, train, out)
-        print_run(figures, out)
+        print_run(train_model(plan, train, out), out)
 
     return command
 

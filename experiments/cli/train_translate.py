@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.experiments.cli.flags import Values, naming_flags, with_flags
+from graphattn.experiments.cli.flags import Values, with_flags
 from graphattn.experiments.cli.training_run import MEASURED, fit_and_save, print_run, refuse_to_overwrite
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def translate_command() -> Callable[..., None]:
     ) -> None:
         refuse_to_overwrite(out, overwrite=overwrite)
         plan = TranslationPlan.of(given, config)
-        with naming_flags(plan.values):
-            figures = train_translator(plan, train, out)
-        print_run(figures, out)
+        print_run(train_translator(plan, train, out), out)
 
     return command
 

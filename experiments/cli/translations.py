@@ -43,9 +43,12 @@ def changed_search(search: SearchOptions, text: str) -> SearchOptions:
         name = name.strip().replace("-", "_")
         if not sign or name not in flags:
             raise ConfigError(f"--search: {part!r} is no change; write OPTION=VALUE with one of: {', '.join(flags)}")
-        values[name] = flags[name].parse(value.strip())
-    changed = replace(search, **values)
-    changed.check()
+        values[name] = value.strip()
+    try:
+        changed = replace(search, **{name: flags[name].parse(value) for name, value in values.items()})
+        changed.check()
+    except ConfigError as error:
+        raise ConfigError(f"--search: {error}") from error
     return changed
 
 

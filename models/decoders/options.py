@@ -65,13 +65,20 @@ class SearchOptions(Options):
         at_least(self, 1, "beam", "max_length", "no_repeat_ngram", "top_k")
         at_least(self, 0, "min_length", "sample_seed")
         if self.max_length is not None and self.min_length > self.max_length:
-            raise ConfigError(f"min_length is {self.min_length} and max_length {self.max_length}; lower the first")
+            raise ConfigError(
+                f"{{min_length}} is {self.min_length} and {{max_length}} {self.max_length}; lower the first",
+                options=("min_length", "max_length"),
+            )
         if not -10 <= self.length_penalty <= 10:
-            raise ConfigError(f"length_penalty is {self.length_penalty}; it must be from -10 to 10")
+            raise ConfigError(
+                f"{{length_penalty}} is {self.length_penalty}; it must be from -10 to 10", options=("length_penalty",)
+            )
         if not 0 < self.temperature < math.inf:
-            raise ConfigError(f"temperature is {self.temperature}; it must be positive and finite")
+            raise ConfigError(
+                f"{{temperature}} is {self.temperature}; it must be positive and finite", options=("temperature",)
+            )
         if not 0 < self.top_p <= 1:
-            raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+            raise ConfigError(f"{{top_p}} is {self.top_p}; it must be above 0 and at most 1", options=("top_p",))
 
 
 @dataclass

@@ -42,11 +42,15 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
     if isinstance(encoder, EncoderOptions):
         return encoder
     if not isinstance(encoder, (str, Mapping)):
-        raise ConfigError(f"encoder is {encoder!r}; give one of {', '.join(ENCODERS)}, or its options")
+        raise ConfigError(
+            f"{{encoder}} is {encoder!r}; give one of {', '.join(ENCODERS)}, or its options", options=("encoder",)
+        )
     values = {"name": encoder} if isinstance(encoder, str) else dict(encoder)
     name = values.pop("name", None)
     if name not in ENCODERS:
-        raise ConfigError(f"encoder {name!r} does not exist; choose one of: {', '.join(ENCODERS)}")
+        raise ConfigError(
+            f"{{encoder}} {name!r} does not exist; choose one of: {', '.join(ENCODERS)}", options=("encoder",)
+        )
     return ENCODERS[name][0].from_dict(values)
 
 

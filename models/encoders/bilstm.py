@@ -37,7 +37,9 @@ class BiLSTMOptions(EncoderOptions):
         """Refuse impossible values."""
         super().check()
         if self.hidden % 2:
-            raise ConfigError(f"hidden {self.hidden} is odd; half of it goes to each direction")
+            raise ConfigError(
+                f"{{hidden}} {self.hidden} is odd; half of it goes to each direction", options=("hidden",)
+            )
 
 
 class BiLSTMEncoder(Encoder):

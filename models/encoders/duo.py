@@ -55,14 +55,19 @@ class DuoOptions(EncoderOptions):
         super().check()
         at_least(self, 1, "fusion")
         if self.layers != 1:
-            raise ConfigError(f"layers is {self.layers}; Duo has one")
+            raise ConfigError(f"{{layers}} is {self.layers}; Duo has one", options=("layers",))
         if self.window is not None:
             Window(self.window)
             if not self.softmax:
-                raise ConfigError("softmax=False needs the whole text; leave out window")
+                raise ConfigError(
+                    "{softmax=False} needs the whole text; leave out {window}", options=("softmax", "window")
+                )
         widths = [str(width) for width in self.parts]
         if widths and (len(widths) < 2 or not all(width.isdecimal() and int(width) for width in widths)):
-            raise ConfigError(f"parts are {','.join(widths)}; give the widths of at least two sets, 50,300 for example")
+            raise ConfigError(
+                f"{{parts}} are {','.join(widths)}; give the widths of at least two sets, 50,300 for example",
+                options=("parts",),
+            )
 
     @classmethod
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
@@ -80,16 +85,21 @@ class DuoOptions(EncoderOptions):
         if not self.parts:
             if of_files and len(widths) < 2:
                 raise ConfigError(
-                    "Duo needs at least two sets of word vectors; give two files, or one twice, without combine"
+                    "Duo needs at least two sets of word vectors; give two {vectors}, or one twice, without {combine}",
+                    options=("vectors", "combine"),
                 )
             halves = (widths[0] // 2, widths[0] - widths[0] // 2)
             widths = widths if len(widths) > 1 else halves
             if min(widths) < 1:
-                raise ConfigError(f"token vectors are {sum(widths)} wide; Duo needs at least two sets of vectors")
+                raise ConfigError(
+                    f"token vectors are {sum(widths)} wide; Duo needs at least two sets of {{vectors}}",
+                    options=("vectors",),
+                )
             return replace(self, parts=tuple(str(width) for width in widths))
         if sum(map(int, self.parts)) != sum(widths):
             raise ConfigError(
-                f"parts {','.join(map(str, self.parts))} are not {sum(widths)} together, the width of token vectors"
+                f"{{parts}} {','.join(map(str, self.parts))} do not sum to {sum(widths)}, the width of token vectors",
+                options=("parts",),
             )
         return self
 

@@ -49,10 +49,14 @@ class DuoTransformerOptions(EncoderOptions):
         super().check()
         at_least(self, 1, "heads", "ffn")
         if self.hidden % self.heads:
-            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+            raise ConfigError(
+                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
+            )
         widths = [str(width) for width in self.parts]
         if widths and (len(widths) != STREAMS or not all(width.isdecimal() and int(width) for width in widths)):
-            raise ConfigError(f"parts are {','.join(widths)}; give the widths of two sets, 50,300 for example")
+            raise ConfigError(
+                f"{{parts}} are {','.join(widths)}; give the widths of two sets, 50,300 for example", options=("parts",)
+            )
 
     def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> DuoTransformerOptions:
         """The options with the widths of the two sets that token vectors are made of.
@@ -68,12 +72,14 @@ class DuoTransformerOptions(EncoderOptions):
             if len(widths) != STREAMS or min(widths) < 1:
                 raise ConfigError(
                     f"token vectors are made of widths {', '.join(map(str, widths))}; the Duo Transformer has two "
-                    "streams. Give two sets of vectors, or parts"
+                    "streams. Give two sets of {vectors}, or {parts}",
+                    options=("vectors", "parts"),
                 )
             return replace(self, parts=tuple(str(width) for width in widths))
         if sum(map(int, self.parts)) != sum(widths):
             raise ConfigError(
-                f"parts {','.join(map(str, self.parts))} are not {sum(widths)} together, the width of token vectors"
+                f"{{parts}} {','.join(map(str, self.parts))} do not sum to {sum(widths)}, the width of token vectors",
+                options=("parts",),
             )
         return self
 

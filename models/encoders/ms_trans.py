@@ -67,30 +67,44 @@ class MSTransOptions(EncoderOptions):
             parse_heads(self.heads)
             idle = next((name for name in _OF_WINDOWS if getattr(self, name) != getattr(type(self)(), name)), None)
             if idle is not None:
-                raise ConfigError(f"heads are given by relation, so {idle} has no say; put {_OF_WINDOWS[idle]}")
+                raise ConfigError(
+                    f"{{heads}} are given by relation, so {{{idle}}} has no say; put {_OF_WINDOWS[idle]}",
+                    options=("heads", idle),
+                )
         elif not isinstance(self.heads, Integral) or isinstance(self.heads, bool):
             raise ConfigError(
-                f"heads is {self.heads!r}; it must be a whole number, or relations with their heads such as window:3=4"
+                f"{{heads}} is {self.heads!r}; it must be a whole number, or relations with heads such as window:3=4",
+                options=("heads",),
             )
         else:
             at_least(self, 1, "heads")
         if not self.scales:
-            raise ConfigError("scales is empty; give at least one, 3 for example")
+            raise ConfigError("{scales} is empty; give at least one, 3 for example", options=("scales",))
         names = [window.name for window in self.windows()]
         for fixed in (True, False):  # which of the two is smaller depends on the text
             own = (window.scale for window in self.windows() if (window.scale.tokens is not None) is fixed)
             wrong = next(((before, after) for before, after in pairwise(own) if after < before), None)
             if wrong is not None:
-                raise ConfigError(f"scales has {wrong[0]} before {wrong[1]}; alpha needs them smallest first")
+                raise ConfigError(
+                    f"{{scales}} has {wrong[0]} before {wrong[1]}; {{alpha}} needs them smallest first",
+                    options=("scales", "alpha"),
+                )
         twice = next((scale for scale, name in zip(self.scales, names, strict=True) if names.count(name) > 1), None)
         if twice is not None:
-            raise ConfigError(f"scales has {twice} twice; give each once, alpha decides how many heads it gets")
+            raise ConfigError(
+                f"{{scales}} has {twice} twice; give each once, {{alpha}} decides how many heads it gets",
+                options=("scales", "alpha"),
+            )
         if self.head_feats is None and self.hidden % self.num_heads:
-            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.num_heads}; set head_feats")
+            raise ConfigError(
+                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.num_heads}; set {{head_feats}}",
+                options=("hidden", "heads", "head_feats"),
+            )
         both = parse_relation_heads(self.relations).keys() & set(names)
         if both:
             raise ConfigError(
-                f"relations has {min(both)}, which is among scales too; alpha decides how many heads it gets"
+                f"{{relations}} has {min(both)}, which {{scales}} has too; {{alpha}} decides how many heads it gets",
+                options=("relations", "scales", "alpha"),
             )
 
     @property
@@ -146,9 +160,14 @@ def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
     for spec in map(str, specs):
         name, sign, count = spec.rpartition(":")
         if not sign:
-            raise ConfigError(f"relations: {spec!r} is not RELATION:HEADS; write dependency:2 for example")
+            raise ConfigError(
+                f"{{relations}}: {spec!r} is not RELATION:HEADS; write dependency:2 for example", options=("relations",)
+            )
         if _is_relation(spec):
-            raise ConfigError(f"relations: {spec!r} names a relation and no heads; write {_with_heads(spec)}")
+            raise ConfigError(
+                f"{{relations}}: {spec!r} names a relation and no heads; write {_with_heads(spec)}",
+                options=("relations",),
+            )
         pairs.append((name, count))
     return count_heads(pairs, "relations")
 

@@ -63,19 +63,25 @@ class MTSAOptions(EncoderOptions):
         at_least(self, 1, "heads", "head_feats")
         share(self, "attn_drop")
         if not self.bound > 0:
-            raise ConfigError(f"bound is {self.bound}; it must be positive")
+            raise ConfigError(f"{{bound}} is {self.bound}; it must be positive", options=("bound",))
         if not self.masks:
-            raise ConfigError("masks is empty; give at least one relation, forward for example")
+            raise ConfigError("{masks} is empty; give at least one relation, forward for example", options=("masks",))
         names = [relation.name for relation in self.relations()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ConfigError(f"masks has {twice} twice; give each once, heads are shared out evenly")
+            raise ConfigError(
+                f"{{masks}} has {twice} twice; give each once, {{heads}} are shared out evenly",
+                options=("masks", "heads"),
+            )
         if self.heads % len(names):
-            raise ConfigError(f"heads {self.heads} is no multiple of the {len(names)} masks")
+            raise ConfigError(
+                f"{{heads}} {self.heads} is no multiple of the {len(names)} {{masks}}", options=("heads", "masks")
+            )
         if self.layers > 1 and self.heads * self.width_of_heads() != self.hidden:
             raise ConfigError(
-                f"{self.heads} heads of {self.width_of_heads()} make {self.heads * self.width_of_heads()} features; "
-                f"several layers need as many as hidden, {self.hidden}"
+                f"{{heads}} {self.heads} of {self.width_of_heads()} make {self.heads * self.width_of_heads()} features;"
+                f" several {{layers}} need as many as {{hidden}}, {self.hidden}",
+                options=("heads", "layers", "hidden"),
             )
 
     def width_of_heads(self) -> int:
@@ -88,9 +94,15 @@ class MTSAOptions(EncoderOptions):
         for name in self.masks:
             relation = parse_relation(name, on=TOKEN)
             if len(relation.parts()) > 1 or (relation.source, relation.target) != (TOKEN, TOKEN):
-                raise ConfigError(f"masks: {name} does not join tokens with tokens; heads cannot look along it")
+                raise ConfigError(
+                    f"{{masks}}: {name} does not join tokens with tokens; heads cannot look along it",
+                    options=("masks",),
+                )
             if isinstance(relation, RelativePositions) or inner_distances(relation) is not None:
-                raise ConfigError(f"masks: {name} has relative positions, which MTSA does not learn; leave them out")
+                raise ConfigError(
+                    f"{{masks}}: {name} has relative positions, which MTSA does not learn; leave them out",
+                    options=("masks",),
+                )
             relations.append(relation)
         return relations
 

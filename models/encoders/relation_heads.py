@@ -33,7 +33,9 @@ def parse_heads(heads: str | Mapping[str, int]) -> dict[str, int]:
     {'window:3': 4, 'binary:1': 2}
     """
     if not heads and not isinstance(heads, str):
-        raise ConfigError("heads is empty; give relations with their heads, window:3=4 for example")
+        raise ConfigError(
+            "{heads} is empty; give relations with their heads, window:3=4 for example", options=("heads",)
+        )
     return count_heads(_pairs(heads), "heads")
 
 
@@ -50,11 +52,13 @@ def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, i
         try:
             full = head_relation(name).name
         except ConfigError as error:
-            raise ConfigError(f"{option}: {error}") from error
+            raise ConfigError(f"{{{option}}}: {error.template}", options=(option, *error.options)) from error
         if full in counts:
-            raise ConfigError(f"{option} has {full} twice; give it once, with all its heads")
+            raise ConfigError(f"{{{option}}} has {full} twice; give it once, with all its heads", options=(option,))
         if isinstance(count, bool) or not re.fullmatch(r"[1-9]\d{0,5}", str(count)):
-            raise ConfigError(f"{option}: {name} has {count!r} heads; it must be a whole number of at least 1")
+            raise ConfigError(
+                f"{{{option}}}: {name} has {count!r} heads; it must be a whole number of at least 1", options=(option,)
+            )
         counts[full] = int(str(count))
     return counts
 
@@ -67,7 +71,8 @@ def _pairs(heads: str | Mapping[str, int]) -> list[tuple[str, object]]:
         name, sign, count = part.rpartition("=")
         if not sign:
             raise ConfigError(
-                f"heads: {part!r} is not RELATION=HEADS; write window:3=4,dependency=2 for example, or one number"
+                f"{{heads}}: {part!r} is not RELATION=HEADS; write window:3=4,dependency=2 for example, or one number",
+                options=("heads",),
             )
         pairs.append((name.strip(), count.strip()))
     return pairs

@@ -40,7 +40,9 @@ class TNTOptions(EncoderOptions):
         at_least(self, 1, "heads", "ffn")
         share(self, "attn_drop")
         if self.hidden % self.heads:
-            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+            raise ConfigError(
+                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
+            )
 
     def make_block(self) -> TransformerLayer:
         """A new pre-norm block."""

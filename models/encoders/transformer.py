@@ -47,7 +47,9 @@ class TransformerOptions(EncoderOptions):
         at_least(self, 1, "heads", "ffn")
         share(self, "attn_drop")
         if self.hidden % self.heads:
-            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+            raise ConfigError(
+                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
+            )
 
 
 class TransformerLayer(nn.Module):

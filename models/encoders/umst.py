@@ -103,7 +103,7 @@ class UMSTOptions(EncoderOptions):
         512
         """
         if size not in SIZES:
-            raise ConfigError(f"size is {size!r}; choose one of: {', '.join(SIZES)}")
+            raise ConfigError(f"{{size}} is {size!r}; choose one of: {', '.join(SIZES)}", options=("size",))
         return cls(**{**SIZES[size], **options})
 
     def check(self) -> None:
@@ -113,19 +113,31 @@ class UMSTOptions(EncoderOptions):
         at_least(self, 0, "graph_seed")
         share(self, "attn_drop")
         if self.hidden % self.heads:
-            raise ConfigError(f"hidden {self.hidden} is no multiple of heads {self.heads}")
+            raise ConfigError(
+                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
+            )
         if self.share_projections != "none" and self.graph_layer == "mean":
-            raise ConfigError("graph_layer mean has no projections, so share_projections has no say; leave it out")
+            raise ConfigError(
+                "{graph_layer} mean has no projections, so {share_projections} has no say; leave it out",
+                options=("graph_layer", "share_projections"),
+            )
         if self.share_projections == "block" and not (self.intra_group and self.inter_group):
             raise ConfigError(
-                "share_projections is 'block', but one of intra_group and inter_group is off; there is nothing to share"
+                "{share_projections} is 'block', but one of {intra_group} and {inter_group} is off",
+                options=("share_projections", "intra_group", "inter_group"),
             )
         if not self.intra_group and self.groups != "words":
-            raise ConfigError(f"intra_group=False leaves groups {self.groups!r} without use; leave one out")
+            raise ConfigError(
+                f"{{intra_group=False}} leaves {{groups}} {self.groups!r} without use; leave one out",
+                options=("intra_group", "groups"),
+            )
         for name, default in (("share_scores", False), ("normalize", False), ("upsampling", "membership"),
                               ("arcs", "parse")):  # fmt: skip
             if not self.inter_group and getattr(self, name) != default:
-                raise ConfigError(f"inter_group=False leaves no words, so {name} has no say; leave one out")
+                raise ConfigError(
+                    f"{{inter_group=False}} leaves no words, so {{{name}}} has no say; leave one out",
+                    options=("inter_group", name),
+                )
 
     def group_relation(self) -> Relation:
         """What is mixed inside words."""

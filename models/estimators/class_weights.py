@@ -66,7 +66,8 @@ def class_weights(
         for label, weight in given.items():
             if not isinstance(weight, Real) or not 1 / _LARGEST <= weight <= _LARGEST:
                 raise ConfigError(
-                    f"class_weight of {label!r} is {weight!r}; it must be from {1 / _LARGEST:.0e} to {_LARGEST:.0e}"
+                    f"{{class_weight}} of {label!r} is {weight!r}; it must be {1 / _LARGEST:.0e} to {_LARGEST:.0e}",
+                    options=("class_weight",),
                 )
             weights[labels.ids([label], where="class_weight")] = weight
     elif isinstance(given, str) and given == "balanced":
@@ -79,5 +80,7 @@ def class_weights(
         else:
             weights[present] = np.maximum(texts - counts, 1) / counts  # the loss of each class stands for itself
     else:
-        raise ConfigError(f"class_weight is {given!r}; choose balanced, or give class -> weight")
+        raise ConfigError(
+            f"{{class_weight}} is {given!r}; choose balanced, or give class -> weight", options=("class_weight",)
+        )
     return torch.tensor(weights, dtype=torch.float32)

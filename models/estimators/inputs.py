@@ -224,10 +224,12 @@ def check_same_tokenization(columns: Columns, split: str) -> None:
         way_out = (
             "train on the corpus itself, or build the store without a tokenizer"
             if rule == "another"
-            else f"give both the same split: graphattn build --split {split}, or split={rule} of the inputs"
+            else f"give both the same split: graphattn build --split {split}, or {{split}} {rule} of the inputs"
         )
         by = "a tokenizer's own rule" if rule == "another" else f"the rule {rule!r}"
-        raise ConfigError(f"the store's texts were cut into words by {by}, not {split!r}; {way_out}")
+        raise ConfigError(
+            f"the store's texts were cut into words by {by}, not {split!r}; {way_out}", options=("split",)
+        )
 
 
 def iter_chunks(columns: Columns) -> Iterator[Sequence[Source]]:

@@ -97,10 +97,13 @@ class SequenceTagger(TextEstimator):
 
     def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
         if self.head_.crf and (self.class_weight is not None or self.training_.label_smoothing):
-            raise ConfigError("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
+            raise ConfigError(
+                "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
+                options=("class_weight", "label_smoothing", "crf"),
+            )
         if self.scheme not in ("auto", *SCHEMES):
             names = ", ".join(map(repr, ("auto", *SCHEMES)))
-            raise ConfigError(f"there is no tag scheme {self.scheme!r}. Use one of {names}.")
+            raise ConfigError(f"{{scheme}} {self.scheme!r} does not exist. Use one of {names}.", options=("scheme",))
         self.scheme_ = self._detected(labels, "IOB2") if self.scheme == "auto" else self.scheme
         try:
             return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")

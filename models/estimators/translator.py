@@ -196,7 +196,8 @@ class Translator(SavedEstimator):
         encoder.check()
         if encoder.hidden % self.decoder.decoder_heads:
             raise ConfigError(
-                f"hidden {encoder.hidden} is no multiple of decoder_heads {self.decoder.decoder_heads}; change one"
+                f"{{hidden}} {encoder.hidden} is no multiple of {{decoder_heads}} {self.decoder.decoder_heads}",
+                options=("hidden", "decoder_heads"),
             )
 
     def _resolve_options(self) -> None:
@@ -409,7 +410,7 @@ GROUPS: dict[str, type[Options]] = {
 
 def _sizes(preset: str) -> Preset:
     if preset not in PRESETS:
-        raise ConfigError(f"preset is {preset!r}; choose one of: {', '.join(PRESETS)}")
+        raise ConfigError(f"{{preset}} is {preset!r}; choose one of: {', '.join(PRESETS)}", options=("preset",))
     return PRESETS[preset]
 
 

@@ -47,11 +47,14 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                     stale.unlink()
         except OSError as error:
             raise ConfigError(
-                f"run_dir {folder_path} cannot be made or written to ({error.strerror}); "
-                "give a folder that can be written"
+                f"{{run_dir}} {folder_path} cannot be made or written to ({error.strerror}); "
+                "give a folder that can be written",
+                options=("run_dir",),
             ) from error
         except DataError as error:
-            raise ConfigError(f"{folder_path} {error.message}; wait for it, or give another run_dir") from error
+            raise ConfigError(
+                f"{folder_path} {error.message}; wait for it, or give another {{run_dir}}", options=("run_dir",)
+            ) from error
         yield folder_path
 
 
@@ -79,9 +82,11 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         changed = [name for name in {**own, **earlier} if earlier.get(name) != own.get(name)]
         if changed:
             name = changed[0]
+            shown = f"{{{name}}}" if name in values else name
             raise ConfigError(
-                f"{folder} holds a run with another {name} ({earlier.get(name)!r}, now {own.get(name)!r}). "
-                "Give another run_dir, the same options and data to resume, or resume=False to start anew"
+                f"{folder} holds a run with another {shown} ({earlier.get(name)!r}, now {own.get(name)!r}). "
+                "Give another {run_dir}, the same options and data to resume, or {resume=False} to start anew",
+                options=(name, "run_dir", "resume"),
             )
     if not checkpoint.exists():
         (folder / HISTORY).unlink(missing_ok=True)
@@ -102,7 +107,10 @@ def _started_with(path: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> ConfigError:
-    return ConfigError(f"{path} is missing or damaged, so that the run cannot go on; give resume=False to start anew")
+    return ConfigError(
+        f"{path} is missing or damaged, so that the run cannot go on; give {{resume=False}} to start anew",
+        options=("resume",),
+    )
 
 
 def is_first_process() -> bool:

@@ -217,7 +217,10 @@ def train(
         try:
             trainer = _trainer(options, folder, keep)
         except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
-            raise ConfigError(f"accelerator, devices, nodes or strategy do not fit this machine: {error}") from None
+            raise ConfigError(
+                f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine: {error}",
+                options=("accelerator", "devices", "nodes", "strategy"),
+            ) from None
         try:
             with _interruptible():
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)

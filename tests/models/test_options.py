@@ -97,7 +97,7 @@ def test_copies_are_plain_and_apart():
         (InputOptions(embedding_dropout=-0.1), "embedding_dropout is -0.1; it must be at least 0 and below 1"),
         (
             InputOptions(level="bpe", vectors="vectors.txt"),
-            "word vectors fit whole words; drop --vectors or use --level word",
+            "vectors are for whole words; leave them out, or set level=word",
         ),
         (InputOptions(vectors=3), "vectors is 3; it must be a list or a text"),
         (InputOptions(lowercase="yes"), "lowercase is 'yes'; it must be true or false"),

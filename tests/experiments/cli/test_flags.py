@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import Flag, flags_of, in_flags, merged_flags, naming_flags, with_flags
+from graphattn.experiments.cli.flags import Flag, as_flag, flags_of, merged_flags, with_flags
 from graphattn.models import MSTransOptions
 
 
@@ -168,19 +168,14 @@ def test_alternatives_share_a_flag_and_say_what_differs():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("template", "options", "expected"),
     [
-        ("set head_feats", "set --head-feats"),
-        ("resume=False starts anew", "--no-resume starts anew"),
-        ("resume=True goes on", "--resume goes on"),
-        ("resume or not", "resume or not"),
-        ("no_such_thing stays", "no_such_thing stays"),
+        ("set {head_feats}", ["head_feats"], "set --head-feats"),
+        ("{resume=False} starts again", ["resume"], "--no-resume starts again"),
+        ("{resume=True} resumes", ["resume"], "--resume resumes"),
+        ("use {level=word}", ["level"], "use --level word"),
+        ("resume or {no_such_thing}", ["resume"], "resume or {no_such_thing}"),
     ],
 )
-def test_names_that_are_no_words_become_flags(text, expected):
-    assert in_flags(text, {"head_feats", "resume"}) == expected
-
-
-def test_errors_about_options_name_flags():
-    with pytest.raises(ConfigError, match=r"^--head-feats is 0$"), naming_flags({"head_feats"}):
-        raise ConfigError("head_feats is 0")
+def test_errors_show_options_as_flags(template, options, expected):
+    assert ConfigError(template, options=options).render(as_flag) == expected

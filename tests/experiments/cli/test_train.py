@@ -104,7 +104,7 @@ def test_heads_by_relation_reach_the_model(graphattn, corpora_folder, tmp_path, 
 def test_heads_that_cannot_be_are_told_before_anything_is_read(graphattn, corpora_folder, tmp_path):
     answer = graphattn("train", "classify", "no.tsv", "--heads", "windows:3=1", "--out", tmp_path / "model")
     assert answer.code == 1
-    assert answer.err.startswith("error: heads: there is no relation 'windows:3'; choose from: window:SCALE, ")
+    assert answer.err.startswith("error: --heads: there is no relation 'windows:3'; choose from: window:SCALE, ")
 
 
 def test_the_config_holds_every_option_in_effect(classifier):
@@ -228,7 +228,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--heads", "3"], "hidden 16 is no multiple of heads 3; set --head-feats"),
+        (["--heads", "3"], "--hidden 16 is no multiple of --heads 3; set --head-feats"),
         (
             ["--ffn", "8"],
             "--ffn is no option of the encoder ms-trans; duo-transformer, umst, tnt, multi-stage and transformer have "
@@ -241,7 +241,10 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
         ),
         (["--config", "none.yaml"], "none.yaml: there is no such file; give --config a YAML file"),
         (["--learning-rate", "-1"], "--learning-rate is -1.0; it must be positive, 5e-4 is usual"),
-        (["--level", "bpe", "--vectors", "x.txt"], "word vectors fit whole words; drop --vectors or use --level word"),
+        (
+            ["--level", "bpe", "--vectors", "x.txt"],
+            "--vectors are for whole words; leave them out, or set --level word",
+        ),
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_read(graphattn, tmp_path, tiny, flags, message):

@@ -56,8 +56,8 @@ def test_changes_of_a_search():
     [
         ("beam", "--search: 'beam' is no change; write OPTION=VALUE with one of: beam, length_penalty, "),
         ("width=3", "--search: 'width=3' is no change; write OPTION=VALUE with one of: beam, length_penalty, "),
-        ("beam=many", "beam is 'many'; it must be a whole number"),
-        ("beam=0", "beam is 0; it must be at least 1"),
+        ("beam=many", "--search: beam is 'many'; it must be a whole number"),
+        ("beam=0", "--search: beam is 0; it must be at least 1"),
     ],
 )
 def test_impossible_changes(text, message):

@@ -118,14 +118,14 @@ def test_parts():
         (DuoOptions(window="5", softmax=False).check, "softmax=False needs the whole text; leave out window"),
         (
             lambda: DuoOptions().for_parts([300], of_files=True),
-            "Duo needs at least two sets of word vectors; give two files, or one twice, without combine",
+            "Duo needs at least two sets of word vectors; give two vectors, or one twice, without combine",
         ),
         (lambda: DuoOptions().for_parts([1]), "token vectors are 1 wide; Duo needs at least two sets of vectors"),
         (
             lambda: DuoOptions(parts=("3", "4")).for_parts([9]),
-            "parts 3,4 are not 9 together, the width of token vectors",
+            "parts 3,4 do not sum to 9, the width of token vectors",
         ),
-        (lambda: DuoOptions(parts=(3, 4)).for_parts([9]), "parts 3,4 are not 9 together, the width of token vectors"),
+        (lambda: DuoOptions(parts=(3, 4)).for_parts([9]), "parts 3,4 do not sum to 9, the width of token vectors"),
     ],
 )
 def test_impossible_options(call, message):

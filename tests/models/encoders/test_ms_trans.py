@@ -248,7 +248,7 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
         ),
         (
             {"relations": ("window:3:1",)},
-            "relations has window:3, which is among scales too; alpha decides how many heads it gets",
+            "relations has window:3, which scales has too; alpha decides how many heads it gets",
         ),
         (
             {"heads": "window:3=2", "relations": ("group:1",)},
@@ -271,7 +271,7 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
         ({"heads": "window:3=3,star=4"}, "hidden 300 is no multiple of heads 7; set head_feats"),
         (
             {"heads": 2.5},
-            "heads is 2.5; it must be a whole number, or relations with their heads such as window:3=4",
+            "heads is 2.5; it must be a whole number, or relations with heads such as window:3=4",
         ),
         ({"relations": ("group:1", "group:2")}, "relations has group twice; give it once, with all its heads"),
     ],

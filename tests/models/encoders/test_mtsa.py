@@ -90,7 +90,7 @@ def test_parameters_at_the_papers_setting():
         ({"variant": "open"}, "variant is 'open'; choose one of: paper, gated"),
         (
             {"layers": 2, "head_feats": 100},
-            "2 heads of 100 make 200 features; several layers need as many as hidden, 300",
+            "heads 2 of 100 make 200 features; several layers need as many as hidden, 300",
         ),
     ],
 )

@@ -310,7 +310,7 @@ def test_sizes():
         ),
         (
             {"share_projections": "block", "intra_group": False},
-            "share_projections is 'block', but one of intra_group and inter_group is off; there is nothing to share",
+            "share_projections is 'block', but one of intra_group and inter_group is off",
         ),
         (
             {"intra_group": False, "groups": "shuffled"},
