@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch, range_edges
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations import Dependency, Membership, Relation
-from graphattn.builders.relations.validation import errors_naming, is_third_party, validated_counts, validated_edges
+from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation
+from graphattn.builders.relations.validation import (
+    check_nodes,
+    errors_naming,
+    is_third_party,
+    validated_counts,
+    validated_edges,
+)
 from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import Source
+from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError, DataError, EdgeCountError
 from graphattn.schema import TOKEN, WORD
 
@@ -142,45 +151,59 @@ class TextGraphBuilder:
         return any(relation.needs_heads for relation in self.relations)
 
     def graph(self, layout: Layout) -> DGLGraph:
-        """The batched graph of a layout, built directly: no graph per sentence, no loop over sentences.
+        """The batched DGL graph of a layout; :meth:`text_batch` returns the same without DGL.
 
         Raises
         ------
         GraphError
-            when a relation has more edges than 32 bits can count
+            when a relation has more edges than int32 can number
         """
-        return self.arrays(layout).dgl
+        return self.text_batch(layout).to_dgl()
 
-    def arrays(self, layout: Layout) -> ArrayGraph:
-        """The same graph for models: DGL makes it when more is asked of it than edges, features and lengths.
+    @torch.inference_mode(False)
+    def text_batch(self, source: Layout | Sequence[Source]) -> TextBatch:
+        """The nodes, features and edges of a batch, which models take: :meth:`graph` without DGL.
+
+        Parameters
+        ----------
+        source : a layout, or texts as for :meth:`layout`
 
         Raises
         ------
-        GraphError
-            as :meth:`graph`
+        DataError, GraphError
+            as :meth:`layout` and :meth:`graph`
         """
+        layout = source if isinstance(source, Layout) else self.layout(source)
         nodes, data = self._nodes(layout)
+        edges, features = {}, {}
         try:
-            edges = {
-                own.canonical: validated_edges(own, layout, nodes) if is_third_party(own) else own.edges(layout)
-                for own in self.relations
-            }
+            for relation in self.relations:
+                edges[relation.canonical], features[relation.canonical] = _edges(relation, layout, nodes)
         except EdgeCountError as error:
             longest = int(layout.lengths.max())
             raise EdgeCountError(f"{error}. Of {len(layout)} texts the longest has {longest:,} tokens") from error
-        return ArrayGraph(edges, nodes, data)
+        return TextBatch(
+            {kind: torch.tensor(counts, dtype=torch.int64) for kind, counts in nodes.items()},
+            edges,
+            # copies: the columns of a layout are shared by many batches
+            {kind: {name: torch.tensor(own) for name, own in data.get(kind, {}).items()} for kind in nodes},
+            features,
+        )
+
+    arrays = text_batch
+    """Former name of :meth:`text_batch`, for one release."""
 
     def vet(self, layout: Layout) -> None:
-        """Look at the edges of users' relations, as :meth:`arrays` does, without those of the library's.
+        """Validate the edges of users' relations, as :meth:`text_batch` does, without those of the library.
 
         Raises
         ------
         GraphError
-            naming the relation that fails, or whose edges are none
+            naming the relation that fails
         """
         nodes, _ = self._nodes(layout)
         for relation in filter(is_third_party, self.relations):
-            validated_edges(relation, layout, nodes)
+            _edges(relation, layout, nodes)
 
     def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray]]]:
         """How many nodes of each type the sentences have, and the features of these."""
@@ -225,6 +248,20 @@ class TextGraphBuilder:
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
+
+
+def _edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> tuple[Edges, dict[str, Tensor]]:
+    """The edges of a relation and their features; those of a user's relation are validated."""
+    third_party = is_third_party(relation)
+    if third_party:
+        check_nodes(relation, layout, nodes)
+    num_sources = int(nodes[relation.source].sum())
+    if isinstance(relation, RangeRelation) and type(relation).edges is RangeRelation.edges:
+        with errors_naming(relation):
+            first, stop = relation.validated_bounds(layout, nodes)
+        return range_edges(first, stop, num_sources, relation.name), {}
+    arrays = validated_edges(relation, layout, nodes) if third_party else relation.edges(layout)
+    return arrays.to_edges(num_sources), {name: torch.from_numpy(values) for name, values in arrays.data.items()}
 
 
 def _each_membership_once(relations: Sequence[Relation]) -> tuple[Relation, ...]:

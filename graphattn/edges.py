@@ -1,9 +1,11 @@
-"""One relation of a graph as plain tensors: what attention backends see below DGL."""
+"""The edges of one relation as plain tensors, and how to read them, node features and lengths from a batch."""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,6 +15,25 @@ from graphattn.schema import CanonicalRelation, find_relation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+    from typing_extensions import TypeIs
+
+
+class GraphBatch(Protocol):
+    """A batch that holds :class:`Edges`; :class:`graphattn.builders.batch.TextBatch` is one."""
+
+    @property
+    def edges(self) -> Mapping[CanonicalRelation, Edges]:
+        """Canonical edge type -> its edges."""
+
+    @property
+    def node_features(self) -> Mapping[str, Mapping[str, Tensor]]:
+        """Node type -> feature name -> (N, ...)."""
+
+    def num_nodes(self, node_type: str = ..., /) -> int:
+        """Nodes of a type."""
+
+    def batch_num_nodes(self, node_type: str = ..., /) -> Tensor:
+        """(B,) nodes of a type in each text."""
 
 
 class Edges:
@@ -112,24 +133,24 @@ class Edges:
         return self._indices
 
     @classmethod
-    def of(cls, graph: DGLGraph, etype: str | CanonicalRelation | None = None) -> Edges:
-        """Take one relation out of a DGL graph.
+    def of(cls, graph: DGLGraph | GraphBatch, etype: str | CanonicalRelation | None = None) -> Edges:
+        """The edges of one relation of a DGL graph or a batch.
+
+        A DGL graph's edges are cached as long as the graph lives; they are read again after the graph was changed in
+        place.
 
         Raises
         ------
         GraphError
             when the graph lacks the relation
         """
+        if _is_batch(graph):
+            return graph.edges[find_relation(list(graph.edges), etype)]
         relation = find_relation(graph.canonical_etypes, etype)
-        if hasattr(graph, "take_edges"):  # a graph as arrays, which keeps ranges as ranges
-            edges: Edges = graph.take_edges(relation)
-            return edges
-        formats = graph.formats()
-        if "csc" not in (*formats["created"], *formats["not created"]):
-            graph = graph.formats("csc")
-        indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
-        in_order = _counts_up(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
-        return cls(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)
+        cache = edge_cache(graph)
+        if relation not in cache:
+            cache[relation] = _read_dgl_edges(graph, relation)
+        return cache[relation]
 
     @property
     def num_destinations(self) -> int:
@@ -279,3 +300,64 @@ def _check_places(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: T
         and torch.equal(edge_ids.sort().values.long(), torch.arange(count, device=edge_ids.device))
     ):
         raise GraphError(f"edge_ids must be a permutation of the numbers from 0 to {count - 1}")
+
+
+def edges_of(
+    graph: DGLGraph | GraphBatch, relations: Iterable[str], device: torch.device | str = "cpu"
+) -> dict[str, Edges]:
+    """The edges of each relation, for all layers of an encoder.
+
+    Parameters
+    ----------
+    graph : a batch with these relations
+    relations : names
+    device : where the edges are needed
+
+    Raises
+    ------
+    GraphError
+        when the graph lacks a relation
+    """
+    return {relation: Edges.of(graph, relation).to(device) for relation in relations}
+
+
+def features_of(graph: DGLGraph | GraphBatch, node_type: str) -> Mapping[str, Tensor]:
+    """Features of the nodes of a type, name -> (N, ...)."""
+    if _is_batch(graph):
+        return graph.node_features[node_type]
+    features: Mapping[str, Tensor] = graph.nodes[node_type].data
+    return features
+
+
+def _is_batch(graph: DGLGraph | GraphBatch) -> TypeIs[GraphBatch]:
+    return isinstance(graph.edges, Mapping)
+
+
+def lengths_of(graph: DGLGraph | GraphBatch, node_type: str) -> Tensor:
+    """(B,) number of nodes of a type in each text, int64."""
+    return graph.batch_num_nodes(node_type).long()
+
+
+_CACHES: dict[int, tuple[weakref.ref[Any], dict[CanonicalRelation, Edges]]] = {}
+
+
+def edge_cache(graph: DGLGraph) -> dict[CanonicalRelation, Edges]:
+    """Relation -> edges already read from a DGL graph; emptied when the graph changes or is freed.
+
+    The key is the graph's inner index, which every in-place change replaces; the index itself cannot be hashed.
+    """
+    index = graph._graph
+    key = id(index)
+    if key not in _CACHES:
+        _CACHES[key] = weakref.ref(index, lambda _: _CACHES.pop(key, None)), {}
+    return _CACHES[key][1]
+
+
+@torch.inference_mode(False)
+def _read_dgl_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
+    formats = graph.formats()
+    if "csc" not in (*formats["created"], *formats["not created"]):
+        graph = graph.formats("csc")
+    indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
+    in_order = _counts_up(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
+    return Edges(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)

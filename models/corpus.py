@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.mapped_layout import memmap_layouts
@@ -38,7 +38,7 @@ class Batch:
     target_counts : (B,) tags or tokens of each target, where targets are flat; else None
     """
 
-    graph: ArrayGraph
+    graph: TextBatch
     size: int
     forms: FormBatch | None = None
     targets: Tensor | None = None
@@ -130,7 +130,7 @@ class Corpus(Dataset[Batch]):
         layout = concatenate([layout.take(sentences) for layout in self.layouts])
         forms = None if self.forms is None else self.forms.take(layout.features["form"])
         counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
-        return Batch(self.builder.arrays(layout), len(sentences), forms, self._targets(sentences), whole, counts)
+        return Batch(self.builder.text_batch(layout), len(sentences), forms, self._targets(sentences), whole, counts)
 
     def fingerprint(self) -> str:
         """A short text that tells this corpus from others."""

@@ -43,7 +43,7 @@ class TextModel(Trainable):
 
     def _embedded(self, batch: Batch) -> Tensor:
         """(N, hidden) vectors of the tokens, without their neighbours."""
-        ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
+        ids = batch.graph.node_features[TOKEN]["id"].to(self.device)
         forms = None if batch.forms is None else batch.forms.to(self.device)
         return self.embedding(ids, forms)
 

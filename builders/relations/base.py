@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.csc import indptr_from_degrees
 from graphattn.builders.relations.validation import is_third_party, vetted_bounds
-from graphattn.dgl_graphs import RangeArrays, RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN, WORD, CanonicalRelation
 
@@ -171,25 +171,34 @@ class RangeRelation(Relation):
         """(N_dst,) first source of each destination and (N_dst,) the one after its last, counted over the batch."""
 
     def edges(self, layout: Layout) -> RelationArrays:
-        """The ranges; their edges are written out when somebody asks for them.
+        """The ranges, written out; :class:`~graphattn.builders.TextGraphBuilder` takes :meth:`bounds` instead.
 
         Raises
         ------
         GraphError
             when there are more edges than one graph can number
         """
-        first, stop = self._bounds(layout)
+        first, stop = self.validated_bounds(layout)
         indptr = indptr_from_degrees(stop - first)
         check_edge_count(self.name, int(indptr[-1]))
-        return RangeArrays(first, stop, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
+        sources = np.arange(int(indptr[-1]), dtype=np.int32)
+        sources += np.repeat((first - indptr[:-1]).astype(np.int32), stop - first)
+        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr, self.nodes(layout)))
 
-    def _bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+    def validated_bounds(self, layout: Layout, nodes: Mapping[str, Ints] | None = None) -> tuple[Ints, Ints]:
+        """:meth:`bounds`, validated when a user's class returned them.
+
+        Parameters
+        ----------
+        layout : the batch
+        nodes : node type -> (B,) how many each text has; tokens, words and this relation's own when None
+        """
         bounds = self.bounds(layout)
-        return vetted_bounds(self, bounds, layout) if is_third_party(self) else bounds
+        return vetted_bounds(self, bounds, layout, nodes) if is_third_party(self) else bounds
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence, without writing them out."""
-        first, stop = self._bounds(layout)
+        first, stop = self.validated_bounds(layout)
         return edges_per_sentence(layout, self.target, indptr_from_degrees(stop - first), self.nodes(layout))
 
 

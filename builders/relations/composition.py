@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import COMPOSITIONS, Nodes, Relation, edges_per_sentence
 from graphattn.builders.relations.csc import destinations, indptr_from_degrees
 from graphattn.builders.relations.word_group import WordGroup
-from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN, WORD
 

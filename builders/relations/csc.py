@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphattn.builders.batch import check_edge_count
 from graphattn.builders.layout import Ints, Layout
-from graphattn.dgl_graphs import check_edge_count
 
 
 def indptr_from_degrees(degrees: Ints) -> Ints:

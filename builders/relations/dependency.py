@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import expand_to_tokens, indptr_from_degrees
 from graphattn.builders.relations.membership import Membership
-from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
 from graphattn.schema import DEPENDENCY, TOKEN, WORD
 

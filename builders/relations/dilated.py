@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
-from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
 from graphattn.scales import Scale
 

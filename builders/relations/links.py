@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import expand_to_tokens, indptr_from_degrees
-from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN, WORD
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
-from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError, DataError
 
 BLOCK = 1 << 22

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation, edges_per_sentence
 from graphattn.builders.relations.csc import indptr_from_degrees
 from graphattn.builders.relations.random_draws import check_seed, lots, mixed, named
-from graphattn.dgl_graphs import RelationArrays, check_edge_count
 from graphattn.exceptions import ConfigError
 
 

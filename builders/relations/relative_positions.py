@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import Relation
 from graphattn.builders.relations.composition import ComposedRelation
 from graphattn.builders.relations.csc import destinations
-from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, edges_per_sentence
 from graphattn.builders.relations.csc import indptr_from_degrees
-from graphattn.dgl_graphs import RelationArrays
 from graphattn.schema import RELAY
 
 _NAME = "star"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
-from graphattn.dgl_graphs import RangeArrays, RelationArrays, check_relations
 from graphattn.exceptions import GraphAttnError, GraphError
 from graphattn.schema import TOKEN, WORD
 
@@ -66,28 +66,33 @@ def validated_edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints
         arrays = relation.edges(layout)
     if not isinstance(arrays, RelationArrays):
         raise GraphError(f"relation {name!r}: edges gives {type(arrays).__name__}; expected RelationArrays")
-    for part in (
-        ("indptr", "per_sentence") if isinstance(arrays, RangeArrays) else ("indptr", "indices", "per_sentence")
-    ):
+    for part in ("indptr", "indices", "per_sentence"):
         _check_integers(name, part, getattr(arrays, part))
-    missing = {relation.source, relation.target} - nodes.keys()
-    if missing:
-        raise GraphError(f"relation {name!r} has {missing.pop()!r} nodes, which no relation brings")
-    for kind in (relation.source, relation.target):
-        _check_integers(name, f"per_sentence of {kind!r} nodes", nodes[kind])
-        if nodes[kind].shape != arrays.per_sentence.shape:
-            raise GraphError(f"relation {name!r}: the numbers of {kind!r} nodes are not one for each sentence")
-    for feature, values in arrays.data.items():
-        if not isinstance(values, np.ndarray):
-            raise GraphError(f"relation {name!r}: {feature!r} must be a NumPy array")
-    check_relations({relation.canonical: arrays}, nodes)
     sources, destinations = (nodes[kind].astype(np.int64) for kind in (relation.source, relation.target))
+    _check_arrays(name, arrays, int(sources.sum()), int(destinations.sum()))
     ends = np.cumsum(destinations)
     counted = arrays.indptr[ends] - arrays.indptr[ends - destinations]
     if not np.array_equal(arrays.per_sentence, counted):
         raise GraphError(f"relation {name!r}: per_sentence is not the number of edges that arrive in each sentence")
     _check_sources(name, arrays, sources, destinations)
     return arrays
+
+
+def check_nodes(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> None:
+    """Raise when the nodes that a user's relation joins are missing, or not counted for each text.
+
+    Raises
+    ------
+    GraphError
+        naming the relation
+    """
+    missing = {relation.source, relation.target} - nodes.keys()
+    if missing:
+        raise GraphError(f"relation {relation.name!r} has {missing.pop()!r} nodes, which no relation brings")
+    for kind in (relation.source, relation.target):
+        _check_integers(relation.name, f"per_sentence of {kind!r} nodes", nodes[kind])
+        if len(nodes[kind]) != len(layout):
+            raise GraphError(f"relation {relation.name!r}: the numbers of {kind!r} nodes are not one for each sentence")
 
 
 def validated_counts(relation: Relation, layout: Layout) -> Ints:
@@ -110,7 +115,9 @@ def validated_counts(relation: Relation, layout: Layout) -> Ints:
     return counts
 
 
-def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints, Ints]:
+def vetted_bounds(
+    relation: Relation, bounds: Any, layout: Layout, nodes: Mapping[str, Ints] | None = None
+) -> tuple[Ints, Ints]:
     """The bounds that a user's relation gives, if they are ranges, one for each destination.
 
     Raises
@@ -121,8 +128,9 @@ def vetted_bounds(relation: Relation, bounds: Any, layout: Layout) -> tuple[Ints
     name = relation.name
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise GraphError(f"relation {name!r}: bounds gives {type(bounds).__name__}; expected two arrays, (first, stop)")
-    brought = {kind: own.per_sentence for kind, own in relation.nodes(layout).items()}
-    nodes = {TOKEN: layout.lengths, WORD: layout.word_counts, **brought}
+    if nodes is None:
+        brought = {kind: own.per_sentence for kind, own in relation.nodes(layout).items()}
+        nodes = {TOKEN: layout.lengths, WORD: layout.word_counts, **brought}
     expected = nodes.get(relation.target)
     if expected is None:
         raise GraphError(f"relation {name!r} leads to {relation.target!r} nodes, which its nodes() does not give")
@@ -161,16 +169,29 @@ def _refuse_crossing(name: str, inside: npt.NDArray[np.bool_]) -> None:
         )
 
 
+def _check_arrays(name: str, arrays: RelationArrays, num_sources: int, num_destinations: int) -> None:
+    check_edge_count(name, arrays.num_edges)
+    indptr, count = arrays.indptr, arrays.num_edges
+    if indptr.shape != (num_destinations + 1,):
+        raise GraphError(f"relation {name!r}: indptr has shape {indptr.shape}; expected ({num_destinations + 1},)")
+    if indptr[0] != 0 or indptr[-1] != count or (indptr[1:] < indptr[:-1]).any():
+        raise GraphError(f"relation {name!r}: indptr must rise from 0 to the number of edges, {count}")
+    if count and not 0 <= arrays.indices.min() <= arrays.indices.max() < num_sources:
+        raise GraphError(f"relation {name!r}: indices must be from 0 to {num_sources - 1}, the source nodes")
+    for feature, values in arrays.data.items():
+        if not isinstance(values, np.ndarray):
+            raise GraphError(f"relation {name!r}: {feature!r} must be a NumPy array")
+        if values.shape[:1] != (count,):
+            raise GraphError(
+                f"relation {name!r}: {feature!r} has shape {values.shape}; expected one row per edge, {count}"
+            )
+
+
 def _check_sources(name: str, arrays: RelationArrays, sources: Ints, destinations: Ints) -> None:
     lowest, end = _own_sources(sources, destinations)
     degrees = np.diff(arrays.indptr)
-    if isinstance(arrays, RangeArrays):
-        _refuse_crossing(name, (degrees == 0) | ((arrays.first >= lowest) & (arrays.stop <= end)))
-    else:
-        _refuse_crossing(
-            name, (arrays.indices >= np.repeat(lowest, degrees)) & (arrays.indices < np.repeat(end, degrees))
-        )
-        follows = np.ones(len(arrays.indices), dtype=bool)
-        follows[arrays.indptr[:-1][degrees > 0]] = False
-        if (follows[1:] & (arrays.indices[1:] < arrays.indices[:-1])).any():
-            raise GraphError(f"relation {name!r}: the sources of a destination must ascend")
+    _refuse_crossing(name, (arrays.indices >= np.repeat(lowest, degrees)) & (arrays.indices < np.repeat(end, degrees)))
+    follows = np.ones(len(arrays.indices), dtype=bool)
+    follows[arrays.indptr[:-1][degrees > 0]] = False
+    if (follows[1:] & (arrays.indices[1:] < arrays.indices[:-1])).any():
+        raise GraphError(f"relation {name!r}: the sources of a destination must ascend")

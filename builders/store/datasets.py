@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
@@ -39,7 +39,7 @@ class StoreBatch:
     tags : (T,) place of each tag in ``store.manifest.tags``, one sentence after the other
     """
 
-    arrays: ArrayGraph
+    arrays: TextBatch
     numbers: Tensor
     labels: Tensor
     label_sets: Tensor
@@ -58,7 +58,7 @@ class StoreBatch:
     @property
     def graph(self) -> DGLGraph:
         """The graph; DGL makes it when it is asked for."""
-        return self.arrays.dgl
+        return self.arrays.to_dgl()
 
 
 class _Decoder:
@@ -88,7 +88,7 @@ class _Decoder:
     def batch(self, chunk: Chunk, numbers: Ints) -> StoreBatch:
         sets = chunk.label_sets
         return StoreBatch(
-            self.builder.arrays(chunk.layout),
+            self.builder.text_batch(chunk.layout),
             torch.from_numpy(numbers),
             torch.from_numpy(chunk.labels),
             torch.from_numpy(np.stack([np.repeat(np.arange(len(sets.counts)), sets.counts), sets.places])),

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn import attend
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.attention import attend_heads
 from graphattn.builders import TextGraphBuilder
 from graphattn.experiments.benchmarks.harness import (
@@ -112,7 +112,7 @@ class AttentionProblem:
 
         self.inputs = [[draw(sum(batch)) for _ in self.heads.layers] for batch in workload.batches]
 
-    def build_graphs(self) -> list[ArrayGraph]:
+    def build_graphs(self) -> list[TextBatch]:
         """New graphs of the batches, as models take them."""
         return self.workload.graphs(self.builder)
 
@@ -231,7 +231,7 @@ class DGLOperators(ByRelation):
 
     @override
     def build_graphs(self, problem: AttentionProblem) -> list[DGLGraph]:
-        return [graph.dgl for graph in problem.build_graphs()]
+        return [graph.to_dgl() for graph in problem.build_graphs()]
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:

@@ -60,7 +60,7 @@ def _measure_rows(
     tokens = [torch.randn(layout.num_tokens, encoder.width) for layout in layouts]
 
     def build_arrays() -> list[Any]:
-        return [builder.arrays(layout) for layout in layouts]
+        return [builder.text_batch(layout) for layout in layouts]
 
     def encode(graphs: list[Any]) -> list[torch.Tensor]:
         with torch.inference_mode():

@@ -191,7 +191,7 @@ class DGLEncoder(OursEncoder):
 
     @override
     def build_graphs(self, problem: EncoderProblem, builder: TextGraphBuilder) -> list[DGLGraph]:
-        return [graph.dgl for graph in problem.workload.graphs(builder)]
+        return [graph.to_dgl() for graph in problem.workload.graphs(builder)]
 
     @override
     def estimate_bytes(self, problem: EncoderProblem, *, backward: bool) -> int:

@@ -136,7 +136,7 @@ class SplitContender(Contender):
         inputs = [tokens.clone().requires_grad_(backward) for tokens in problem.tokens]
 
         def build_graphs() -> list[Any]:
-            return [builder.arrays(layout) for layout in problem.layouts]
+            return [builder.text_batch(layout) for layout in problem.layouts]
 
         def infer(graphs: list[Any]) -> list[Tensor]:
             with torch.inference_mode():

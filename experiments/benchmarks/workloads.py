@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graphattn.array_graph import ArrayGraph
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.layout import Layout
 from graphattn.builders.readers import read_labelled_lines
 from graphattn.exceptions import ConfigError
@@ -69,9 +69,9 @@ class Workload:
         arrays = (np.asarray(batch, dtype=np.int64) for batch in self.batches)
         return tuple(Layout(lengths, lengths, ragged_positions(lengths)) for lengths in arrays)
 
-    def graphs(self, builder: TextGraphBuilder) -> list[ArrayGraph]:
+    def graphs(self, builder: TextGraphBuilder) -> list[TextBatch]:
         """New graphs of the batches, without cached values, in the form that models take."""
-        return [builder.arrays(layout) for layout in self.layouts]
+        return [builder.text_batch(layout) for layout in self.layouts]
 
 
 def is_uniform(lengths: Lengths) -> bool:

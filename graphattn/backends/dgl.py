@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn.dgl_import import dgl
+from graphattn.dgl_graphs import import_dgl
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+
+dgl = import_dgl()
 
 
 def attend(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from graphattn.attention import attend, attend_heads
-from graphattn.edges import Edges
+from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
 
@@ -214,20 +214,3 @@ def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) 
     with torch.autocast(query.device.type, enabled=False):  # scores are taken in the query's type
         scores = query @ vectors.T * scale
     return edges.by_id(scores[edges.destinations, :, ids])
-
-
-def edges_of(graph: DGLGraph, relations: Iterable[str], device: torch.device | str = "cpu") -> dict[str, Edges]:
-    """Take several relations out of a graph at once, to hand them to many layers.
-
-    Parameters
-    ----------
-    graph : a graph that has the relations; it stays where it is
-    relations : their names
-    device : where the layers compute; the edges are copied there
-
-    Raises
-    ------
-    GraphError
-        when the graph lacks one of them
-    """
-    return {relation: Edges.of(graph, relation).to(device) for relation in relations}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphattn.builders import BudgetBatches
 from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
-from graphattn.dgl_graphs import lengths_of
+from graphattn.edges import lengths_of
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders.corpus import ParallelCorpus
 from graphattn.models.decoders.model import EOS, TranslationModel

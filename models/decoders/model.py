@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.graph_builder import CLS_ID
-from graphattn.dgl_graphs import lengths_of
+from graphattn.edges import lengths_of
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders.embedding import SharedEmbedding
 from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
@@ -52,12 +52,10 @@ class TranslationModel(Trainable):
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """What the decoder reads; ``weights`` gets the encoder's attention of each layer when given."""
-        ids = batch.graph.nodes[TOKEN].data["id"].to(self.device)
+        ids = batch.graph.node_features[TOKEN]["id"].to(self.device)
         return self.encode_vectors(batch.graph, self.embedding(ids), weights=weights)
 
-    def encode_vectors(
-        self, graph: ArrayGraph, vectors: Tensor, *, weights: list[LayerWeights] | None = None
-    ) -> Memory:
+    def encode_vectors(self, graph: TextBatch, vectors: Tensor, *, weights: list[LayerWeights] | None = None) -> Memory:
         """The same from the (N, width) vectors of the tokens."""
         states = self.encoder(graph, vectors, weights=weights)
         lengths = lengths_of(graph, TOKEN).to(self.device)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation
-from graphattn.dgl_graphs import lengths_of
+from graphattn.edges import lengths_of
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, at_least, option, share
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 LayerWeights = dict[str, Tensor]
 """Relation -> (E, heads) attention weights of one layer, by edge id; where a relation has several kinds of edges, kind
@@ -90,7 +90,7 @@ class Encoder(nn.Module):
         return {relation.name: 1 for relation in self.relations()}
 
     @abstractmethod
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """Encode.
 
         Parameters
@@ -104,6 +104,6 @@ class Encoder(nn.Module):
         (N, width)
         """
 
-    def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(B, width) mean over the tokens of each sentence, by whatever way is the shortest."""
         return pool(self(graph, tokens, weights=weights), lengths_of(graph, TOKEN), "mean")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation, Window
-from graphattn.dgl_graphs import lengths_of
+from graphattn.edges import lengths_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import option
@@ -18,7 +18,7 @@ from graphattn.models.padding import pad, padding_groups, turned_around, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 _FORMER_NAME = re.compile(r"lstm\.(\w+)_l(\d+)(_reverse)?")
@@ -69,7 +69,7 @@ class BiLSTMEncoder(Encoder):
         """None."""
         return {}
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         lengths = lengths_of(graph, TOKEN)
         groups = padding_groups(lengths)

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from graphattn.attention import attend
 from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.builders.relations import Complete, Relation, Window
-from graphattn.dgl_graphs import lengths_of
-from graphattn.edges import Edges
+from graphattn.edges import Edges, lengths_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.linear import Linear
@@ -27,7 +26,7 @@ from graphattn.models.padding import pad, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -150,19 +149,19 @@ class DuoEncoder(Encoder):
         (relation,) = self.relations()
         return {relation.name: len(self.parts)} if self.options.softmax else {}
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, all parts) -> (N, width)."""
         fused = self.fusion(self._mixed(graph, tokens, weights))
         return fused if self._fuses_linearly else ACTIVATIONS[self.options.fusion_activation](fused)
 
-    def means(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(B, width); the mean is taken first where the fusion is linear, since then the order does not matter."""
         if not self._fuses_linearly:
             return super().means(graph, tokens, weights=weights)
         mixed = self._mixed(graph, tokens, weights)
         return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))
 
-    def _mixed(self, graph: DGLGraph, tokens: Tensor, weights: list[LayerWeights] | None) -> Tensor:
+    def _mixed(self, graph: TextBatch, tokens: Tensor, weights: list[LayerWeights] | None) -> Tensor:
         """(N, all parts): what goes into the fusion layer."""
         (relation,) = self.relations()
         edges = edges_of(graph, [relation.name], tokens.device)[relation.name]

@@ -24,7 +24,7 @@ from graphattn.models.options import at_least, option
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -148,7 +148,7 @@ class DuoTransformerEncoder(Encoder):
         """Those of both streams."""
         return {ALL: STREAMS * self.options.layers * self.options.heads}
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, both parts) -> (N, 2 hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)
         parts = zip(self.enter, tokens.split(self.parts, dim=1), strict=True)

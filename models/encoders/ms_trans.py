@@ -28,7 +28,7 @@ from graphattn.scales import Scale, allocate_heads
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -259,7 +259,7 @@ class MSTransEncoder(Encoder):
             heads.update({name: count for name, count in own.items() if count})
         return dict(heads)
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         relations = self.relations()
         if self.options.positions:

@@ -20,7 +20,7 @@ from graphattn.models.options import at_least, option, share
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -157,7 +157,7 @@ class MTSAEncoder(Encoder):
         names = [relation.name for relation in self.relations()]
         return dict.fromkeys(names, self.options.layers * self.options.heads // len(names))
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, heads times head_feats)."""
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
         for layer in self.layers:

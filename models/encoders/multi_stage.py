@@ -22,7 +22,7 @@ from graphattn.models.options import at_least, option, share
 from graphattn.schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -85,7 +85,7 @@ class MultiStageEncoder(Encoder):
         heads = self.options.layers * self.options.heads
         return {ALL: heads, ALL_WORDS: 2 * heads}
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL, ALL_WORDS, MEMBERSHIP, DEPENDENCY], tokens.device)
         members = edges[MEMBERSHIP]

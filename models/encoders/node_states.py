@@ -13,7 +13,7 @@ from graphattn.homogeneous import JointNodes
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 class NodeStates:
@@ -26,7 +26,7 @@ class NodeStates:
     tokens : (N, hidden)
     """
 
-    def __init__(self, graph: DGLGraph, relations: Sequence[Relation], tokens: Tensor):
+    def __init__(self, graph: TextBatch, relations: Sequence[Relation], tokens: Tensor):
         self._parts = {relation.name: [part.canonical for part in relation.parts()] for relation in relations}
         kinds = dict.fromkeys([TOKEN, *(part[2] for parts in self._parts.values() for part in parts)])
         self._tokens, self._nodes = tokens, JointNodes(graph, list(kinds), tokens.device)

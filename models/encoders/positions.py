@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from graphattn.edges import features_of
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
-def position_vectors(graph: DGLGraph, width: int, device: torch.device) -> Tensor:
+def position_vectors(graph: TextBatch, width: int, device: torch.device) -> Tensor:
     """Sinusoids of the places that the tokens of a graph have in their texts: (N, width)."""
-    return sinusoids(graph.nodes[TOKEN].data["position"].to(device), width)
+    return sinusoids(features_of(graph, TOKEN)["position"].to(device), width)
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:

@@ -17,7 +17,7 @@ from graphattn.models.options import at_least, option, share
 from graphattn.schema import ALL, GROUP
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -80,7 +80,7 @@ class TNTEncoder(Encoder):
         """Those of the inner and of the outer blocks."""
         return dict.fromkeys((GROUP, ALL), self.options.layers * self.options.heads)
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [GROUP, ALL], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)

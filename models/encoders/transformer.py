@@ -20,7 +20,7 @@ from graphattn.models.options import at_least, option, share
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 @dataclass
@@ -95,7 +95,7 @@ class TransformerEncoder(Encoder):
         """Those of all layers."""
         return {ALL: self.options.layers * self.options.heads}
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)

@@ -21,8 +21,7 @@ from graphattn.builders.relations import (
     ShuffledGroup,
     WordGroup,
 )
-from graphattn.dgl_graphs import lengths_of
-from graphattn.edges import Edges
+from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.dropout import Dropout
@@ -36,7 +35,7 @@ from graphattn.models.options import at_least, option, share
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 Mixer = GraphConvolution | GraphAttention | NeighbourMean
 
@@ -190,7 +189,7 @@ class TextEdges:
     upsampling: Upsampling | None = None
 
     @classmethod
-    def of(cls, graph: DGLGraph, options: UMSTOptions, device: torch.device) -> TextEdges:
+    def of(cls, graph: TextBatch, options: UMSTOptions, device: torch.device) -> TextEdges:
         """Take them out of a graph that has the encoder's relations."""
 
         def taken(name: str) -> Edges:
@@ -318,7 +317,7 @@ class UMSTEncoder(Encoder):
         mixed = self.options.mixed_along() if self.options.graph_layer == "gat" else []
         return dict.fromkeys([ALL, *words, *mixed], self.options.layers * self.options.heads)
 
-    def forward(self, graph: DGLGraph, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
+    def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         text = TextEdges.of(graph, self.options, tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)
@@ -332,9 +331,9 @@ class UMSTEncoder(Encoder):
         return self.norm(tokens)
 
 
-def word_classes(graph: DGLGraph) -> Tensor:
+def word_classes(graph: TextBatch) -> Tensor:
     """(N,) 0 for a token that is a whole word, 1 for a part of a split one (section 3.1)."""
-    data = graph.nodes[TOKEN].data
+    data = features_of(graph, TOKEN)
     goes_on = (data["word"][1:] == data["word"][:-1]) & (data["position"][1:] > 0)
     classes = torch.zeros(len(data["word"]), dtype=torch.long)
     classes[1:] |= goes_on

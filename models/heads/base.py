@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 class Head(nn.Module):
@@ -18,21 +18,21 @@ class Head(nn.Module):
     """Whether items are words."""
 
     @abstractmethod
-    def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) token vectors -> (items, classes) scores."""
 
     @abstractmethod
-    def loss(self, scores: Tensor, targets: Tensor, graph: DGLGraph) -> Tensor:
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
         """Sum of the items' losses, a scalar."""
 
     @abstractmethod
-    def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+    def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """(items, classes)."""
 
     @abstractmethod
-    def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+    def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """(items,) class ids, or (items, classes) zeros and ones where there may be several."""
 
     @abstractmethod
-    def items(self, graph: DGLGraph) -> Tensor:
+    def items(self, graph: TextBatch) -> Tensor:
         """(B,) items of each sentence or pair."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.dgl_graphs import lengths_of
+from graphattn.edges import lengths_of
 from graphattn.layers.dropout import Dropout
 from graphattn.models.heads.base import Head
 from graphattn.models.heads.pooling import Source2TokenPooling, pool, pooled_width
@@ -16,7 +16,7 @@ from graphattn.models.options import HeadOptions
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 class ClassificationHead(Head):
@@ -59,7 +59,7 @@ class ClassificationHead(Head):
         """Features that go into the perceptron."""
         return pooled
 
-    def sentences(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+    def sentences(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(B, pooled features): one vector for each sentence."""
         lengths = lengths_of(graph, TOKEN)
         return pool(tokens, lengths, self.pooling) if self.source2token is None else self.source2token(tokens, lengths)
@@ -68,7 +68,7 @@ class ClassificationHead(Head):
         """(B, pooled features) of sentences -> (items, features): one vector for each item."""
         return sentences
 
-    def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (items, classes)."""
         return self.scores(self.sentences(tokens, graph))
 
@@ -76,7 +76,7 @@ class ClassificationHead(Head):
         """(B, pooled features) of sentences -> (items, classes)."""
         return self.perceptron(self.items_of(sentences)).float()
 
-    def loss(self, scores: Tensor, targets: Tensor, graph: DGLGraph) -> Tensor:
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
         """Cross-entropy, summed; binary and averaged over the classes where there may be several."""
         weights = self.class_weights
         if self.multilabel:
@@ -85,15 +85,15 @@ class ClassificationHead(Head):
             return losses.mean(1).sum()
         return F.cross_entropy(scores, targets, weight=weights, reduction="sum", label_smoothing=self.label_smoothing)
 
-    def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+    def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """Softmax, or a sigmoid per class."""
         return scores.sigmoid() if self.multilabel else scores.softmax(1)
 
-    def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+    def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """The best class, or all above one half."""
         return (scores > 0).long() if self.multilabel else scores.argmax(1)
 
-    def items(self, graph: DGLGraph) -> Tensor:
+    def items(self, graph: TextBatch) -> Tensor:
         """One for each sentence."""
         return torch.ones_like(lengths_of(graph, TOKEN))
 
@@ -111,6 +111,6 @@ class PairHead(ClassificationHead):
         third = first * second if self.options.pair_features == "product" else (first - second).abs()
         return torch.cat([first, second, third, first - second], dim=1)
 
-    def items(self, graph: DGLGraph) -> Tensor:
+    def items(self, graph: TextBatch) -> Tensor:
         """One for each pair."""
         return super().items(graph).chunk(2)[0]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.dgl_graphs import lengths_of
+from graphattn.edges import features_of, lengths_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
 from graphattn.models.heads.base import Head
@@ -18,7 +18,7 @@ from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from dgl import DGLGraph
+    from graphattn.builders.batch import TextBatch
 
 
 class TaggingHead(Head):
@@ -51,11 +51,11 @@ class TaggingHead(Head):
         self.classify = nn.Sequential(Dropout(options.head_dropout), Linear(width, classes))
         self.crf = LinearChainCRF(classes, batch_first=True) if options.crf else None
 
-    def forward(self, tokens: Tensor, graph: DGLGraph) -> Tensor:
+    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
         return self.classify(tokens[first_tokens(graph)]).float()
 
-    def loss(self, scores: Tensor, targets: Tensor, graph: DGLGraph) -> Tensor:
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
         """Cross-entropy of each word, or negative log-likelihood of the sequences; summed."""
         if self.crf is None:
             return F.cross_entropy(
@@ -69,7 +69,7 @@ class TaggingHead(Head):
             loss = loss - self.crf(emissions, pad(targets[words], counts), mask=mask, reduction="sum")
         return loss.to(scores.dtype)
 
-    def probabilities(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+    def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores."""
         if self.crf is None:
             return scores.softmax(1)
@@ -81,7 +81,7 @@ class TaggingHead(Head):
             (gradient,) = torch.autograd.grad(partition, leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
-    def decide(self, scores: Tensor, graph: DGLGraph) -> Tensor:
+    def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         """The best tag of each word, or the words' tags in the best sequence."""
         if self.crf is None:
             return scores.argmax(1)
@@ -91,21 +91,21 @@ class TaggingHead(Head):
             best[words] = unpad(rows, counts)
         return best
 
-    def items(self, graph: DGLGraph) -> Tensor:
+    def items(self, graph: TextBatch) -> Tensor:
         """(B,) words of each sentence."""
-        starts = graph.nodes[TOKEN].data["position"] == 0
+        starts = features_of(graph, TOKEN)["position"] == 0
         sentence = starts.long().cumsum(0) - 1
         return torch.bincount(sentence[first_tokens(graph)], minlength=lengths_of(graph, TOKEN).shape[0])
 
-    def _chains(self, scores: Tensor, graph: DGLGraph) -> list[tuple[Tensor, Tensor]]:
+    def _chains(self, scores: Tensor, graph: TextBatch) -> list[tuple[Tensor, Tensor]]:
         """What the CRF takes at a time: the numbers of the words, and how many each sentence has, one or more."""
         groups = padding_groups(self.items(graph).to(scores.device))
         return [(words, counts[counts > 0]) for words, counts in groups if len(words)]
 
 
-def first_tokens(graph: DGLGraph) -> Tensor:
+def first_tokens(graph: TextBatch) -> Tensor:
     """(W,) the first token of each word, ``[CLS]`` left out."""
-    data = graph.nodes[TOKEN].data
+    data = features_of(graph, TOKEN)
     word, position = data["word"], data["position"]
     begins = torch.ones_like(word, dtype=torch.bool)
     begins[1:] = word[1:] != word[:-1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.layers.tensorized import TensorizedAttention
 from graphattn.models.corpus import Batch
@@ -101,7 +101,7 @@ def _features_of(model: TextModel) -> int:
     return max((layer.head_feats for layer in _tensorized(model)), default=0)
 
 
-def count_weights(encoder: Encoder, graph: ArrayGraph) -> int:
+def count_weights(encoder: Encoder, graph: TextBatch) -> int:
     """How many weights a pass over a batch gives, without one.
 
     Parameters
@@ -111,7 +111,7 @@ def count_weights(encoder: Encoder, graph: ArrayGraph) -> int:
     """
     kinds = kinds_of(encoder.relations())
     return sum(
-        heads * sum(graph.take_edges(kind).num_edges for kind in kinds[relation])
+        heads * sum(graph.edges[kind].num_edges for kind in kinds[relation])
         for relation, heads in encoder.heads_along().items()
     )
 
@@ -133,9 +133,9 @@ class Ends:
     begins: Ints
 
     @classmethod
-    def of(cls, graph: ArrayGraph, kind: CanonicalRelation) -> Ends:
+    def of(cls, graph: TextBatch, kind: CanonicalRelation) -> Ends:
         """Those of a batch."""
-        edges = graph.take_edges(kind)
+        edges = graph.edges[kind]
         indptr = edges.indptr.numpy()
         sources = edges.indices.numpy()
         targets = np.repeat(np.arange(len(indptr) - 1, dtype=sources.dtype), np.diff(indptr))
@@ -150,7 +150,7 @@ class Ends:
         return cls(kind, sources, targets, begins)
 
 
-def _starts(graph: ArrayGraph, kind: str) -> Ints:
+def _starts(graph: TextBatch, kind: str) -> Ints:
     """(B + 1,) where the nodes of a type begin in each text, and their number."""
     return np.concatenate([[0], np.cumsum(graph.batch_num_nodes(kind).numpy())])
 
@@ -165,7 +165,7 @@ def kinds_of(relations: Iterable[Relation]) -> dict[str, list[CanonicalRelation]
 
 
 def attention_maps(
-    found: ForwardCapture, graph: ArrayGraph, relations: Iterable[Relation], texts: Sequence[str]
+    found: ForwardCapture, graph: TextBatch, relations: Iterable[Relation], texts: Sequence[str]
 ) -> list[AttentionMap]:
     """The weights of a pass as maps, text by text.
 
@@ -226,11 +226,11 @@ def part_name(text: str, kind: str) -> str:
 
 def kinds_joined(batch: Batch) -> list[str]:
     """The types of nodes that edges join."""
-    return list(dict.fromkeys(end for kind in batch.graph.canonical_etypes for end in (kind[0], kind[2])))
+    return list(dict.fromkeys(end for kind in batch.graph.edges for end in (kind[0], kind[2])))
 
 
 def nodes_of(
-    graph: ArrayGraph, kinds: Iterable[str], tokens: Mapping[str, tuple[str, ...]]
+    graph: TextBatch, kinds: Iterable[str], tokens: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     """What the nodes of all parts say: tokens, and of other types the type and the number.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.schema import TOKEN
 
@@ -34,7 +34,7 @@ def raised_to(most: int) -> Iterator[None]:
         MOST_WEIGHTS = before
 
 
-def refuse_many_weights(count: int, graph: ArrayGraph) -> None:
+def refuse_many_weights(count: int, graph: TextBatch) -> None:
     """Refuse an input whose weights are too many, before they are made.
 
     Parameters

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from graphattn.builders.batch import TextBatch
+from graphattn.edges import Edges
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def attention_html(attention: Attention) -> str:
     return "<div>" + "".join(parts) + "</div>"
 
 
-def graph_html(graph: DGLGraph, tokens: Sequence[str] | None = None) -> str:
+def graph_html(graph: DGLGraph | TextBatch, tokens: Sequence[str] | None = None) -> str:
     """Nodes and edges of a graph by type, and its tokens when they are given.
 
     Parameters
@@ -42,11 +44,16 @@ def graph_html(graph: DGLGraph, tokens: Sequence[str] | None = None) -> str:
     graph : that a :class:`~graphattn.builders.TextGraphBuilder` built, or a model's batch
     tokens : what they say
     """
-    texts = len(graph.batch_num_nodes(TOKEN)) if TOKEN in graph.ntypes else 1
-    nodes = ", ".join(f"{graph.num_nodes(kind):,} {escape(kind)}" for kind in graph.ntypes)
+    kinds, relations = (
+        (list(graph.node_counts), list(graph.edges))
+        if isinstance(graph, TextBatch)
+        else (graph.ntypes, graph.canonical_etypes)
+    )
+    texts = len(graph.batch_num_nodes(TOKEN)) if TOKEN in kinds else 1
+    nodes = ", ".join(f"{graph.num_nodes(kind):,} {escape(kind)}" for kind in kinds)
     rows = [
-        {"relation": name, "from": source, "to": target, "edges": f"{graph.num_edges((source, name, target)):,}"}
-        for source, name, target in graph.canonical_etypes
+        {"relation": kind[1], "from": kind[0], "to": kind[2], "edges": f"{Edges.of(graph, kind).num_edges:,}"}
+        for kind in relations
     ]
     said = "" if tokens is None else f"<p>{_tokens(tokens, np.zeros(len(tokens)))}</p>"
     head = f"<p><b>{texts:,} text{'' if texts == 1 else 's'}</b>: {nodes}</p>"
@@ -100,4 +107,4 @@ def load_ipython_extension(ipython: Any) -> None:
     """Let a notebook show graphs as :func:`graph_html`: ``%load_ext graphattn.models.inspection.notebook``."""
     formatter = ipython.display_formatter.formatters["text/html"]
     formatter.for_type_by_name("dgl.heterograph", "DGLGraph", graph_html)
-    formatter.for_type_by_name("graphattn.array_graph", "ArrayGraph", graph_html)
+    formatter.for_type_by_name("graphattn.builders.batch", "TextBatch", graph_html)

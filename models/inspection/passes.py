@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from graphattn.array_graph import ArrayGraph
 from graphattn.builders import BudgetBatches
+from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Corpus
 from graphattn.models.inspection import limits
@@ -41,7 +41,7 @@ class CapturedBatch:
     """
 
     found: ForwardCapture
-    graph: ArrayGraph
+    graph: TextBatch
     sentences: list[Sentence]
     cross: list[Tensor] = field(default_factory=list)
     counts: Tensor | None = None

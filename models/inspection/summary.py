@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.estimators.inputs import refuse_single
 from graphattn.models.inspection.attention_map import scale_of
@@ -121,7 +121,7 @@ class AttentionSummary:
         self._sentences = 0
 
     def add(
-        self, found: ForwardCapture, graph: ArrayGraph, sentences: Sequence[Sentence], relations: Iterable[Any]
+        self, found: ForwardCapture, graph: TextBatch, sentences: Sequence[Sentence], relations: Iterable[Any]
     ) -> None:
         """Add a batch.
 
@@ -150,7 +150,7 @@ class AttentionSummary:
                 _add_relation(sums, values, batches[relation], edge_kinds.names)
                 first_head += values.shape[1]
 
-    def add_cross(self, layers: Sequence[Tensor], counts: Tensor, graph: ArrayGraph, *, first_layer: int) -> None:
+    def add_cross(self, layers: Sequence[Tensor], counts: Tensor, graph: TextBatch, *, first_layer: int) -> None:
         """Add what a decoder gave to the tokens of the sources, between which and its own there are no distances.
 
         Parameters
@@ -262,8 +262,8 @@ class AttentionSummary:
 class _KindOfEdges:
     """The edges of one kind in a batch."""
 
-    def __init__(self, graph: ArrayGraph, kind: tuple[str, str, str], edge_kinds: EdgeKinds):
-        edges = graph.take_edges(kind)
+    def __init__(self, graph: TextBatch, kind: tuple[str, str, str], edge_kinds: EdgeKinds):
+        edges = graph.edges[kind]
         self.targets, self.count = edges.destinations.numpy(), edges.num_destinations
         self.target_type = kind[2]
         self.ends = kind[0] if kind[0] == kind[2] and kind[0] in IN_A_ROW else None

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn import Edges
+from graphattn.backends.dgl import dgl
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -24,7 +25,6 @@ from graphattn.builders import (
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.relations.base import RangeRelation
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
-from graphattn.dgl_import import dgl
 from graphattn.exceptions import ConfigError, DataError, GraphError
 
 SCALES = (1, 3, "N/16", "N/8", "N/4", "N")
@@ -73,17 +73,16 @@ def test_a_batch_equals_the_batch_of_single_graphs(random_sentence, random, size
 
 @settings(max_examples=20)
 @given(random=st.randoms(use_true_random=False), sizes=batches)
-def test_arrays_hold_the_edges_of_the_graph(random_sentence, random, sizes):
+def test_a_text_batch_has_the_edges_of_the_graph(random_sentence, random, sizes):
     builder = TextGraphBuilder(EVERYTHING)
     layout = builder.layout([random_sentence(random, size) for size in sizes])
-    arrays, graph = builder.arrays(layout), builder.graph(layout)
+    batch, graph = builder.text_batch(layout), builder.graph(layout)
     for relation in graph.canonical_etypes:
-        ours, theirs = Edges.of(arrays, relation), Edges.of(graph, relation)
+        ours, theirs = batch.edges[relation], Edges.of(graph, relation)
         assert torch.equal(ours.indptr, theirs.indptr)
         assert torch.equal(ours.indices, theirs.indices)
         assert (ours.num_sources, ours.edge_ids) == (theirs.num_sources, None)
-    assert "dgl" not in vars(arrays)
-    assert_equal_graphs(arrays, graph)
+    assert_equal_graphs(batch.to_dgl(), graph)
 
 
 @pytest.mark.parametrize("cls", [False, True])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
+from graphattn.backends.dgl import dgl
 from graphattn.backends.registry import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
-from graphattn.dgl_import import dgl
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 2e-6, torch.bfloat16: 8e-3}

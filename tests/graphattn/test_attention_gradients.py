@@ -8,8 +8,8 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from graphattn import Edges, attend
+from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window
-from graphattn.dgl_import import dgl
 from graphattn.exceptions import DoubleBackwardError
 
 SENTENCES = [list("abc"), ["d"], list("efg")]

@@ -6,8 +6,8 @@ from torch.testing import assert_close
 
 import graphattn.attention
 from graphattn import Edges, attend
+from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
-from graphattn.dgl_import import dgl
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 
 BUILDER = TextGraphBuilder([Window(1), Window(5), Order("forward"), Complete()], cls=False)

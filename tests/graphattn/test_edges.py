@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn import Edges
-from graphattn.dgl_import import dgl
+from graphattn.backends.dgl import dgl
 from graphattn.exceptions import GraphError
 
 matrices = st.integers(0, 6).flatmap(

@@ -4,6 +4,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from graphattn.backends.dgl import dgl
 from graphattn.builders import (
     Complete,
     Dependency,
@@ -15,7 +16,6 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.dgl_import import dgl
 from graphattn.exceptions import GraphError
 from graphattn.networkx_graphs import from_networkx, to_networkx
 

@@ -5,8 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from graphattn import Edges, MultiScaleAttention, attend, tensorized_attend
+from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
-from graphattn.dgl_import import dgl
 
 SENTENCES = [list("abc"), ["d"], list("efg")]
 

@@ -27,7 +27,7 @@ def ids_of(builder, *texts):
 def test_batch_of_sentences_in_the_order_asked_for(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
     batch = corpus[[3, 1, 0]]
-    assert batch.graph.nodes["token"].data["id"].tolist() == ids_of(builder, TEXTS[3], TEXTS[1], TEXTS[0])
+    assert batch.graph.node_features["token"]["id"].tolist() == ids_of(builder, TEXTS[3], TEXTS[1], TEXTS[0])
     assert batch.graph.batch_num_nodes("token").tolist() == [5, 1, 3]
     assert batch.targets.tolist() == [8, 6, 5]
     assert (batch.size, batch.whole, batch.forms) == (3, 3.0, None)
@@ -45,7 +45,7 @@ def test_pairs_stand_first_texts_before_second_texts(builder):
     corpus = Corpus.encode(builder, [TEXTS, seconds])
     batch = corpus[[0, 3]]
     expected = ids_of(builder, TEXTS[0], TEXTS[3], seconds[0], seconds[3])
-    assert batch.graph.nodes["token"].data["id"].tolist() == expected
+    assert batch.graph.node_features["token"]["id"].tolist() == expected
     assert batch.size == 2
     assert corpus.lengths.tolist() == [2 + 1 + 2, 0 + 4 + 2, 1 + 1 + 2, 4 + 0 + 2, 1 + 2 + 2]  # two [CLS] each
     assert batch.targets is None
@@ -80,7 +80,7 @@ def test_characters_do_not_change_how_words_are_cut():
     for texts in ([["ab cd"], ["10 000", "abc"]], ["\u0130abc", "abcd \u0130"]):
         plain = Corpus.encode(builder, [texts])[[0, 1]]
         batch = Corpus.encode(builder, [texts], characters=characters)[[0, 1]]
-        assert torch.equal(batch.graph.nodes["token"].data["id"], plain.graph.nodes["token"].data["id"])
+        assert torch.equal(batch.graph.node_features["token"]["id"], plain.graph.node_features["token"]["id"])
         tokens = [token for text in texts for token in ("", *known.sentence(text).tokens)]
         widths = (batch.forms.characters[batch.forms.index] != 0).sum(1).tolist()
         assert widths == list(map(len, tokens))

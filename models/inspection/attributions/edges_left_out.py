@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from graphattn.array_graph import ArrayGraph
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.relations import Relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
@@ -68,8 +68,8 @@ def copies_that_fit(corpus: Corpus) -> int:
 
 
 def without_edges(
-    graph: ArrayGraph, relations: Iterable[Relation], texts: Sequence[str], edges: pd.DataFrame
-) -> ArrayGraph:
+    graph: TextBatch, relations: Iterable[Relation], texts: Sequence[str], edges: pd.DataFrame
+) -> TextBatch:
     """A batch of copies of an input, each without its own edges.
 
     Parameters
@@ -102,7 +102,7 @@ def _kind(
     )
 
 
-def _ids(graph: ArrayGraph, kind: CanonicalRelation, first: int, edges: pd.DataFrame) -> np.ndarray:
+def _ids(graph: TextBatch, kind: CanonicalRelation, first: int, edges: pd.DataFrame) -> np.ndarray:
     """Ids of edges, each in its copy: text ``first`` plus the copy's number; edges are sorted by target and source."""
     ends = Ends.of(graph, kind)
     begin, stop = ends.begins[first], ends.begins[first + 1]

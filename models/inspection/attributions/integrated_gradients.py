@@ -147,5 +147,5 @@ def _to_source(translator: Translator, x: Any, target: str | None, word: int | N
 
 def _ids(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     """(N,) of tokens where every word is unknown, and as they are."""
-    ids, positions = (batch.graph.nodes[TOKEN].data[name].to(device) for name in ("id", "position"))
+    ids, positions = (batch.graph.node_features[TOKEN][name].to(device) for name in ("id", "position"))
     return torch.where(positions == 0, ids, UNKNOWN_ID), ids

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from graphattn.backends.dgl import dgl
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.layout import Layout
-from graphattn.dgl_import import dgl
 
 BATCH_SIZES = (0, 1, 4, 0, 9)
 

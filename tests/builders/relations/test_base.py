@@ -21,9 +21,9 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
+from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations import RangeRelation, Relation, base
-from graphattn.dgl_graphs import RelationArrays
 from graphattn.exceptions import EdgeCountError, GraphError
 
 

@@ -77,6 +77,33 @@ def test_what_is_no_edge_is_refused_by_name(relation, message):
     assert str(caught.value) == f"relation 'mine': {message}"
 
 
+@pytest.mark.parametrize(
+    ("indptr", "indices", "data", "message"),
+    [
+        ((0, 1, 3), (0, 0, 1), {}, "indptr has shape (3,); expected (6,)"),
+        ((0, 1, 2, 2, 2, 5), (0, 0, 1), {}, "indptr must rise from 0 to the number of edges, 3"),
+        ((1, 1, 2, 2, 2, 3), (0, 0, 1), {}, "indptr must rise from 0 to the number of edges, 3"),
+        ((0, 2, 1, 2, 2, 3), (0, 0, 1), {}, "indptr must rise from 0 to the number of edges, 3"),
+        ((0, 1, 2, 2, 2, 3), (0, 0, 5), {}, "indices must be from 0 to 4, the source nodes"),
+        ((0, 1, 2, 2, 2, 3), (0, -1, 3), {}, "indices must be from 0 to 4, the source nodes"),
+        ((0, 1, 2, 2, 2, 3), (0, 0, 3), {"x": np.ones(2)}, "'x' has shape (2,); expected one row per edge, 3"),
+    ],
+)
+def test_arrays_that_do_not_describe_edges(indptr, indices, data, message):
+    relation = arcs(lambda: RelationArrays(array(*indptr), array(*indices), array(2, 1), data))
+    with pytest.raises(GraphError) as caught:
+        TextGraphBuilder([relation]).batch(BATCH)
+    assert str(caught.value) == f"relation 'mine': {message}"
+
+
+def test_more_edges_than_int32_can_number():
+    indices = np.broadcast_to(np.zeros(1, np.int32), (2**31,))  # takes no memory
+    with pytest.raises(GraphError, match="relation 'mine' has 2,147,483,648 edges"):
+        TextGraphBuilder([arcs(lambda: RelationArrays(array(0, 0, 0, 0, 0, 2**31), indices, array(2**31, 0)))]).batch(
+            BATCH
+        )
+
+
 def test_a_relation_whose_code_fails():
     for relation in (arcs(lambda: 1 / 0), ranges(lambda: 1 / 0)):
         with pytest.raises(GraphError) as caught:

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from graphattn import Edges, attend
 from graphattn.backends import dgl as dgl_operators
-from graphattn.dgl_import import dgl
+from graphattn.backends.dgl import dgl
 from graphattn.exceptions import BackendError
 
 

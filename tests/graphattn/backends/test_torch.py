@@ -6,8 +6,8 @@ from torch.testing import assert_close
 
 from graphattn import Edges, attend
 from graphattn.backends import torch as torch_segments
+from graphattn.backends.dgl import dgl
 from graphattn.builders import Complete, Order, TextGraphBuilder, Window
-from graphattn.dgl_import import dgl
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 

@@ -11,9 +11,9 @@ from torch.nn.utils import prune
 from torch.testing import assert_close
 
 from graphattn import Edges, MultiScaleAttention
+from graphattn.backends.dgl import dgl
 from graphattn.backends.registry import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
-from graphattn.dgl_import import dgl
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 from graphattn.layers import multi_scale as layers
 from graphattn.layers.linear import Linear

@@ -150,9 +150,9 @@ def test_backends_agree(backend):
 def test_no_edge_is_written_out():
     """Complete graphs stay ranges: nothing has a number for every two tokens or words."""
     problem = Problem([[2, 1] * 50])
-    arrays = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False)
+    builder = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False)
     sentence = Sentence(["x"] * 150, word_ids=[word for word in range(100) for _ in range(2 - word % 2)])
-    graph = arrays.arrays(arrays.layout([sentence]))
+    graph = builder.text_batch([sentence])
     edges, word_edges = Edges.of(graph, "all"), Edges.of(graph, "all:word")
     made()(edges, problem.tokens, word_edges, problem.words, problem.upsampling).sum().backward()
     assert edges._indices is None

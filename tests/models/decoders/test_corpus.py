@@ -25,7 +25,7 @@ def test_a_batch_holds_the_pairs_asked_for(subwords, builder):
     corpus = ParallelCorpus.of(builder, subwords.sources(SOURCES), subwords.ids(TARGETS))
     batch = corpus[[2, 0]]
     sources, targets = subwords.ids(SOURCES), subwords.ids(TARGETS)
-    assert batch.graph.nodes["token"].data["id"].tolist() == [2, *sources[2], 2, *sources[0]]
+    assert batch.graph.node_features["token"]["id"].tolist() == [2, *sources[2], 2, *sources[0]]
     assert batch.targets.tolist() == [*targets[2], 2, *targets[0], 2]
     assert batch.target_counts.tolist() == [len(targets[2]) + 1, len(targets[0]) + 1]
     assert batch.whole == len(batch.targets)

@@ -65,8 +65,8 @@ def test_graphs():
     assert found.texts[:2] == ["1 text", ": 3 token"]
     assert HOSTILE in found.texts
     assert found.texts[-4:] == ["window:3", "token", "token", "7"]
-    arrays = builder.arrays(builder.layout([["a"], ["b", "c"]]))
-    assert Read(graph_html(arrays)).texts[0] == "2 texts"
+    batch = builder.text_batch([["a"], ["b", "c"]])
+    assert Read(graph_html(batch)).texts[0] == "2 texts"
 
 
 def test_the_extension_knows_graphs_by_name():
@@ -76,4 +76,4 @@ def test_the_extension_knows_graphs_by_name():
     load_ipython_extension(SimpleNamespace(display_formatter=display))
     graph = TextGraphBuilder([Window(3)]).build(["time"])
     assert known[type(graph).__module__, type(graph).__name__] is graph_html
-    assert set(known) == {("dgl.heterograph", "DGLGraph"), ("graphattn.array_graph", "ArrayGraph")}
+    assert set(known) == {("dgl.heterograph", "DGLGraph"), ("graphattn.builders.batch", "TextBatch")}

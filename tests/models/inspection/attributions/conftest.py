@@ -144,7 +144,7 @@ class Dense:
 
     def __post_init__(self):
         batch = self.estimator._corpus([[self.text]])[[0]]
-        data = batch.graph.nodes["token"].data
+        data = batch.graph.node_features["token"]
         self.model, self.tokens = self.estimator.model_, self.estimator.model_.embedding(data["id"])
         self.graph, self.count = batch.graph, len(data["id"])
         self.factors = {}

@@ -22,7 +22,7 @@ def on_the_way(estimator, text, share):
     """Scores where token vectors are some share of the way from unknown words, and the gradient's argument."""
     model = estimator.model_
     batch = estimator._corpus([[text]])[[0]]
-    ids = batch.graph.nodes["token"].data["id"]
+    ids = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(ids)
     unknown[0] = ids[0]
     with torch.no_grad():
@@ -70,7 +70,7 @@ def text_on_the_way(translator, source, share):
     """The log-probability of a text where token vectors are some share of the way from unknown words; its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
     batch = translator._corpus([source])[[0]]
-    own = batch.graph.nodes["token"].data["id"]
+    own = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(own)
     unknown[0] = own[0]
     with torch.no_grad():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from graphattn.dgl_import import dgl
+from graphattn.backends.dgl import dgl
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
 from graphattn.models.inspection.attributions import edges_left_out, leave_one_edge_out
@@ -16,7 +16,7 @@ TEXT = "fine and never dull"
 def brute_force(estimator, columns, row, number):
     """Scores without an edge; ``number`` says in which text of a pair it lies."""
     batch = estimator._corpus(columns)[[0]]
-    graph = batch.graph.dgl
+    graph = batch.graph.to_dgl()
     first = int(graph.batch_num_nodes("token")[:number].sum())
     edge = graph.edge_ids(row.source + first, row.target + first, etype=row.relation)
     smaller = dgl.remove_edges(graph, torch.tensor([edge], dtype=torch.int32), etype=row.relation)

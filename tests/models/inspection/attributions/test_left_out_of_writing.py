@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from graphattn.dgl_import import dgl
+from graphattn.backends.dgl import dgl
 from graphattn.exceptions import ConfigError
 from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models.corpus import Batch
@@ -60,7 +60,7 @@ def test_edges_of_the_encoder(translator, monkeypatch):
     named = ["relation", "source_part", "target_part", "source", "target"]
     edges = table[table.relation.isin(["window:3", "window:N"])][named].drop_duplicates()
     found = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
-    graph = translator._corpus([SOURCE])[[0]].graph.dgl
+    graph = translator._corpus([SOURCE])[[0]].graph.to_dgl()
     whole = log_probability(translator, graph)
     assert len(found) == len(edges)
     for row in found.itertuples():

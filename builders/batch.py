@@ -1,0 +1,159 @@
+"""A batch of texts as tensors: nodes, features and the edges of each relation. Encoders and heads take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphattn.edges import Edges
+from graphattn.exceptions import EdgeCountError
+from graphattn.schema import TOKEN, CanonicalRelation
+
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+Ints = npt.NDArray[np.integer]
+MOST_EDGES = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class RelationArrays:
+    """The edges of one relation for a whole batch of texts.
+
+    Parameters
+    ----------
+    indptr : (N_dst + 1,) where the incoming edges of each destination begin
+    indices : (E,) source nodes, ascending within a destination
+    per_sentence : (B,) number of edges in each text
+    data : edge features, name -> (E, ...)
+    """
+
+    indptr: Ints
+    indices: Ints
+    per_sentence: Ints
+    data: Mapping[str, npt.NDArray] = field(default_factory=dict)
+
+    @property
+    def num_edges(self) -> int:
+        """E, the number of edges."""
+        return int(self.indices.shape[0])
+
+    def to_edges(self, num_sources: int) -> Edges:
+        """The same edges as int32 tensors; the arrays are not validated."""
+        return Edges(int32_tensor(self.indptr), int32_tensor(self.indices), num_sources, checked=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """A batch of B texts: nodes by type and the edges of each relation, numbered over the batch.
+
+    :meth:`graphattn.builders.TextGraphBuilder.text_batch` makes one without DGL; :meth:`to_dgl` makes the equal DGL
+    graph. ``attend``, layers and encoders take both. The functions ``edges_of``, ``features_of`` and ``lengths_of`` of
+    :mod:`graphattn.edges` read from both.
+
+    Parameters
+    ----------
+    node_counts : node type -> (B,) nodes of each text, int64
+    edges : (source type, relation, target type) -> its edges
+    node_features : node type -> feature name -> (N, ...)
+    edge_features : as ``edges`` -> feature name -> (E, ...), by edge id
+
+    Examples
+    --------
+    >>> from graphattn.builders import TextGraphBuilder, Window
+    >>> batch = TextGraphBuilder([Window(3)]).text_batch([["time", "flies"], ["go"]])
+    >>> batch.batch_num_nodes().tolist(), batch.node_features["token"]["position"].tolist()
+    ([3, 2], [0, 1, 2, 0, 1])
+    >>> batch.edges["token", "window:3", "token"].num_edges
+    11
+    """
+
+    node_counts: Mapping[str, Tensor]
+    edges: Mapping[CanonicalRelation, Edges]
+    node_features: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    edge_features: Mapping[CanonicalRelation, Mapping[str, Tensor]] = field(default_factory=dict)
+
+    def batch_num_nodes(self, node_type: str = TOKEN) -> Tensor:
+        """(B,) nodes of a type in each text, int64."""
+        return self.node_counts[node_type]
+
+    def num_nodes(self, node_type: str = TOKEN) -> int:
+        """Nodes of a type in the whole batch."""
+        return int(self.node_counts[node_type].sum())
+
+    def batch_num_edges(self, relation: CanonicalRelation) -> Tensor:
+        """(B,) edges that arrive in each text."""
+        counts, indptr = self.node_counts[relation[2]], self.edges[relation].indptr
+        ends = counts.cumsum(0)
+        return (indptr[ends] - indptr[ends - counts]).long()
+
+    def without_edges(self, relation: CanonicalRelation, ids: npt.ArrayLike) -> TextBatch:
+        """The same batch without some edges of a relation.
+
+        Parameters
+        ----------
+        relation : canonical edge type
+        ids : of the edges to leave out
+        """
+        edges = self.edges[relation]
+        keep = torch.ones(edges.num_edges, dtype=torch.bool)
+        keep[torch.as_tensor(ids, dtype=torch.int64)] = False
+        slots = keep if edges.edge_ids is None else keep[edges.edge_ids]
+        kept_before = torch.nn.functional.pad(slots.cumsum(0), (1, 0))
+        indptr = kept_before[edges.indptr.long()].to(edges.indptr.dtype)
+        new_ids = None if edges.edge_ids is None else (keep.cumsum(0) - 1)[edges.edge_ids[slots]]
+        remaining = Edges(indptr, edges.indices[slots], edges.num_sources, new_ids, checked=True)
+        features = {name: values[keep] for name, values in self.edge_features.get(relation, {}).items()}
+        return replace(
+            self,
+            edges={**self.edges, relation: remaining},
+            edge_features={**self.edge_features, relation: features},
+        )
+
+    def to_dgl(self) -> DGLGraph:
+        """The DGL graph with the same nodes, edges and features, in int32; it shares their memory."""
+        from graphattn.dgl_graphs import make_graph
+
+        batch_num_edges = {relation: self.batch_num_edges(relation) for relation in self.edges}
+        return make_graph(self.edges, self.node_counts, batch_num_edges, self.node_features, self.edge_features)
+
+
+def check_edge_count(name: str, count: int) -> None:
+    """Raise when a relation has more edges than int32 can number; relations call it before they write their edges.
+
+    Raises
+    ------
+    EdgeCountError
+        when ``count`` does not fit into int32
+    """
+    if count > MOST_EDGES:
+        raise EdgeCountError(
+            f"relation {name!r} has {count:,} edges; one graph holds up to {MOST_EDGES:,}. "
+            "Use smaller batches or narrower relations"
+        )
+
+
+def range_edges(first: Ints, stop: Ints, num_sources: int, name: str) -> Edges:
+    """Edges from all sources from ``first[i]`` to before ``stop[i]`` to destination ``i``.
+
+    Parameters
+    ----------
+    first, stop : (N_dst,) as :meth:`graphattn.builders.relations.RangeRelation.bounds` returns them
+    num_sources : N_src
+    name : the relation's, for the error
+    """
+    indptr = np.zeros(len(first) + 1, np.int64)
+    np.cumsum(stop - first, out=indptr[1:])
+    check_edge_count(name, int(indptr[-1]))
+    return Edges.of_ranges(int32_tensor(first), int32_tensor(stop), num_sources, indptr=int32_tensor(indptr))
+
+
+def int32_tensor(values: Ints) -> Tensor:
+    """An array as an int32 tensor; it shares the memory of an int32 array."""
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int32))

@@ -1,0 +1,121 @@
+"""A text batch and the DGL graph made of it have the same nodes, edges and features."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from graphattn import Edges, attend
+from graphattn.backends.dgl import dgl
+from graphattn.builders.batch import RelationArrays, TextBatch, check_edge_count, range_edges
+from graphattn.edges import edges_of, features_of, lengths_of
+from graphattn.exceptions import EdgeCountError, GraphError
+
+CHAIN, MEMBERSHIP = ("token", "next", "token"), ("token", "in", "word")
+
+
+@pytest.fixture
+def batch():
+    chain = RelationArrays(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.array([4, 0]))
+    return TextBatch(
+        {"token": torch.tensor([3, 0]), "word": torch.tensor([2, 0])},
+        {CHAIN: chain.to_edges(3), MEMBERSHIP: range_edges(np.array([0, 2]), np.array([2, 3]), 3, "in")},
+        {"token": {"id": torch.tensor([7, 8, 9], dtype=torch.int32)}, "word": {}},
+        {CHAIN: {"far": torch.arange(4)}},
+    )
+
+
+@pytest.fixture
+def graph(batch):
+    return batch.to_dgl()
+
+
+def test_arrays_become_int32_edges():
+    edges = RelationArrays(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.array([4, 0])).to_edges(3)
+    assert edges.indptr.dtype == edges.indices.dtype == torch.int32
+    assert (edges.indptr.tolist(), edges.indices.tolist(), edges.num_sources) == ([0, 1, 2, 4], [0, 0, 0, 1], 3)
+
+
+def test_ranges_are_not_written_out(batch):
+    edges = batch.edges[MEMBERSHIP]
+    assert edges.ranges is not None
+    assert edges._indices is None
+    assert edges.indices.tolist() == [0, 1, 2]
+
+
+def test_the_graph_has_the_same_nodes_edges_and_features(batch, graph):
+    assert set(graph.canonical_etypes) == set(batch.edges)
+    assert graph.idtype == torch.int32
+    for relation, edges in batch.edges.items():
+        sources, targets = graph.edges(etype=relation, order="eid")
+        assert (sources.tolist(), targets.tolist()) == (edges.sources.tolist(), edges.destinations.tolist())
+        assert graph.batch_num_edges(relation).tolist() == batch.batch_num_edges(relation).tolist()
+    assert batch.batch_num_edges(CHAIN).tolist() == [4, 0]
+    for kind in ("token", "word"):
+        assert graph.num_nodes(kind) == batch.num_nodes(kind)
+        assert graph.batch_num_nodes(kind).tolist() == batch.batch_num_nodes(kind).tolist()
+        assert set(graph.nodes[kind].data) == set(batch.node_features[kind])
+    assert torch.equal(graph.nodes["token"].data["id"], batch.node_features["token"]["id"])
+    assert graph.edges[CHAIN].data["far"].tolist() == [0, 1, 2, 3]
+    assert [part.num_edges(CHAIN) for part in dgl.unbatch(graph)] == [4, 0]
+
+
+def test_functions_of_edges_read_batches_and_graphs(batch, graph):
+    for kind in ("token", "word"):
+        assert lengths_of(batch, kind).tolist() == lengths_of(graph, kind).tolist() == batch.node_counts[kind].tolist()
+        assert lengths_of(batch, kind).dtype == lengths_of(graph, kind).dtype == torch.int64
+    for own in (batch, graph):
+        assert features_of(own, "token")["id"].tolist() == [7, 8, 9]
+        assert edges_of(own, ["next"])["next"].num_edges == 4
+        with pytest.raises(GraphError, match="no relation 'group'; it has: in, next"):
+            edges_of(own, ["group"])
+
+
+def test_attention_takes_batches_and_graphs(batch, graph):
+    values = torch.randn(3, 2, 4)
+    assert torch.equal(*(attend(own, values, values, values, etype="next") for own in (batch, graph)))
+
+
+def test_the_graph_gets_the_edges_of_the_batch(batch, graph):
+    assert Edges.of(graph, MEMBERSHIP) is batch.edges[MEMBERSHIP]
+
+
+def test_edges_with_ids_keep_them():
+    edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1]), 2, edge_ids=torch.tensor([2, 0, 1]))
+    graph = TextBatch({"token": torch.tensor([2])}, {CHAIN: edges}).to_dgl()
+    sources, targets = graph.edges(etype=CHAIN, order="eid")
+    assert (sources.tolist(), targets.tolist()) == ([0, 1, 1], [1, 1, 0])
+
+
+def test_copies(batch):
+    for other in (copy.copy(batch), copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))):
+        assert other.edges[CHAIN].indices.tolist() == [0, 0, 0, 1]
+        assert other.to_dgl().num_edges("in") == 3
+
+
+@pytest.mark.parametrize("edge_ids", [None, [3, 1, 0, 2]])
+@pytest.mark.parametrize("ids", [[], [0], [1, 3], [0, 1, 2, 3]])
+def test_edges_can_be_left_out(ids, edge_ids, batch):
+    indptr, indices = batch.edges[CHAIN].indptr, batch.edges[CHAIN].indices
+    chain = Edges(indptr, indices, 3, None if edge_ids is None else torch.tensor(edge_ids))
+    batch = TextBatch(batch.node_counts, {**batch.edges, CHAIN: chain}, batch.node_features, batch.edge_features)
+    sources, targets = batch.to_dgl().edges(etype=CHAIN, order="eid")
+    smaller = batch.without_edges(CHAIN, np.array(ids, dtype=np.int64))
+    kept = [edge for edge in range(4) if edge not in ids]
+    graph = smaller.to_dgl()
+    kept_sources, kept_targets = graph.edges(etype=CHAIN, order="eid")
+    assert (kept_sources.tolist(), kept_targets.tolist()) == (sources[kept].tolist(), targets[kept].tolist())
+    assert graph.edges[CHAIN].data["far"].tolist() == kept
+    assert graph.batch_num_edges(CHAIN).tolist() == [len(kept), 0]
+    assert smaller.edges[MEMBERSHIP] is batch.edges[MEMBERSHIP]
+    assert batch.edges[CHAIN].num_edges == 4
+
+
+def test_more_edges_than_int32_can_number():
+    check_edge_count("all", 2**31 - 1)
+    with pytest.raises(EdgeCountError, match="relation 'all' has 2,147,483,648 edges"):
+        check_edge_count("all", 2**31)
+    with pytest.raises(EdgeCountError, match="relation 'all' has 3,221,225,472 edges"):
+        range_edges(np.zeros(3, np.int64), np.full(3, 2**30), 2**30, "all")
