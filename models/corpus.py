@@ -30,7 +30,7 @@ class Batch:
 
     Parameters
     ----------
-    graph : behaves as the DGL graph of B sentences; for pairs 2 B, all first texts before all second ones
+    graph : of B texts; for pairs of 2 B, all first texts before all second ones
     size : B
     forms : characters of the tokens, or None
     targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
@@ -43,7 +44,7 @@ class TextModel(Trainable):
 
     def _embedded(self, batch: Batch) -> Tensor:
         """(N, hidden) vectors of the tokens, without their neighbours."""
-        ids = batch.graph.node_features[TOKEN]["id"].to(self.device)
+        ids = features_of(batch.graph, TOKEN)["id"].to(self.device)
         forms = None if batch.forms is None else batch.forms.to(self.device)
         return self.embedding(ids, forms)
 

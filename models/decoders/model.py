@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.graph_builder import CLS_ID
-from graphattn.edges import lengths_of
+from graphattn.edges import features_of, lengths_of
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders.embedding import SharedEmbedding
 from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
@@ -52,7 +52,7 @@ class TranslationModel(Trainable):
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """What the decoder reads; ``weights`` gets the encoder's attention of each layer when given."""
-        ids = batch.graph.node_features[TOKEN]["id"].to(self.device)
+        ids = features_of(batch.graph, TOKEN)["id"].to(self.device)
         return self.encode_vectors(batch.graph, self.embedding(ids), weights=weights)
 
     def encode_vectors(self, graph: TextBatch, vectors: Tensor, *, weights: list[LayerWeights] | None = None) -> Memory:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders import Sentence
+from graphattn.edges import features_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders.model import shift_right
@@ -147,5 +148,5 @@ def _to_source(translator: Translator, x: Any, target: str | None, word: int | N
 
 def _ids(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     """(N,) of tokens where every word is unknown, and as they are."""
-    ids, positions = (batch.graph.node_features[TOKEN][name].to(device) for name in ("id", "position"))
+    ids, positions = (features_of(batch.graph, TOKEN)[name].to(device) for name in ("id", "position"))
     return torch.where(positions == 0, ids, UNKNOWN_ID), ids

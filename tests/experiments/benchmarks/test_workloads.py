@@ -94,7 +94,7 @@ def test_graphs_are_those_of_sentences_without_cls():
     first, second = workload.graphs(builder)
     expected = builder.batch([["a"] * 3, ["a"]])
     assert first.batch_num_nodes("token").tolist() == expected.batch_num_nodes("token").tolist() == [3, 1]
-    assert all(np.array_equal(a, b) for a, b in zip(first.edges(), expected.edges(), strict=True))
-    assert first.nodes["token"].data["position"].tolist() == [0, 1, 2, 0]
+    assert all(np.array_equal(a, b) for a, b in zip(first.to_dgl().edges(), expected.edges(), strict=True))
+    assert first.node_features["token"]["position"].tolist() == [0, 1, 2, 0]
     assert second.num_nodes() == 2
     assert workload.graphs(builder)[0] is not first

@@ -79,7 +79,7 @@ def test_weights_equal_a_dense_reference(fitted_one):
     wide = in_float64(estimator)
     attention = wide.attention(x)
     graph = wide._corpus(wide._columns([x]))[[0]].graph
-    data = graph.nodes["token"].data
+    data = graph.node_features["token"]
     lengths = graph.batch_num_nodes("token").tolist()
     with torch.no_grad():
         embedded = wide.model_.embedding(data["id"]).split(lengths)
@@ -114,7 +114,7 @@ def test_other_encoders_attend_as_densely(options):
     graph = wide._corpus([[TEXTS[0]]])[[0]].graph
     word = torch.arange(len(attention.tokens["text"]))
     with torch.no_grad():
-        tokens = wide.model_.embedding(graph.nodes["token"].data["id"])
+        tokens = wide.model_.embedding(graph.node_features["token"]["id"])
         for one in (one for several in attention.maps for one in several.by_head()):
             if options is MTSA:
                 scores = mtsa_scores(wide.model_.encoder.layers[0].attention, tokens, one.first_head)

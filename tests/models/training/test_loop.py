@@ -170,8 +170,8 @@ def test_bfloat16(kind, encoder, corpus, tiny):
     ("budget", "size"),
     [
         ({"max_tokens": 30}, lambda graph: graph.num_nodes("token")),
-        ({"max_edges": 150}, lambda graph: sum(graph.num_edges(etype) for etype in graph.canonical_etypes)),
-        ({"batch_size": 5}, lambda graph: graph.batch_size),
+        ({"max_edges": 150}, lambda graph: sum(edges.num_edges for edges in graph.edges.values())),
+        ({"batch_size": 5}, lambda graph: len(graph.batch_num_nodes())),
     ],
     ids=["tokens", "edges", "sentences"],
 )
