@@ -18,9 +18,9 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn import attend
-from graphattn.builders.batch import TextBatch
 from graphattn.attention import attend_heads
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders.batch import TextBatch
 from graphattn.experiments.benchmarks.harness import (
     BOTH,
     COLUMNS,
