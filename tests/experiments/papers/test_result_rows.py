@@ -60,7 +60,7 @@ def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
 
 
 def test_the_page_of_results_has_the_tables_of_its_file():
-    docs = Path(__file__).resolve().parents[2] / "docs"
+    docs = Path(__file__).resolve().parents[3] / "docs"
     page, rows = (docs / "results.md").read_text(encoding="utf-8"), read_rows(docs / "results.jsonl")
     assert results_table(rows) in page
     columns = next(line for line in page.splitlines() if line.startswith("| data set | ms-trans |"))
