@@ -123,7 +123,7 @@ class TextGraphBuilder:
         with_sentences = any(relation.needs_sentences for relation in self.relations)
         if self.vocabulary is not None:
             if with_sentences and self.vocabulary.level == "bpe":  # pieces need not spell the punctuation that ends one
-                sentences = list(map(_in_sentences, sentences, self.vocabulary.splitter.words_of(sentences)))
+                sentences = list(map(_in_sentences, sentences, self.vocabulary.splitter.split_sources(sentences)))
             plain, ids = self.vocabulary.encode_batch(sentences)
             columns["id"] = (ids, CLS_ID)
         else:

@@ -1,4 +1,4 @@
-"""Text to sub-words and back without loss of blanks, for models that write text; sources and targets share them."""
+"""Sub-words that keep blanks, so that text can be restored: for models that write text."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.vocabulary_training import UNKNOWN
-from graphattn.builders.word_boundaries import Source, WordSplitter, clean
+from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary
+from graphattn.builders.word_boundaries import Source, WordSplitter, replace_surrogates
 
 BLANK = "\u2581"
-"""Stands for the blank before a word, as SentencePiece writes it; in a text it becomes an underscore."""
+"""Marks a word that follows a blank, as in SentencePiece; in a text it becomes an underscore."""
 
 
 class Subwords:
-    """A joint byte pair encoding of marked words: each word begins with :data:`BLANK` where a blank stood before it.
+    """Byte pair encoding of words, joint for sources and targets: a word after a blank begins with :data:`BLANK`.
 
-    So the tokens of a text tell its words (for word groups and parsers) and its blanks (for writing it again). A list
-    of words and a :class:`Sentence` count as a text with a blank between any two words.
+    So the tokens of a text keep its words (for word groups and parsers) and its blanks (to restore it). A list of
+    words or a :class:`Sentence` counts as a text with a blank between any two words.
 
     Parameters
     ----------
     vocabulary : of marked words
-    split : rule that cuts raw text into words, see :func:`~graphattn.builders.word_boundaries.pre_tokenizer`
+    split : rule for raw text, see :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`
 
     Examples
     --------
@@ -43,70 +42,69 @@ class Subwords:
 
     @classmethod
     def train(cls, texts: Iterable[Source], *, size: int, split: str = "words", lowercase: bool = False) -> Subwords:
-        """Learn the encoding; the same texts and options always give the same one.
+        """Train the encoding; the result is deterministic.
 
         Parameters
         ----------
         texts : sources and targets
-        size : most entries, special tokens included
+        size : maximum number of entries, special tokens included
         split, lowercase : as for :meth:`Vocabulary.train`
         """
-        marked = marked_words(list(texts), WordSplitter.by_rule(split))
-        return cls(Vocabulary.train(marked, level="bpe", split="whitespace", lowercase=lowercase, size=size), split)
+        words = mark_blanks(list(texts), WordSplitter.by_rule(split))
+        return cls(Vocabulary.train(words, level="bpe", split="whitespace", lowercase=lowercase, size=size), split)
 
     def sources(self, texts: Sequence[Source]) -> list[Sentence]:
-        """Texts as sentences of marked words; heads and all else that a given sentence has are kept."""
-        marked = marked_words(texts, self.splitter)
+        """Sentences of marked words; all other fields of a given sentence are kept."""
+        marked = mark_blanks(texts, self.splitter)
         return [
-            replace(text, tokens=tuple(words), word_ids=None) if isinstance(text, Sentence) else Sentence(tuple(words))
+            replace(text, tokens=words, word_ids=None) if isinstance(text, Sentence) else Sentence(words)
             for text, words in zip(texts, marked, strict=True)
         ]
 
-    def ids(self, texts: Sequence[Source]) -> list[npt.NDArray[np.int32]]:
-        """The ids of each text's tokens."""
-        return self.vocabulary.encode_batch(marked_words(texts, self.splitter))[1]
+    def ids(self, texts: Sequence[Source]) -> list[Ids]:
+        """The token ids of each text."""
+        return self.vocabulary.encode_batch(mark_blanks(texts, self.splitter))[1]
 
     def text(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
-        """The text of tokens; what no entry stands for is left out."""
-        return plain(self._pieces[np.asarray(ids, dtype=np.int64)])
+        """The text of tokens; ids without text are skipped."""
+        return join_pieces(self._pieces[np.asarray(ids, dtype=np.int64)])
 
 
-def plain(pieces: Iterable[str]) -> str:
-    """The text of marked words, or of parts of them.
+def join_pieces(pieces: Iterable[str]) -> str:
+    """Restore the text of marked words or parts of them.
 
     Examples
     --------
-    >>> plain(["▁It", "▁is", "n't", "."])
+    >>> join_pieces(["▁It", "▁is", "n't", "."])
     "It isn't."
     """
     return "".join(pieces).replace(BLANK, " ").strip()
 
 
-def marked_words(texts: Sequence[Source], splitter: WordSplitter) -> list[list[str]]:
-    """The words of each text, with :data:`BLANK` before those that a blank stands before, the first one included.
+def mark_blanks(texts: Sequence[Source], splitter: WordSplitter) -> list[list[str]]:
+    """Split texts into words; :data:`BLANK` precedes the first word and every word after a blank.
 
     Examples
     --------
-    >>> marked_words(["It isn't.", ["so", "it", "is"]], WordSplitter.by_rule("words"))
+    >>> mark_blanks(["It isn't.", ["so", "it", "is"]], WordSplitter.by_rule("words"))
     [['▁It', '▁is', "n't", '.'], ['▁so', '▁it', '▁is']]
     """
-    placed = splitter.placed_batch([clean(text) for text in texts if isinstance(text, str)])
-    given = iter(splitter.words_of([text for text in texts if not isinstance(text, str)]))
-    return [_after_blanks(next(placed)) if isinstance(text, str) else _apart(next(given)) for text in texts]
+    raw = splitter.split_with_offsets([replace_surrogates(text) for text in texts if isinstance(text, str)])
+    split = iter(splitter.split_sources([text for text in texts if not isinstance(text, str)]))
+    return [
+        _mark_by_offset(next(raw)) if isinstance(text, str) else [BLANK + _escape(word) for word in next(split)]
+        for text in texts
+    ]
 
 
-def _apart(words: Sequence[str]) -> list[str]:
-    return [BLANK + _without_mark(word) for word in words]
-
-
-def _after_blanks(placed: Sequence[tuple[str, int]]) -> list[str]:
-    """Words in the order of the text, between which there are only white space and marks that stand for it."""
+def _mark_by_offset(words: Sequence[tuple[str, int]]) -> list[str]:
+    """Mark each word that does not begin where the previous one ends."""
     marked, end = [], -1
-    for word, begin in placed:
-        marked.append(_without_mark(word) if begin == end else BLANK + _without_mark(word))
+    for word, begin in words:
+        marked.append(_escape(word) if begin == end else BLANK + _escape(word))
         end = begin + len(word)
     return marked
 
 
-def _without_mark(word: str) -> str:
+def _escape(word: str) -> str:
     return BLANK.join(word.replace(BLANK, "_").split())

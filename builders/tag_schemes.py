@@ -1,4 +1,4 @@
-"""Chunk tags: detect IOB1, IOB2 and BIOES, turn them into spans, and convert one scheme into another."""
+"""Chunk tags in the schemes IOB1, IOB2 and BIOES: detect the scheme, extract spans, convert between schemes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from collections.abc import Callable, Iterable, Sequence
 from graphattn.exceptions import ConfigError, DataError
 
 Span = tuple[str, int, int]
+"""(type, first token, one past the last token)."""
 
 SCHEMES = ("IOB1", "IOB2", "BIOES", "none")
 
 _PREFIXES = {"IOB1": "BI", "IOB2": "BI", "BIOES": "BIES"}
 _Parsed = tuple[str, str]
-_Place = tuple[int, int, str]
+_Location = tuple[int, int, str]
 
 _OUTSIDE: _Parsed = ("O", "")
 _PLAIN: _Parsed = ("", "")
 
 
 def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int], str] = "sequence {}".format) -> str:
-    """Name the scheme in which sequences of tags are written.
+    """Detect the scheme of tag sequences.
 
-    ``E-`` or ``S-`` anywhere means BIOES. Otherwise a span that begins with ``I-`` means IOB1, and one that begins with
-    ``B-`` without following a span of its own type means IOB2. Tags that are neither ``O`` nor of the form ``B-TYPE``
-    (or a bare ``B``) are plain (``"none"``); ``O`` alone fits every scheme and counts as IOB2.
+    Any ``E-`` or ``S-`` means BIOES. Otherwise a span that begins with ``I-`` means IOB1, and one that begins with
+    ``B-`` but does not follow a span of the same type means IOB2. Tags that are neither ``O`` nor of the form
+    ``B-TYPE`` (or a bare ``B``) are plain (``"none"``). ``O`` alone fits every scheme and counts as IOB2.
 
     Parameters
     ----------
-    tag_sequences : the tags of each sentence; read once, so it may be a generator
-    name : what errors call a sequence, by its 0-based number
+    tag_sequences : the tags of each sentence, read once
+    name : 0-based number of a sequence -> its name in errors
 
     Returns
     -------
@@ -37,8 +38,7 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
     Raises
     ------
     DataError
-        when the sequences follow neither IOB1 nor IOB2 throughout, or plain tags stand among those of spans; the
-        message tells where
+        if the sequences break both IOB1 and IOB2, or mix plain tags with those of spans; it says where
 
     Examples
     --------
@@ -47,46 +47,39 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]], *, name: Callable[[int
     >>> detect_scheme([["B-PER", "I-PER", "O"]]), detect_scheme([["S-PER"]]), detect_scheme([["DT", "NN"]])
     ('IOB2', 'BIOES', 'none')
     """
-    first: dict[str, _Place] = {}
+    first: dict[str, _Location] = {}
     for number, tags in enumerate(tag_sequences):
         previous = _OUTSIDE
         for position, tag in enumerate(tags, start=1):
             current = _split(tag, "BIES") or _PLAIN
-            kinds = [scheme for scheme in ("IOB1", "IOB2") if _fault(previous, current, scheme)]
-            if current is _PLAIN:
-                kinds.append("plain")
-            if current[0] in "ES":
-                kinds.append("BIOES")
-            if current[1]:
-                kinds.append("typed")
-            for kind in kinds:
-                first.setdefault(kind, (number, position, tag))
+            for feature in _features(previous, current):
+                first.setdefault(feature, (number, position, tag))
             previous = current
-    return _judge(first, name)
+    return _decide(first, name)
 
 
-def spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> list[Span]:
-    """The spans that tags mark, as (type, first token, token after the last).
+def extract_spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> list[Span]:
+    """Extract spans from tags, as (type, first token, one past the last token).
 
     Parameters
     ----------
     tags : one for each token
-    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``; or ``"none"``, in which each token is a span of its own
-    repair : read an invalid sequence as conlleval does instead of refusing it: a tag that cannot continue the span
-        before it begins a new one, and a span that is not closed ends where it stops
+    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``; or ``"none"``, where each token is a span
+    repair : read invalid sequences as conlleval does: a tag that cannot continue a span begins a new one, and an
+        unclosed span ends where it stops
 
     Raises
     ------
     ConfigError
-        when there is no such scheme
+        if there is no such scheme
     DataError
-        when a tag is not of the scheme (whatever ``repair`` is) or cannot stand where it does
+        if a tag is not of the scheme, or, without ``repair``, is invalid at its position
 
     Examples
     --------
-    >>> spans(["B-PER", "I-PER", "O", "B-LOC"], "IOB2")
+    >>> extract_spans(["B-PER", "I-PER", "O", "B-LOC"], "IOB2")
     [('PER', 0, 2), ('LOC', 3, 4)]
-    >>> spans(["O", "I-PER"], "IOB2", repair=True)
+    >>> extract_spans(["O", "I-PER"], "IOB2", repair=True)
     [('PER', 1, 2)]
     """
     _check_scheme(scheme)
@@ -95,62 +88,62 @@ def spans(tags: Sequence[str], scheme: str, *, repair: bool = False) -> list[Spa
     parsed = _parse(tags, scheme)
     if not repair:
         _check_order(tags, parsed, scheme)
-    return _spans(parsed, scheme)
+    return _merge_into_spans(parsed)
 
 
-def tags_of_spans(marked: Iterable[Span], length: int, scheme: str) -> list[str]:
-    """Write spans as tags, the inverse of :func:`spans`.
+def write_tags(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
+    """Write spans as tags, the inverse of :func:`extract_spans`.
 
     Parameters
     ----------
-    marked : (type, first token, token after the last), in their order
+    spans : in ascending order
     length : number of tokens
     scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``
 
     Raises
     ------
     ConfigError
-        when there is no such scheme
+        if there is no such scheme
     DataError
-        when a span is empty, overlaps the one before, or ends beyond the last token
+        if a span is empty, overlaps the previous one, or ends after the last token
 
     Examples
     --------
-    >>> tags_of_spans([("PER", 0, 2), ("PER", 2, 3)], 4, "IOB1")
+    >>> write_tags([("PER", 0, 2), ("PER", 2, 3)], 4, "IOB1")
     ['I-PER', 'I-PER', 'B-PER', 'O']
     """
     _check_scheme(scheme)
     tags = ["O"] * length
-    before: Span = ("", 0, 0)
-    for span in marked:
+    previous: Span = ("", 0, 0)
+    for span in spans:
         name, start, end = span
-        if not before[2] <= start < end <= length:
+        if not previous[2] <= start < end <= length:
             raise DataError(
-                f"span {span} does not fit between token {before[2]} and token {length}",
+                f"span {span} does not fit between token {previous[2]} and token {length}",
                 field="tags",
-                hint="Spans stand in order, do not overlap, and hold at least one token.",
+                hint="Spans are in ascending order, not empty, and do not overlap.",
             )
-        touches = before[0] == name and before[2] == start > 0
-        tags[start:end] = _write(name, end - start, scheme, touches=touches)
-        before = span
+        touches = previous[0] == name and previous[2] == start > 0
+        tags[start:end] = _write_span(name, end - start, scheme, touches=touches)
+        previous = span
     return tags
 
 
 def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = False) -> list[str]:
-    """Rewrite tags of one scheme in another; the spans stay the same.
+    """Convert tags to another scheme; the spans stay the same.
 
     Parameters
     ----------
     tags : one for each token
-    source, target : ``"IOB1"``, ``"IOB2"`` or ``"BIOES"``; plain tags (``"none"``) convert only into themselves
-    repair : see :func:`spans`
+    source, target : ``"IOB1"``, ``"IOB2"`` or ``"BIOES"``; plain tags (``"none"``) convert only to plain tags
+    repair : see :func:`extract_spans`
 
     Raises
     ------
     ConfigError
-        when there is no such scheme, or only one of them is ``"none"``
+        if there is no such scheme, or only one of the two is ``"none"``
     DataError
-        when the tags are not valid in ``source``
+        if the tags are invalid in ``source``
 
     Examples
     --------
@@ -159,43 +152,53 @@ def convert(tags: Sequence[str], source: str, target: str, *, repair: bool = Fal
     """
     _check_scheme(source)
     _check_scheme(target)
-    if "none" in (source, target):
-        if source != target:
-            raise ConfigError(
-                f"tags cannot go from {source} to {target}. Plain tags mark no spans: leave them as they are."
-            )
+    if source == target == "none":
         return list(tags)
-    return tags_of_spans(spans(tags, source, repair=repair), len(tags), target)
+    if "none" in (source, target):
+        raise ConfigError(f"cannot convert tags from {source} to {target}; plain tags mark no spans")
+    return write_tags(extract_spans(tags, source, repair=repair), len(tags), target)
 
 
-def _judge(first: dict[str, _Place], name: Callable[[int], str]) -> str:
-    """The scheme, from where a tag of each kind, or a tag that breaks IOB1 or IOB2, stands first."""
+def _features(previous: _Parsed, current: _Parsed) -> list[str]:
+    """What one tag says about the scheme."""
+    features = [scheme for scheme in ("IOB1", "IOB2") if _find_fault(previous, current, scheme)]
+    if current is _PLAIN:
+        features.append("plain")
+    if current[0] in "ES":
+        features.append("BIOES")
+    if current[1]:
+        features.append("typed")
+    return features
 
-    def place(kind: str) -> str:
-        number, position, tag = first[kind]
+
+def _decide(first: dict[str, _Location], name: Callable[[int], str]) -> str:
+    """The scheme, from the first location of each feature; features IOB1 and IOB2 are breaches of these schemes."""
+
+    def locate(feature: str) -> str:
+        number, position, tag = first[feature]
         return f"tag {position} ({tag!r}) of {name(number)}"
 
-    clash = None
+    conflict = None
     if "plain" in first:
         if "typed" not in first:
             return "none"
-        clash = f"{place('typed')} belongs to spans and {place('plain')} does not"
+        conflict = f"{locate('typed')} belongs to spans and {locate('plain')} does not"
     elif "BIOES" in first:
         return "BIOES"
     elif "IOB1" in first and "IOB2" in first:
-        clash = f"{place('IOB1')} breaks IOB1 and {place('IOB2')} breaks IOB2"
-    if clash:
-        raise DataError(clash, field="tags", hint="Correct the tags, or name their scheme and set repair to True.")
+        conflict = f"{locate('IOB1')} breaks IOB1 and {locate('IOB2')} breaks IOB2"
+    if conflict:
+        raise DataError(conflict, field="tags", hint="Correct the tags, or name their scheme and set repair to True.")
     return "IOB1" if "IOB2" in first else "IOB2"
 
 
 def _check_scheme(scheme: str) -> None:
     if scheme not in SCHEMES:
-        raise ConfigError(f"there is no tag scheme {scheme!r}. Use one of {', '.join(map(repr, SCHEMES))}.")
+        raise ConfigError(f"there is no tag scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
 
 
 def _split(tag: str, prefixes: str) -> _Parsed | None:
-    """Prefix and type of a tag; None when it has neither the form ``B-TYPE`` nor is a bare ``B`` or ``O``."""
+    """Prefix and type of a tag; None unless it is ``O``, ``B-TYPE`` or a bare ``B``."""
     prefix, dash, name = tag.partition("-")
     if tag == "O":
         return _OUTSIDE
@@ -220,7 +223,7 @@ def _parse(tags: Sequence[str], scheme: str) -> list[_Parsed]:
 def _check_order(tags: Sequence[str], parsed: list[_Parsed], scheme: str) -> None:
     previous = _OUTSIDE
     for position, current in enumerate([*parsed, _OUTSIDE]):
-        problem = _fault(previous, current, scheme)
+        problem = _find_fault(previous, current, scheme)
         if problem:
             where = f"tag {position + 1} ({tags[position]!r})" if position < len(tags) else "the end"
             raise DataError(
@@ -229,8 +232,7 @@ def _check_order(tags: Sequence[str], parsed: list[_Parsed], scheme: str) -> Non
         previous = current
 
 
-def _fault(previous: _Parsed, current: _Parsed, scheme: str) -> str | None:
-    """What is wrong with one tag after another; None when nothing is."""
+def _find_fault(previous: _Parsed, current: _Parsed, scheme: str) -> str | None:
     prefix, name = current
     inside = previous[0] in "BI"
     continues = inside and previous[1] == name
@@ -241,23 +243,23 @@ def _fault(previous: _Parsed, current: _Parsed, scheme: str) -> str | None:
     return "comes before the span is closed" if scheme == "BIOES" and inside else None
 
 
-def _spans(parsed: list[_Parsed], scheme: str) -> list[Span]:
-    found: list[Span] = []
-    name, start = "", -1  # the open span; none is open while start is -1
+def _merge_into_spans(parsed: list[_Parsed]) -> list[Span]:
+    spans: list[Span] = []
+    name, start = "", -1  # the open span, if start is not -1
     for position, (prefix, current) in enumerate([*parsed, _OUTSIDE]):
         if start >= 0 and (prefix in "OBS" or current != name):
-            found.append((name, start, position))
+            spans.append((name, start, position))
             start = -1
         if start < 0 and prefix != "O":
             name, start = current, position
         if prefix in "ES":
-            found.append((name, start, position + 1))
+            spans.append((name, start, position + 1))
             start = -1
-    return found
+    return spans
 
 
-def _write(name: str, length: int, scheme: str, *, touches: bool) -> list[str]:
-    """Tags of one span; ``touches`` when a span of the same type ends right before it."""
+def _write_span(name: str, length: int, scheme: str, *, touches: bool) -> list[str]:
+    """``touches``: a span of the same type ends right before this one."""
     if scheme == "none":
         return [name] * length
     prefixes = ["I"] * length

@@ -1,50 +1,54 @@
-"""From text to words, tokens and ids and back, on top of a Hugging Face tokenizer."""
+"""Vocabularies: from text to words, tokens and ids, on top of Hugging Face tokenizers; and how to train them."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise, product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
+import numpy.typing as npt
+from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from graphattn.builders.files import atomic_file
 from graphattn.builders.sentence import Sentence
-from graphattn.builders.vocabulary_training import (
-    SPECIAL_TOKENS,
-    UNKNOWN,
-    check_options,
-    count_words,
-    lowers_case,
-    train_bpe,
-    train_word_level,
+from graphattn.builders.word_boundaries import (
+    Source,
+    WordSplitter,
+    check_is_batch,
+    make_pre_tokenizer,
+    replace_surrogates,
 )
-from graphattn.builders.word_boundaries import Source, WordSplitter, clean
-from graphattn.exceptions import ModelDirectoryError
+from graphattn.exceptions import ConfigError, ModelDirectoryError
 
-_UNKNOWN_ID = 1
-_REMEMBERED = 1 << 20  # words whose tokens are kept, so that a stream of any length fits into memory
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]")
+UNKNOWN = "[UNK]"
+_UNKNOWN_ID = SPECIAL_TOKENS.index(UNKNOWN)
+_CACHE_SIZE = 1 << 20  # words whose tokens are cached; bounds the memory for endless streams
+_BPE_SIZE = 8000
+_COUNT_CHUNK = 4096  # texts counted at a time
+_LINE = 10_000  # words per line for the BPE trainer
+
+Ids = npt.NDArray[np.int32]
 
 
 class Vocabulary:
     """A wrapper around a Hugging Face ``tokenizers.Tokenizer``: text -> words -> tokens -> ids.
 
-    Ids 0, 1 and 2 are those of ``[PAD]``, ``[UNK]`` and ``[CLS]`` (:data:`SPECIAL_TOKENS`), whatever numbers
-    the tokenizer itself gives them. Text never yields the ids 0 and 2, not even the text ``[CLS]``.
+    Ids 0, 1 and 2 are always ``[PAD]``, ``[UNK]`` and ``[CLS]`` (:data:`SPECIAL_TOKENS`), whatever their ids in the
+    tokenizer. Text never gets the ids 0 and 2, not even the text ``[CLS]``.
 
-    A word is cut into its tokens without regard to its neighbours, so raw text, its list of words and a
-    :class:`Sentence` give the same tokens. Every word has at least one token. A token that is not in the vocabulary
-    keeps its text and has the id of ``[UNK]``, so tokens can be put together to the words they came from; but
-    for blanks inside a word (``10 000``), at which pieces are cut.
+    Tokens of a word do not depend on its neighbours, so raw text, its list of words and its :class:`Sentence` have the
+    same tokens. Every word has at least one token. An unknown token keeps its text and has the id of ``[UNK]``, so the
+    tokens of a word spell the word; only white space inside a word (``10 000``) is lost.
 
     Parameters
     ----------
-    tokenizer : any; special tokens that it lacks are added. Use :meth:`train` or :meth:`load` to get one
+    tokenizer : any; missing special tokens are added. :meth:`train` and :meth:`load` create one
 
     Examples
     --------
@@ -65,15 +69,15 @@ class Vocabulary:
         by_id = sorted(self._tokenizer.get_vocab(with_added_tokens=True).items(), key=lambda item: item[1])
         self._words = [*SPECIAL_TOKENS, *(word for word, _ in by_id if word not in SPECIAL_TOKENS)]
         self._ids = {word: index for index, word in enumerate(self._words)}
-        parts = json.loads(self._tokenizer.to_str())
-        model, self._lowers_case = parts["model"], lowers_case(parts["normalizer"])
-        self._whole_words = model["type"] == "WordLevel"
-        self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # ids no text must yield
-        self._pieces_are_parts = model["type"] == "BPE" and not (
+        config = json.loads(self._tokenizer.to_str())
+        model, self._lowercase = config["model"], _detect_lowercase(config["normalizer"])
+        self._has_whole_words = model["type"] == "WordLevel"
+        self._not_words = {*SPECIAL_TOKENS, model.get("unk_token")} & {*self._words}  # no text gets their ids
+        self._has_plain_pieces = model["type"] == "BPE" and not (
             model.get("continuing_subword_prefix") or model.get("end_of_word_suffix") or model.get("byte_fallback")
         )
         self._splitter = WordSplitter(self._tokenizer)
-        self._forget()
+        self._clear_caches()
 
     @classmethod
     def train(
@@ -87,46 +91,41 @@ class Vocabulary:
         size: int | None = None,
         extra_words: Iterable[str] = (),
     ) -> Vocabulary:
-        """Learn a vocabulary; the same corpus and options always give the same one.
+        """Train a vocabulary; the result is deterministic.
 
         Parameters
         ----------
-        corpus : raw texts, lists of words, or sentences; may be a generator, is read once. Or its words as a
-            ``Counter``, in the order of their first appearance
-        level : ``word`` keeps whole words, the most frequent first, ties by first appearance;
-            ``bpe`` cuts words into frequent pieces
-        split : rule that cuts raw text, see :func:`~graphattn.builders.word_boundaries.pre_tokenizer`
-        lowercase : look words up in lower case; a sentence of words keeps its case all the same
-        min_count : words (``bpe``: pairs of pieces) seen less often are left out
-        size : most entries, special tokens included; None: no limit at word level, 8000 for ``bpe``
-        extra_words : appended behind the corpus' own, beyond ``size``; word level only
+        corpus : raw texts, lists of words, or sentences, read once; or a ``Counter`` of words in the order of their
+            first appearance
+        level : ``word`` keeps whole words, sorted by frequency, then by first appearance; ``bpe`` splits words into
+            frequent pieces (byte pair encoding)
+        split : rule for raw text, see :func:`~graphattn.builders.word_boundaries.make_pre_tokenizer`
+        lowercase : look words up in lower case; word-level tokens keep their case
+        min_count : minimum frequency of words (``bpe``: of pairs of pieces)
+        size : maximum number of entries, special tokens included; by default unlimited for ``word``, 8000 for ``bpe``
+        extra_words : added after the corpus' words, in addition to ``size``; ``word`` only
 
         Raises
         ------
         ConfigError
-            when an option is impossible
+            if an option is out of bounds
         DataError
-            when something in the corpus is not a text, a list of words, or a sentence
+            if an item of the corpus is not a text, a list of words, or a sentence
         """
-        extra_words = list(extra_words)
-        check_options(level, min_count, size, bool(extra_words))
+        check_options(level, min_count, size)
         counts = count_words(corpus, WordSplitter.by_rule(split))
         if level == "bpe":
-            tokenizer = train_bpe(counts, split=split, lowercase=lowercase, min_count=min_count, size=size)
-        else:
-            tokenizer = train_word_level(
-                counts, split=split, lowercase=lowercase, min_count=min_count, size=size, extra_words=extra_words
-            )
-        return cls(tokenizer)
+            return cls(_train_bpe(counts, split, lowercase, min_count, _BPE_SIZE if size is None else size))
+        return cls(_train_word_level(counts, split, lowercase, min_count, size, extra_words))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read a ``tokenizer.json``, ours or any other.
+        """Read any ``tokenizer.json``.
 
         Raises
         ------
         ModelDirectoryError
-            when the file is missing or is not a tokenizer
+            if the file is missing or is not a tokenizer
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -143,32 +142,32 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """The vocabulary that :meth:`to_json` wrote.
+        """Read the output of :meth:`to_json`.
 
         Raises
         ------
         ModelDirectoryError
-            when the text is not a tokenizer
+            if the text is not a tokenizer
         """
         try:
             tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # tokenizers raises plain Exception
             raise ModelDirectoryError(
-                f"not a Hugging Face tokenizer ({error}). Save the vocabulary again or copy the file anew."
+                f"not a Hugging Face tokenizer ({error}). Save the vocabulary again or copy the file again."
             ) from None
         return cls(tokenizer)
 
     def to_json(self) -> str:
-        """The tokenizer with all settings, as Hugging Face writes it."""
+        """The tokenizer in Hugging Face's format."""
         return self._tokenizer.to_str()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``tokenizer.json``; a kill on the way leaves an older file as it was.
+        """Write ``tokenizer.json`` atomically.
 
         Raises
         ------
         ModelDirectoryError
-            when the file cannot be written
+            if the file cannot be written
         """
         try:
             with atomic_file(path) as temporary:
@@ -189,29 +188,29 @@ class Vocabulary:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Vocabulary.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} {'words' if self._whole_words else 'sub-words'})"
+        return f"Vocabulary({len(self)} {'words' if self._has_whole_words else 'sub-words'})"
 
     @property
     def words(self) -> list[str]:
-        """The entries in the order of their ids, special tokens first."""
+        """The entries by id, special tokens first."""
         return list(self._words)
 
     @property
     def level(self) -> str:
-        """``word`` when tokens are whole words, else ``bpe``."""
-        return "word" if self._whole_words else "bpe"
+        """``word`` if tokens are whole words, else ``bpe``."""
+        return "word" if self._has_whole_words else "bpe"
 
     @property
     def splitter(self) -> WordSplitter:
-        """Its rule of where words begin and end."""
+        """Splits raw text into words."""
         return self._splitter
 
     def split(self, text: str) -> list[str]:
-        """The words of a raw text as they stand in it, case kept.
+        """The words of a raw text, case kept.
 
         Examples
         --------
@@ -221,122 +220,238 @@ class Vocabulary:
         return self._splitter.split(text)
 
     def sentence(self, source: Source) -> Sentence:
-        """Source cut into this vocabulary's tokens; heads, tags and label of a given sentence are kept.
+        """Tokenize a source; heads, tags and label of a sentence are kept.
 
         Parameters
         ----------
-        source : raw text; or words, which stay words as they are; or a sentence
+        source : raw text, words, or a sentence
         """
         return self.sentences([source])[0]
 
     def sentences(self, sources: Sequence[Source]) -> list[Sentence]:
-        """:meth:`sentence` for each source; raw texts are cut in parallel."""
-        words = self._splitter.words_of(sources)
-        if self._whole_words:
-            return [_rebuilt(source, tokens, None) for source, tokens in zip(sources, words, strict=True)]
-        self._learn_pieces(words)
-        return [self._in_pieces(source, own) for source, own in zip(sources, words, strict=True)]
+        """:meth:`sentence` for each source; raw texts are split in parallel."""
+        words = self._splitter.split_sources(sources)
+        if self._has_whole_words:
+            return [_with_tokens(source, tokens, None) for source, tokens in zip(sources, words, strict=True)]
+        self._cache_pieces(words)
+        return [self._split_into_pieces(*pair) for pair in zip(sources, words, strict=True)]
 
-    def ids(self, tokens: Sequence[str]) -> np.ndarray:
-        """The id of each token of a :meth:`sentence`, int32; 1 for what is unknown. ``[CLS]`` is not added."""
-        if self._whole_words:
-            found: list[int | None] = list(map(self._looked_up.get, tokens))
-            if None in found:
-                found = [self._word_id(token) for token in tokens]
+    def ids(self, tokens: Sequence[str]) -> Ids:
+        """The id of each token of a :meth:`sentence`; 1 if unknown. ``[CLS]`` is not added."""
+        ids: list[int | None]
+        if self._has_whole_words:
+            ids = list(map(self._cached_ids.get, tokens))
+            if None in ids:
+                ids = [self._look_up_word(token) for token in tokens]
         else:
-            found = [self._token_ids.get(token, _UNKNOWN_ID) for token in tokens]
-        return np.array(found, dtype=np.int32)
+            ids = [self._token_ids.get(token, _UNKNOWN_ID) for token in tokens]
+        return np.array(ids, dtype=np.int32)
 
-    def encode(self, source: Source) -> np.ndarray:
+    def encode(self, source: Source) -> Ids:
         """The ids of one source's tokens."""
         return self.ids(self.sentence(source).tokens)
 
     def spelling(self, word: str) -> str:
-        """A word as it is looked up: with composed characters and straight quotes, in lower case if asked."""
-        if self._lowers_case is not None and word.isascii() and word.isalnum():
-            return word.lower() if self._lowers_case else word
-        rule = self._tokenizer.normalizer
-        return word if rule is None else rule.normalize_str(clean(word))
+        """The normalized form in which a word is looked up."""
+        if self._lowercase is not None and word.isascii() and word.isalnum():
+            return word.lower() if self._lowercase else word
+        normalizer = self._tokenizer.normalizer
+        return word if normalizer is None else normalizer.normalize_str(replace_surrogates(word))
 
-    def ids_of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Into how many tokens each word is cut, and the ids of all these tokens, one word after the other; int32."""
-        if self._whole_words:
+    def ids_of_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+        """The number of tokens of each word, and the concatenated ids of all these tokens."""
+        if self._has_whole_words:
             return np.ones(len(words), np.int32), self.ids(words)
-        self._learn_pieces([words])
+        self._cache_pieces([words])
         pieces = [self._pieces[word] for word in words]
         counts = np.fromiter(map(len, pieces), np.int32, len(pieces))
         return counts, self.ids(list(chain.from_iterable(pieces)))
 
-    def encode_batch(self, sources: Sequence[Source]) -> tuple[list[Sentence], list[np.ndarray]]:
+    def encode_batch(self, sources: Sequence[Source]) -> tuple[list[Sentence], list[Ids]]:
         """Sentences and the ids of their tokens, for many sources at once."""
         sentences = self.sentences(sources)
         return sentences, [self.ids(sentence.tokens) for sentence in sentences]
 
-    def _forget(self) -> None:
+    def _clear_caches(self) -> None:
         self._token_ids = {**self._ids, **dict.fromkeys(self._not_words, _UNKNOWN_ID)}
-        self._looked_up: dict[str, int] = dict.fromkeys(self._not_words, _UNKNOWN_ID)
+        self._cached_ids: dict[str, int] = dict.fromkeys(self._not_words, _UNKNOWN_ID)
         self._pieces: dict[str, tuple[str, ...]] = {UNKNOWN: (UNKNOWN,)}
 
-    def _word_id(self, word: str) -> int:
-        found = self._looked_up.get(word)
-        if found is None:
-            if len(self._looked_up) >= _REMEMBERED:
-                self._forget()
-            found = self._token_ids.get(self.spelling(word), _UNKNOWN_ID)
-            self._looked_up[word] = found
-        return found
+    def _look_up_word(self, word: str) -> int:
+        index = self._cached_ids.get(word)
+        if index is None:
+            if len(self._cached_ids) >= _CACHE_SIZE:
+                self._clear_caches()
+            index = self._token_ids.get(self.spelling(word), _UNKNOWN_ID)
+            self._cached_ids[word] = index
+        return index
 
-    def _learn_pieces(self, sentences: Sequence[Sequence[str]]) -> None:
-        if len(self._pieces) >= _REMEMBERED:
-            self._forget()
+    def _cache_pieces(self, sentences: Sequence[Sequence[str]]) -> None:
+        if len(self._pieces) >= _CACHE_SIZE:
+            self._clear_caches()
         new = [word for word in dict.fromkeys(chain.from_iterable(sentences)) if word not in self._pieces]
         encodings = self._tokenizer.encode_batch(
             [[word] for word in new], is_pretokenized=True, add_special_tokens=False
         )
         for word, encoding in zip(new, encodings, strict=True):
-            self._pieces[word] = self._named_pieces(word, encoding)
+            self._pieces[word] = self._name_pieces(word, encoding)
 
-    def _named_pieces(self, word: str, encoding: Encoding) -> tuple[str, ...]:
-        """The pieces of a word; where pieces are parts of words, an unknown one is the part it stands for."""
-        if not self._pieces_are_parts:
+    def _name_pieces(self, word: str, encoding: Encoding) -> tuple[str, ...]:
+        """The pieces of a word; an unknown piece becomes the part of the word it covers, if pieces are such parts."""
+        if not self._has_plain_pieces:
             return tuple(encoding.tokens) or (UNKNOWN,)
         pieces = list(zip(encoding.tokens, encoding.offsets, strict=True))
         parts = tuple(word[begin:end] if piece == UNKNOWN else piece for piece, (begin, end) in pieces)
         if UNKNOWN in encoding.tokens and any(begin < end for (_, (_, end)), (_, (begin, _)) in pairwise(pieces)):
-            parts = _spelt(encoding.tokens, self.spelling(word)) or parts  # of one character a part may be known
+            # overlapping pieces: normalization split a character, and some of its parts may be known
+            parts = _fill_unknown(encoding.tokens, self.spelling(word)) or parts
         return parts or (word or UNKNOWN,)
 
-    def _in_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
+    def _split_into_pieces(self, source: Source, words: Sequence[str]) -> Sentence:
         if (
-            not (self._pieces_are_parts and self._splitter.rule)  # else words are what their pieces spell: cut anew
+            not (self._has_plain_pieces and self._splitter.rule)  # else pieces spell the words, which are split again
             and isinstance(source, Sentence)
             and source.word_ids is not None
             and all(map(self._ids.__contains__, source.tokens))
         ):
-            return source  # cut by this vocabulary before
+            return source  # tokenized by this vocabulary
         pieces = [self._pieces[word] for word in words]
         word_ids = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces]).tolist()
-        return _rebuilt(source, tuple(chain.from_iterable(pieces)), word_ids)
+        return _with_tokens(source, tuple(chain.from_iterable(pieces)), word_ids)
 
 
-def _spelt(pieces: Sequence[str], word: str) -> tuple[str, ...]:
-    """Pieces whose unknown ones are what stands between the known ones in the word; none if the word has others."""
-    named, at = [], 0
-    for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
+def make_normalizer(level: str, lowercase: bool) -> normalizers.Normalizer:
+    """Normalize to NFC and straight quotes; at word level shorten runs of one mark to three; lower case optional."""
+    steps: list[normalizers.Normalizer] = [
+        normalizers.NFC(),
+        normalizers.Replace(Regex(r"[\x{2018}\x{2019}]"), "'"),
+        normalizers.Replace(Regex(r"[\x{201C}\x{201D}]"), '"'),
+    ]
+    if level == "word":
+        steps.append(normalizers.Replace(Regex(r"([^\p{L}\p{M}\p{N}\s])\1\1\K\1+"), ""))
+    if lowercase:
+        steps.append(normalizers.Lowercase())
+    return normalizers.Sequence(steps)
+
+
+def count_words(corpus: Iterable[Source] | Counter[str], splitter: WordSplitter) -> Counter[str]:
+    """Count the words of a corpus, in the order of first appearance; a ``Counter`` is returned as it is."""
+    if isinstance(corpus, Counter):
+        return corpus
+    check_is_batch(corpus)
+    counts: Counter[str] = Counter()
+    sources = iter(corpus)
+    while chunk := list(islice(sources, _COUNT_CHUNK)):
+        counts.update(chain.from_iterable(splitter.split_sources(chunk)))
+    return counts
+
+
+def check_options(level: str, min_count: int, size: int | None) -> None:
+    """Check the options of :meth:`Vocabulary.train`.
+
+    Raises
+    ------
+    ConfigError
+        naming the option
+    """
+    if level not in ("word", "bpe"):
+        raise ConfigError(f"{{level}} is {level!r}; choose word or bpe", options=("level",))
+    if min_count < 1:
+        raise ConfigError(f"{{min_count}} is {min_count}; it must be at least 1", options=("min_count",))
+    if size is not None and size <= len(SPECIAL_TOKENS):
+        raise ConfigError(
+            f"vocabulary size is {size}; it must be above {len(SPECIAL_TOKENS)}, the number of special tokens"
+        )
+
+
+def _detect_lowercase(config: object) -> bool | None:
+    """Whether a normalizer of ours lowers case; None if it is not ours.
+
+    Our normalizers change nothing else in ASCII letters and digits, so such words need not go through Rust.
+    """
+    for level, lowercase in product(("word", "bpe"), (True, False)):
+        if json.loads(make_normalizer(level, lowercase).__getstate__()) == config:
+            return lowercase
+    return None
+
+
+def _train_word_level(
+    counts: Counter[str], split: str, lowercase: bool, min_count: int, size: int | None, extra_words: Iterable[str]
+) -> Tokenizer:
+    normalizer = make_normalizer("word", lowercase)
+    normalized = _normalize_counts(counts, normalizer)
+    kept = [word for word, count in normalized.most_common() if count >= min_count and word not in SPECIAL_TOKENS]
+    kept = kept[: None if size is None else size - len(SPECIAL_TOKENS)]
+    entries = dict.fromkeys((*SPECIAL_TOKENS, *kept, *map(normalizer.normalize_str, extra_words)))
+    model = models.WordLevel({word: index for index, word in enumerate(entries)}, unk_token=UNKNOWN)
+    return _assemble(model, normalizer, split)
+
+
+def _train_bpe(counts: Counter[str], split: str, lowercase: bool, min_count: int, size: int) -> Tokenizer:
+    normalizer = make_normalizer("bpe", lowercase)
+    words = _normalize_counts(counts, normalizer)
+    characters: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            characters[character] += count
+    # the trainer would choose at random among equally rare characters
+    alphabet = sorted(characters, key=lambda character: (-characters[character], character))
+    alphabet = alphabet[: size - len(SPECIAL_TOKENS)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=min_count,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    learner = Tokenizer(models.BPE(unk_token=UNKNOWN))
+    learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    learner.train_from_iterator(_iterate_lines(words), trainer)
+    # a copy of the model, without registered special tokens: "[CLS]" in a text is text
+    trained = json.loads(learner.to_str())["model"]
+    merges = [tuple(pair) for pair in trained["merges"]]
+    model = models.BPE(trained["vocab"], merges, unk_token=UNKNOWN, fuse_unk=True)
+    return _assemble(model, normalizer, split)
+
+
+def _normalize_counts(counts: Counter[str], normalizer: normalizers.Normalizer) -> Counter[str]:
+    normalized: Counter[str] = Counter()
+    for word, count in counts.items():
+        normalized[normalizer.normalize_str(word)] += count
+    return normalized
+
+
+def _assemble(model: models.Model, normalizer: normalizers.Normalizer, split: str) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = make_pre_tokenizer(split)
+    return tokenizer
+
+
+def _iterate_lines(words: Counter[str]) -> Iterator[str]:
+    for word, count in words.items():
+        for start in range(0, count, _LINE):
+            yield " ".join([word] * min(_LINE, count - start))
+
+
+def _fill_unknown(pieces: Sequence[str], word: str) -> tuple[str, ...]:
+    """Replace unknown pieces by the text between the known ones; empty if the pieces do not spell the word."""
+    filled, at = [], 0
+    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
         if piece == UNKNOWN:
-            end = len(word) if after is None else at + 1 if after == UNKNOWN else word.find(after, at)
+            end = len(word) if following is None else at + 1 if following == UNKNOWN else word.find(following, at)
             piece = word[at : max(end, at)]
         if not piece or not word.startswith(piece, at):
             return ()
-        named.append(piece)
+        filled.append(piece)
         at += len(piece)
-    return tuple(named) if at == len(word) else ()
+    return tuple(filled) if at == len(word) else ()
 
 
-def _rebuilt(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
-    if isinstance(source, Sentence):
-        own_ids = None if word_ids is None else tuple(word_ids)
-        if (source.tokens, source.word_ids) == (tuple(tokens), own_ids):
-            return source
-        return source.with_tokens(tokens, word_ids)
-    return Sentence(tuple(tokens), None if word_ids is None else tuple(word_ids))
+def _with_tokens(source: Source, tokens: Sequence[str], word_ids: Sequence[int] | None) -> Sentence:
+    tokens, word_ids = tuple(tokens), None if word_ids is None else tuple(word_ids)
+    if not isinstance(source, Sentence):
+        return Sentence(tokens, word_ids)
+    is_same = (source.tokens, source.word_ids) == (tokens, word_ids)
+    return source if is_same else source.with_tokens(tokens, word_ids)

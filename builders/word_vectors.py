@@ -1,36 +1,34 @@
-"""Pre-trained word vectors, and the embedding table they give a vocabulary."""
+"""Pre-trained word vectors, and the embedding table of a vocabulary."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
-from graphattn.builders.word_vector_files import VectorFile, read_through_cache
+from graphattn.builders.files import FilePath
+from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
+from graphattn.builders.word_vector_files import Matrix, VectorFile, read_through_cache
 from graphattn.exceptions import ConfigError, DataError
 
 _PADDING = SPECIAL_TOKENS.index("[PAD]")
 
 
 class WordVectors:
-    """Words and their vectors.
-
-    A word is looked up as it is, then in lower case.
+    """Words and their vectors. A word is looked up as it is, then in lower case.
 
     Parameters
     ----------
-    words : each word once
+    words : unique words
     matrix : one row for each word (V, D)
 
     Raises
     ------
     DataError
-        when words and rows do not fit, or there are none
+        if words and rows do not match, or there are none
 
     Examples
     --------
@@ -41,77 +39,74 @@ class WordVectors:
     (0.5, 0.75)
     """
 
-    def __init__(self, words: Sequence[str], matrix: np.ndarray):
+    def __init__(self, words: Sequence[str], matrix: npt.NDArray[np.floating]):
         self.words = list(words)
-        self.matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+        self.matrix: Matrix = np.ascontiguousarray(matrix, dtype=np.float32)
         if self.matrix.ndim != 2 or len(self.matrix) != len(self.words):
             raise DataError(
                 f"{len(self.words)} words and a matrix of shape {self.matrix.shape}", hint="Give one row for each word."
             )
         if not self.matrix.size:
-            raise DataError("there is not a single word vector", hint="Give at least one.")
+            raise DataError("there are no word vectors")
         self._rows = {word: row for row, word in enumerate(self.words)}
         if len(self._rows) < len(self.words):
             raise DataError("a word has several vectors", hint="Keep one of them.")
 
     @classmethod
-    def read(
-        cls, path: str | os.PathLike[str], *, only: Collection[str] | None = None, limit: int | None = None
-    ) -> WordVectors:
+    def read(cls, path: FilePath, *, only: Collection[str] | None = None, limit: int | None = None) -> WordVectors:
         """Read a text file of GloVe, word2vec or fastText, plain or as ``.gz``, ``.xz``, ``.bz2``.
 
-        Where the environment variable ``GRAPHATTN_CACHE`` names a folder, a parsed copy is kept there and the
-        next reading takes a fraction of the time.
+        If the environment variable ``GRAPHATTN_CACHE`` names a folder, a parsed copy is stored there, which loads much
+        faster the next time.
 
         Parameters
         ----------
-        path : the file; of a repeated word the first vector counts, and words may hold spaces
-        only : keep these words, and what they are in lower case
-        limit : read the first so many vectors of the file (the most frequent words, as a rule)
+        path : the file; words may contain spaces, and of a repeated word the first vector counts
+        only : keep only these words and their lower-case forms
+        limit : read only so many vectors (usually those of the most frequent words)
 
         Raises
         ------
         DataError
-            when a line is not a word with its numbers, the file is binary or ends too early, or holds none of
-            the words in ``only``
+            if a line is not a word with its numbers, the file is binary or ends early, or it has no word of ``only``
         ConfigError
-            when ``limit`` is below 1
+            if ``limit`` is below 1
         """
         if limit is not None and limit < 1:
-            raise ConfigError(f"limit is {limit}. Read at least 1 vector, or leave it out to read all.")
+            raise ConfigError(f"{{limit}} is {limit}; it must be at least 1", options=("limit",))
         wanted = None if only is None else {*only, *(word.lower() for word in only)}
-        whole = read_through_cache(path) if limit is None else None
-        if whole is None:
-            words, matrix = VectorFile(path, _everything if wanted is None else wanted.__contains__, limit).read()
+        cached = read_through_cache(path) if limit is None else None
+        if cached is None:
+            words, matrix = VectorFile(path, _keep_all if wanted is None else wanted.__contains__, limit).read()
         elif wanted is None:
-            words, matrix = whole
+            words, matrix = cached
         else:
-            rows = [row for row, word in enumerate(whole[0]) if word in wanted]
-            words, matrix = [whole[0][row] for row in rows], whole[1][rows]
+            rows = [row for row, word in enumerate(cached[0]) if word in wanted]
+            words, matrix = [cached[0][row] for row in rows], cached[1][rows]
         if not words:
             raise DataError(
-                "none of the vectors is for a word that is asked for" if only is not None else "holds no vectors",
+                "holds no vectors" if only is None else "none of the requested words has a vector",
                 path=path,
                 hint="Check that language and spelling of corpus and vectors agree.",
             )
         return cls(words, matrix)
 
     @classmethod
-    def concatenated(cls, parts: Sequence[WordVectors], *, normalize: bool = True) -> WordVectors:
-        """Several sets side by side: each word that one of them has gets the vectors of all, one after another.
+    def concatenate(cls, parts: Sequence[WordVectors], *, normalize: bool = True) -> WordVectors:
+        """Concatenate the vectors of several sets, for every word of any of them.
 
-        Where a set lacks the word, the mean of the set's vectors stands.
+        A word that a set lacks gets the mean of the set's vectors.
 
         Parameters
         ----------
-        parts : the sets, at least one
-        normalize : divide each set by its standard deviation first, so that none outweighs the others
+        parts : at least one set
+        normalize : divide each set by its standard deviation, so that none outweighs the others
 
         Examples
         --------
         >>> small = WordVectors(["good", "bad"], np.array([[1.0], [3.0]]))
         >>> other = WordVectors(["bad", "ugly"], np.array([[7.0], [9.0]]))
-        >>> both = WordVectors.concatenated([small, other], normalize=False)
+        >>> both = WordVectors.concatenate([small, other], normalize=False)
         >>> both.words, both.matrix.tolist()
         (['good', 'bad', 'ugly'], [[1.0, 8.0], [3.0, 7.0], [2.0, 9.0]])
         """
@@ -121,7 +116,7 @@ class WordVectors:
         matrix = np.empty((len(words), sum(part.dim for part in parts)), dtype=np.float32)
         blocks = np.split(matrix, np.cumsum([part.dim for part in parts])[:-1], axis=1)
         for part, block in zip(parts, blocks, strict=True):
-            rows = [part._row(word) for word in words]
+            rows = [part._find_row(word) for word in words]
             known = [row is not None for row in rows]
             block[:] = part.matrix.mean(axis=0, dtype=np.float64)
             block[known] = part.matrix[[row for row in rows if row is not None]]
@@ -130,11 +125,11 @@ class WordVectors:
         return cls(words, matrix)
 
     def with_spelling(self, rule: Callable[[str], str]) -> WordVectors:
-        """The same vectors, whose words are also found by what a rule makes of them; of several the first is.
+        """The same vectors, whose words are also found by another spelling; the first of several words counts.
 
         Parameters
         ----------
-        rule : such as the spelling of a vocabulary, which may be in lower case where the file has capitals
+        rule : word -> its spelling; such as that of a vocabulary, which may lower case
 
         Examples
         --------
@@ -149,46 +144,46 @@ class WordVectors:
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector, D."""
+        """Dimension of the vectors, D."""
         return int(self.matrix.shape[1])
 
     def __len__(self) -> int:
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self._row(word) is not None
+        return isinstance(word, str) and self._find_row(word) is not None
 
     def __repr__(self) -> str:
         return f"WordVectors({len(self)} words, {self.dim} dimensions)"
 
     def coverage(self, counts: Mapping[str, int]) -> tuple[float, float]:
-        """The shares of types and of running tokens that have a vector.
+        """The fraction of word types and of word tokens that have a vector.
 
         Parameters
         ----------
-        counts : how often each word stands in the corpus
+        counts : frequency of each word in the corpus
         """
         known = [count for word, count in counts.items() if word in self]
         return len(known) / max(1, len(counts)), sum(known) / max(1, sum(counts.values()))
 
-    def table(self, vocabulary: Vocabulary, *, seed: int) -> np.ndarray:
+    def table(self, vocabulary: Vocabulary, *, seed: int) -> Matrix:
         """The embedding table of a vocabulary, one row for each id.
 
-        A word that is not found is looked for among the words as the vocabulary spells them: ``paris`` of a vocabulary
-        in lower case has the vector of ``Paris`` where the file has no other.
+        A word without an exact match is looked up as the vocabulary spells it: in a lower-case vocabulary ``paris``
+        gets the vector of ``Paris`` if the file has no other.
 
-        Words without a vector, ``[UNK]`` and ``[CLS]`` among them, are drawn from a normal distribution with
-        the mean and the standard deviation that the vectors have in each dimension. What is drawn for a word
-        depends on the seed and the word alone. ``[PAD]`` is zero.
+        Words without a vector, including ``[UNK]`` and ``[CLS]``, are drawn from a normal distribution with the mean
+        and standard deviation of the vectors in each dimension. The draw depends only on the seed and the word.
+        ``[PAD]`` is zero.
 
         Parameters
         ----------
-        vocabulary : gives the words in the order of their ids
-        seed : of the drawn vectors
+        vocabulary : the words by id
+        seed : for words without a vector
 
         Returns
         -------
-        ``(len(vocabulary), D)``, float32
+        ``(len(vocabulary), D)``
 
         Examples
         --------
@@ -196,25 +191,25 @@ class WordVectors:
         >>> vectors.table(Vocabulary.train(["good"]), seed=1).tolist()
         [[0.0, 0.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
         """
-        mean, spread = self.matrix.mean(axis=0, dtype=np.float64), self.matrix.std(axis=0, dtype=np.float64)
+        mean, deviation = self.matrix.mean(axis=0, dtype=np.float64), self.matrix.std(axis=0, dtype=np.float64)
         words = vocabulary.words
         table = np.empty((len(words), self.dim), dtype=np.float32)
         respelled = self.with_spelling(vocabulary.spelling)
         for index, word in enumerate(words):
-            row = respelled._row(word)
-            table[index] = self.matrix[row] if row is not None else mean + spread * _drawn(seed, word, self.dim)
+            row = respelled._find_row(word)
+            table[index] = self.matrix[row] if row is not None else mean + deviation * _draw(seed, word, self.dim)
         table[_PADDING] = 0
         return table
 
-    def _row(self, word: str) -> int | None:
+    def _find_row(self, word: str) -> int | None:
         row = self._rows.get(word)
         return self._rows.get(word.lower()) if row is None else row
 
 
-def _everything(word: str) -> bool:
+def _keep_all(word: str) -> bool:
     return True
 
 
-def _drawn(seed: int, word: str, dim: int) -> np.ndarray:
+def _draw(seed: int, word: str, dim: int) -> npt.NDArray[np.float64]:
     digest = hashlib.blake2b(f"{seed} {word}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(dim)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from graphattn.builders.vocabulary_training import normalizer
+from graphattn.builders.vocabulary import make_normalizer
 from graphattn.layers.dropout import Dropout
 
 LONGEST = 30
@@ -141,7 +141,7 @@ class CharacterVocabulary:
         return TokenTypes(characters, capitals)
 
 
-_SPELLING = normalizer("bpe", lowercase=False)
+_SPELLING = make_normalizer("bpe", lowercase=False)
 
 
 def _as_in_vocabularies(token: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
+from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.embedding import look_up

@@ -38,8 +38,7 @@ from graphattn.builders.store.reading import NEEDED_BY
 from graphattn.builders.store.shard import SHARDS
 from graphattn.builders.store.shard_statistics import Survey, WordCount, finalize_manifest
 from graphattn.builders.store.shard_writer import ShardMaker, ShardSettings
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.vocabulary_training import check_options
+from graphattn.builders.vocabulary import Vocabulary, check_options
 from graphattn.exceptions import DataError
 
 
@@ -112,7 +111,7 @@ def build_store(
     """
     if settings.builder.vocabulary is None:
         learn = {"level": "word", "min_count": 1, "size": None, **settings.learn}
-        check_options(learn["level"], learn["min_count"], learn["size"], bool(learn.get("extra_words")))
+        check_options(learn["level"], learn["min_count"], learn["size"])
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders import BudgetBatches
-from graphattn.builders.vocabulary_training import SPECIAL_TOKENS
+from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import lengths_of
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders.corpus import ParallelCorpus

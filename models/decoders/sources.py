@@ -55,7 +55,7 @@ def parsed_sources(texts: Sequence[Source], subwords: Subwords, parser: Parser |
             count = sources[number].num_words
             sources[number] = replace(sources[number], heads=(0,) * count, deprels=("root",) * count)
         return sources, len(lacking)
-    words = subwords.splitter.words_of([texts[number] for number in lacking])
+    words = subwords.splitter.split_sources([texts[number] for number in lacking])
     parses = parse_texts(parser, words, [assign_sentence_ids(own) for own in words])
     for number, parse in zip(lacking, parses, strict=True):
         sources[number] = replace(sources[number], heads=parse.heads, deprels=parse.deprels)

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
-from graphattn.builders.vocabulary import SPECIAL_TOKENS
-from graphattn.builders.vocabulary_training import count_words
+from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models.characters import CharacterVocabulary
@@ -217,7 +216,7 @@ class TextEstimator(SavedEstimator):
         )
         self._vectors = None
         if sets:
-            vectors = WordVectors.concatenated(sets, normalize=options.normalize_vectors)
+            vectors = WordVectors.concatenate(sets, normalize=options.normalize_vectors)
             self._vectors = vectors.table(self.vocabulary_, seed=self.training_.seed)
         self._num_trained = 0
         if options.tune_vectors:  # the corpus' own words come before those that only have a vector

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, spans
+from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
 from graphattn.models.estimators.base import TextEstimator
@@ -299,7 +299,7 @@ def _with_kin(tags: Counter[str], scheme: str) -> Counter[str]:
 def _fault(tags: Sequence[str], scheme: str, *, repair: bool = False) -> DataError | None:
     """How tags break a scheme."""
     try:
-        spans(tags, scheme, repair=repair)
+        extract_spans(tags, scheme, repair=repair)
     except DataError as error:
         return error
     return None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphattn.builders import Sentence
-from graphattn.builders.subwords import plain
+from graphattn.builders.subwords import join_pieces
 from graphattn.exceptions import DataError
 from graphattn.models.decoders.model import TranslationModel, shift_right
 from graphattn.models.encoders.base import LayerWeights
@@ -84,7 +84,7 @@ class ForcedDecoding:
         relations = self.translator.model_.encoder.relations()
         source, target = ((CLS, *self.sentences[part].tokens) for part in (SOURCE, TARGET))
         return Attention(
-            title=plain(self.sentences[SOURCE].words),
+            title=join_pieces(self.sentences[SOURCE].words),
             prediction=self.written,
             probabilities={self.written: _probability(found.scores.detach(), batch)},
             tokens={**nodes_of(batch.graph, kinds_joined(batch), {SOURCE: source}), TARGET: target},

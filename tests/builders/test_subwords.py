@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence, Vocabulary
-from graphattn.builders.subwords import BLANK, Subwords, marked_words
+from graphattn.builders.subwords import BLANK, Subwords, mark_blanks
 from graphattn.builders.word_boundaries import WordSplitter
 
 TEXTS = ["Zwei Hunde, zwei Katzen.", "Ein Hund (klein) jagt 3,50 Katzen!", "It isn't a dog's ball...", "Ein  Ball ; so"]
@@ -22,13 +22,13 @@ def subwords():
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_there_and_back(text, subwords):
+def test_round_trip(text, subwords):
     (ids,) = subwords.ids([text])
     assert subwords.text(ids) == " ".join(text.split())
 
 
 @given(text=st.text(ALPHABET, max_size=30))
-def test_any_text_of_known_characters_comes_back(text, subwords):
+def test_round_trip_of_any_text_with_known_characters(text, subwords):
     (ids,) = subwords.ids([text])
     assert subwords.text(ids) == " ".join(text.split())
 
@@ -48,26 +48,26 @@ def test_a_sentence_is_a_text_with_blanks_between_words_and_keeps_its_tree(subwo
 
 
 @pytest.mark.parametrize("text", ["a<br />b r c", "a<br />br / >", "r<BR>br<br/>/ b", "<br />b"])
-def test_a_line_break_of_html_is_a_blank(text):
+def test_an_html_line_break_is_a_blank(text):
     words = re.sub("(?i)<br ?/?>", " ", text).split()
-    assert marked_words([text], WordSplitter.by_rule("words")) == [[BLANK + word for word in words]]
+    assert mark_blanks([text], WordSplitter.by_rule("words")) == [[BLANK + word for word in words]]
     subwords = Subwords.train([text] * 3, size=40)
     assert subwords.text(subwords.ids([text])[0]) == " ".join(words)
 
 
-def test_what_looks_like_the_mark_or_holds_a_blank_does_no_harm():
+def test_words_that_contain_the_mark_or_a_blank():
     splitter = WordSplitter.by_rule("whitespace")
-    assert marked_words([f"a{BLANK}b c", ["3 000", "x"]], splitter) == [
+    assert mark_blanks([f"a{BLANK}b c", ["3 000", "x"]], splitter) == [
         [f"{BLANK}a_b", f"{BLANK}c"],
         [f"{BLANK}3{BLANK}000", f"{BLANK}x"],
     ]
 
 
-def test_half_a_character_is_replaced():
-    assert marked_words(["a \ud800b"], WordSplitter.by_rule("words")) == [[f"{BLANK}a", f"{BLANK}\ufffd", "b"]]
+def test_lone_surrogates_are_replaced():
+    assert mark_blanks(["a \ud800b"], WordSplitter.by_rule("words")) == [[f"{BLANK}a", f"{BLANK}\ufffd", "b"]]
 
 
-def test_unknown_characters_are_left_out(subwords):
+def test_unknown_characters_are_skipped(subwords):
     assert subwords.text([1, *subwords.ids(["Hund"])[0], 1]) == "Hund"
 
 
@@ -76,13 +76,13 @@ def test_lower_case():
     assert subwords.text(subwords.ids(["Zwei HUNDE"])[0]) == "zwei hunde"
 
 
-def test_it_can_be_sent_to_another_process(subwords):
+def test_pickle(subwords):
     again = pickle.loads(pickle.dumps(subwords))
     assert again.vocabulary == subwords.vocabulary
     assert again.text(again.ids(TEXTS)[0]) == TEXTS[0]
 
 
-def test_the_same_texts_give_the_same_vocabulary(subwords):
+def test_training_is_deterministic(subwords):
     again = Subwords.train(TEXTS * 3, size=90)
     assert again.vocabulary == subwords.vocabulary
     assert Vocabulary.from_json(subwords.vocabulary.to_json()) == subwords.vocabulary

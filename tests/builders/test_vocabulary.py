@@ -1,6 +1,11 @@
+"""Vocabularies: words, sub-words, files, training, and tokenizers of other libraries."""
+
 import copy
 import json
+import os
 import pickle
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -12,7 +17,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from graphattn.builders import vocabulary as vocabulary_module
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
-from graphattn.exceptions import DataError, ModelDirectoryError
+from graphattn.exceptions import ConfigError, DataError, ModelDirectoryError
 
 CORPUS = [
     "The lower the newest, the better.",
@@ -41,7 +46,7 @@ def either(request):
 # sentences and ids
 
 
-def test_word_level_keeps_words_as_they_stand(words):
+def test_word_level_tokens_keep_their_case(words):
     sentence = words.sentence("Don't GO…")
     assert sentence == Sentence(["Do", "n't", "GO", "…"])
     ids = words.ids(sentence.tokens)
@@ -49,7 +54,7 @@ def test_word_level_keeps_words_as_they_stand(words):
     assert ids.tolist() == [10, 11, 12, 1]
 
 
-def test_word_level_normalises_for_look_up_only():
+def test_word_level_normalizes_only_to_look_up():
     vocabulary = Vocabulary.train(['café isn\'t "so" ...'])
     assert (
         vocabulary.encode("CAFE\u0301 isn\u2019t “So” ......").tolist()
@@ -67,7 +72,7 @@ def test_given_words_stay_words(words, pieces):
     assert cut.tokens[-1] == "[UNK]"
 
 
-def test_words_in_pieces_are_cut_as_all_others(pieces):
+def test_words_given_in_pieces_are_split_again(pieces):
     word = max("lower newest low widest".split(), key=lambda word: len(word) - len(pieces.sentence([word])))
     assert len(pieces.sentence([word])) < len(word)
     spelled = Sentence([*word, *word], word_ids=[0] * len(word) + [1] * len(word))
@@ -79,7 +84,7 @@ def test_word_level_joins_the_pieces_of_a_sentence(words):
     assert words.sentence(Sentence(["low", "er"], word_ids=[0, 0])) == Sentence(["lower"])
 
 
-def test_bpe_cuts_words(pieces):
+def test_bpe_splits_words(pieces):
     sentence = pieces.sentence("Lower newer 漢")
     assert sentence.words == ("lower", "newer", "漢")
     assert sentence.tokens[0] == "lower"
@@ -98,7 +103,7 @@ def test_unknown_parts_of_words_keep_their_text(pieces):
 
 
 @pytest.mark.parametrize("word", ["abc", "xyz", "a\u65e5\u672c"])
-def test_unknown_parts_behind_a_mark_keep_their_text(word):
+def test_unknown_parts_after_a_blank_mark_keep_their_text(word):
     """The mark of Llama's tokenizer shares its place with the first letter."""
     pieces = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "\u2581": 3, "a": 4}
     tokenizer = Tokenizer(models.BPE(pieces, [], unk_token="[UNK]"))
@@ -107,7 +112,7 @@ def test_unknown_parts_behind_a_mark_keep_their_text(word):
 
 
 @pytest.mark.parametrize("text", ["\u0130", "l\u0130\u0130x\u0130", "Zlow\u0130zest"])
-def test_what_one_character_becomes_may_be_known_in_part(text):
+def test_parts_of_a_normalized_character_may_be_known(text):
     """Capital I with a dot is i and a dot in lower case."""
     known = Vocabulary.train(["lowest nil"] * 3, level="bpe")
     sentence = known.sentence(text)
@@ -125,7 +130,7 @@ def test_tokens_become_text_and_tokens_again(either, text):
         assert either.sentence(" ".join(sentence.words)).words == sentence.words
 
 
-def test_what_belongs_to_words_is_kept(either):
+def test_annotations_of_words_are_kept(either):
     given_sentence = Sentence(
         ["Newest", "dogs", "bark"], heads=[2, 3, 0], deprels=list("abc"), label="l", tags=list("xyz")
     )
@@ -135,12 +140,12 @@ def test_what_belongs_to_words_is_kept(either):
     assert (sentence.label, sentence.tags) == ("l", ("x", "y", "z"))
 
 
-def test_a_sentence_of_this_vocabulary_stays_as_it_is(either):
+def test_a_sentence_of_this_vocabulary_is_returned_unchanged(either):
     sentence = either.sentence("Unknown 漢字 x漢x words don't")
     assert either.sentence(sentence) is sentence
 
 
-def test_text_never_yields_the_ids_of_padding_and_cls():
+def test_text_never_gets_the_ids_of_padding_and_cls():
     for level in ("word", "bpe"):
         vocabulary = Vocabulary.train(["a b"], level=level, lowercase=False, split="whitespace")
         for source in ("[PAD] [CLS] [UNK]", ["[PAD]", "[CLS]", "[UNK]"]):
@@ -156,33 +161,29 @@ def test_empty_texts(either):
     assert either.encode_batch([]) == ([], [])
 
 
-def test_what_is_not_text(either):
-    with pytest.raises(DataError) as error:
+def test_missing_text(either):
+    with pytest.raises(DataError, match=r"^nan is neither a text nor a list of words nor a Sentence\. Drop missing"):
         either.sentences(["fine", float("nan")])
-    assert str(error.value) == (
-        "nan (float) is neither a text nor a list of words nor a Sentence. "
-        "Drop missing values or turn them into strings."
-    )
 
 
-def test_half_characters_are_unknown(either):
+def test_lone_surrogates_are_unknown(either):
     for source in ("low \ud800", ["low", "\ud800"], Sentence(["low", "\ud800"])):
         ids = either.encode(source)
         assert ids[-1] == 1
         json.dumps(either.sentence(source).tokens).encode("utf-8")
 
 
-def test_memory_of_words_is_bounded(monkeypatch, either):
+def test_caches_are_bounded(monkeypatch, either):
     texts = [f"low{number} newest 漢{number}" for number in range(50)]
     expected = [either.encode(text).tolist() for text in texts]
-    monkeypatch.setattr(vocabulary_module, "_REMEMBERED", 10)
+    monkeypatch.setattr(vocabulary_module, "_CACHE_SIZE", 10)
     fresh = copy.deepcopy(either)
     assert [fresh.encode(text).tolist() for text in texts] == expected
-    assert len(fresh._pieces) + len(fresh._looked_up) < 40
+    assert len(fresh._pieces) + len(fresh._cached_ids) < 40
 
 
 @given(st.lists(UNICODE, max_size=4))
-def test_every_route_gives_the_same(words, pieces, texts):
+def test_texts_words_and_sentences_have_the_same_tokens(words, pieces, texts):
     for vocabulary in (words, pieces):
         sentences, ids = vocabulary.encode_batch(texts)
         assert sentences == [vocabulary.sentence(text) for text in texts]
@@ -215,6 +216,111 @@ def test_pieces_spell_the_words(pieces, text):
     assert pieces.sentence(text).words == tuple(pieces.split(text))
 
 
+# training
+
+
+def test_most_frequent_first_ties_by_first_appearance():
+    words = Vocabulary.train(CORPUS)
+    assert words.words[:7] == ["[PAD]", "[UNK]", "[CLS]", "the", "lower", "newest", "wide"]
+    assert words.words[7:] == [",", "better", ".", "do", "n't", "go", "!", "new", "york", "isn't", "low"]
+    assert len(words) == 18
+    assert "the" in words
+    assert "The" not in words
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"min_count": 2}, ["the", "lower", "newest", "wide"]),
+        ({"size": 5}, ["the", "lower"]),
+        ({"size": 5, "extra_words": ["Wide", "the", "sea", "sea"]}, ["the", "lower", "wide", "sea"]),
+        ({"min_count": 2, "lowercase": False}, ["lower", "the", "newest", "wide"]),
+        ({"min_count": 2, "split": "whitespace"}, ["the", "wide"]),
+    ],
+)
+def test_training_options(options, expected):
+    assert Vocabulary.train(CORPUS, **options).words[3:] == expected
+
+
+def test_a_corpus_may_be_a_generator():
+    assert Vocabulary.train(f"w{number % 7}" for number in range(10_000)).words[3:] == [f"w{n}" for n in range(7)]
+
+
+@pytest.mark.parametrize("level", ["word", "bpe"])
+def test_a_corpus_may_be_a_counter(level):
+    counts = Counter(word for text in CORPUS for word in Vocabulary.train([]).sentence(text).words)
+    assert Vocabulary.train(counts, level=level, size=20) == Vocabulary.train(CORPUS, level=level, size=20)
+
+
+def test_empty_corpus():
+    for level in ("word", "bpe"):
+        vocabulary = Vocabulary.train([], level=level)
+        assert vocabulary.words == list(SPECIAL_TOKENS)
+        assert vocabulary.encode("anything at all").tolist() == [1, 1, 1]
+
+
+def test_special_tokens_in_the_corpus_are_text():
+    assert Vocabulary.train([["[CLS]", "a", "[PAD]"]], lowercase=False).words == [*SPECIAL_TOKENS, "a"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"level": "char"}, ("level",)),
+        ({"split": "none"}, ("split",)),
+        ({"min_count": 0}, ("min_count",)),
+        ({"size": 3}, ()),
+    ],
+)
+def test_options_out_of_bounds(options, named):
+    with pytest.raises(ConfigError) as caught:
+        Vocabulary.train(CORPUS, **options)
+    assert caught.value.options == named
+
+
+def test_extra_words_are_for_whole_words():
+    assert Vocabulary.train(CORPUS, level="bpe", extra_words=["sea"]) == Vocabulary.train(CORPUS, level="bpe")
+
+
+def test_one_text_is_no_corpus():
+    with pytest.raises(DataError, match="one text where several are expected"):
+        Vocabulary.train("a text")
+
+
+def test_bpe_size_holds_with_many_characters():
+    han = [chr(0x4E00 + number) for number in range(300)]
+    vocabulary = Vocabulary.train([han, ["xyz"] * 5], level="bpe", size=50)
+    assert len(vocabulary) == 50
+    assert {"x", "y", "z", *han[:44]} <= {*vocabulary.words}
+
+
+def test_training_repeats_in_another_process():
+    code = (
+        "import json, sys; from graphattn.builders.vocabulary import Vocabulary;"
+        "texts = [' '.join(chr(97 + (7 * n * k) % 26) + chr(97 + (n + k) % 26) for k in range(9)) for n in range(99)];"
+        "both = [Vocabulary.train(texts, level=level, size=150).to_json() for level in ('word', 'bpe')];"
+        "sys.stdout.write(json.dumps(both))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert [len(Vocabulary.from_json(text)) for text in json.loads(outputs.pop())] == [150, 150]
+
+
+@given(st.lists(st.text("abcdeé漢-'", min_size=1), min_size=1))
+def test_vocabulary_covers_its_corpus(corpus):
+    vocabulary = Vocabulary.train(corpus)
+    _, ids = vocabulary.encode_batch(corpus)
+    assert all((own > 2).all() for own in ids)
+    counts = Counter(number for own in ids for number in own.tolist())
+    in_order = [counts[number] for number in range(3, len(vocabulary))]
+    assert in_order == sorted(in_order, reverse=True)
+
+
 # files
 
 
@@ -226,7 +332,7 @@ def test_save_and_load(either, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
 
 
-def test_hugging_face_reads_the_file_alike(either, tmp_path):
+def test_hugging_face_reads_the_file(either, tmp_path):
     either.save(tmp_path / "tokenizer.json")
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     text = "Don't GO lower than “isn\u2019t” 漢字......"
@@ -277,7 +383,7 @@ def test_damaged_file(tmp_path, content):
     with pytest.raises(ModelDirectoryError) as error:
         Vocabulary.load(path)
     assert str(error.value).startswith(f"{path}: not a Hugging Face tokenizer (")
-    assert str(error.value).endswith("). Save the vocabulary again or copy the file anew.")
+    assert str(error.value).endswith("). Save the vocabulary again or copy the file again.")
 
 
 def test_file_that_is_not_utf8(tmp_path):
@@ -308,7 +414,7 @@ def test_equality_and_repr(words, pieces):
     assert (words.level, pieces.level) == ("word", "bpe")
 
 
-def test_words_cannot_be_changed_from_outside(words):
+def test_words_are_a_copy(words):
     words.words.append("x")
     assert len(words) == len(words.words) == 18
 
@@ -385,7 +491,7 @@ def bare():
     "make", [word_piece, byte_level, byte_level_without_special_tokens, sentence_piece, unigram, bare]
 )
 @given(text=st.one_of(UNICODE, st.just("The  quick fox\tdon't 漢字 <url> [CLS] ½ \x01")))
-def test_foreign_tokenizers_agree_along_every_route(make, text):
+def test_foreign_tokenizers(make, text):
     vocabulary = Vocabulary(make())
     assert vocabulary.words[:3] == list(SPECIAL_TOKENS)
     split = vocabulary.split(text)
