@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from graphattn.builders.readers import read_conll, read_corpus
-from graphattn.builders.tag_schemes import convert, detect_scheme, spans
+from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
 from graphattn.exceptions import DataError
 
 TEXTS = [
@@ -105,7 +105,7 @@ def test_entities_of_conll_2003(corpora):
     found = Counter(
         name
         for sentence in read_conll(corpora / "conll2003_ner/eng.testb")
-        for name, _, _ in spans(sentence.tags, "IOB1")
+        for name, _, _ in extract_spans(sentence.tags, "IOB1")
     )
     assert found == {"LOC": 1668, "ORG": 1661, "PER": 1617, "MISC": 702}
 
@@ -121,7 +121,7 @@ def test_wnut_dev_has_one_entity_that_begins_with_i(corpora):
     assert len(tags) == 1009
     with pytest.raises(DataError, match=r"tag 3 \('I-creative-work'\) of sequence 96 breaks IOB2"):
         detect_scheme(tags)
-    assert sum(len(spans(sequence, "IOB2", repair=True)) for sequence in tags) == 836
+    assert sum(len(extract_spans(sequence, "IOB2", repair=True)) for sequence in tags) == 836
 
 
 def test_trees_of_ewt(corpora):
