@@ -10,9 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphattn.backends.cpu import IMPORT_PID as _IMPORT_PID  # noqa: F401  (read the PID before any fork)
 from graphattn.exceptions import GraphAttnError
 from graphattn.moved_modules import install as _find_moved_modules
-from graphattn.process import PROCESS as _PROCESS  # noqa: F401  (the number must be taken before anybody forks)
 
 if TYPE_CHECKING:
     from graphattn.attention import attend, attend_heads

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.blocks import attend_in_blocks
 from graphattn.backends.cpu.tensorized.edges import (
+    attach_mean_weights,
     attend_by_edges,
     attend_by_features,
     mean_weights,
-    through_means,
     weights_by_feature,
 )
 from graphattn.backends.cpu.tensorized.plan import Plan, plan_of
@@ -126,7 +126,7 @@ def tensorized_attend(
         weights = edges.by_id(means.to(value.dtype))
     if out.requires_grad:
         means = weights.requires_grad_() if edges.edge_ids is None else weights.requires_grad_()[edges.edge_ids]
-        out = through_means(out, means, edges, *wide, bias=slots, **rule)
+        out = attach_mean_weights(out, means, edges, *wide, bias=slots, **rule)
     return out, weights
 
 
@@ -199,9 +199,9 @@ def _attend_in_blocks(
         out, rows = attend_in_blocks(plan, *inputs, **rule)
         out = _with_exact_rows(out, rows, edges, inputs, None, rule)
         return out, mean_weights(edges, *inputs, **rule) if wanted else None
-    from graphattn.backends.cpu.tensorized.means import Means  # Numba takes a while to load
+    from graphattn.backends.cpu.tensorized.means import MeanWeights  # Numba takes a while to load
 
-    means = Means(edges, inputs[0].shape[1], inputs[0].dtype)
+    means = MeanWeights(edges, inputs[0].shape[1], inputs[0].dtype)
     out, rows = attend_in_blocks(plan, *inputs, **rule, means=means)
     weights = means.weights.t()
     for head, some, slots, own in _rows_again(rows, edges, inputs):

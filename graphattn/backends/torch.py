@@ -75,7 +75,7 @@ def _attend_padded(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, sca
     return out.transpose(1, 2).flatten(0, 1).index_select(0, place)
 
 
-def runs_of_edges(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tensor, slice]]:
+def iterate_runs(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tensor, slice]]:
     """Runs of destinations with a bounded number of edges: their slice, the edges' ends, the edges' slice."""
     limit = max(1, CHUNK // max(1, width))
     start, count = 0, edges.num_destinations
@@ -119,7 +119,7 @@ class _SegmentAttention(torch.autograd.Function):
         out = torch.zeros(edges.num_destinations, *value.shape[1:], dtype=wide, device=value.device)
         must_keep = return_weights or any(ctx.needs_input_grad[:4])
         weights = torch.empty(edges.num_edges if must_keep else 0, query.shape[1], dtype=wide, device=value.device)
-        for nodes, local, sources, slots in runs_of_edges(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
+        for nodes, local, sources, slots in iterate_runs(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
             scores = (query[nodes][local].to(wide) * key[sources].to(wide)).sum(-1) * scale  # (E, H)
             if bias is not None:
                 scores = scores + bias[slots]
@@ -143,7 +143,7 @@ class _SegmentAttention(torch.autograd.Function):
         grad_key = torch.zeros(key.shape, dtype=wide, device=key.device)
         grad_value = torch.zeros(value.shape, dtype=wide, device=value.device)
         grad_bias = torch.zeros_like(weights) if ctx.has_bias else None
-        for nodes, local, sources, slots in runs_of_edges(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
+        for nodes, local, sources, slots in iterate_runs(edges, query.shape[1] * max(query.shape[2], value.shape[2])):
             count = nodes.stop - nodes.start
             chunk = weights[slots]  # (E, H)
             upstream = grad_out[nodes][local].to(wide)  # (E, H, D_v)

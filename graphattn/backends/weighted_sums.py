@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.torch import runs_of_edges
+from graphattn.backends.torch import iterate_runs
 from graphattn.edges import Edges
 from graphattn.first_order import raise_on_double_backward
 
@@ -44,7 +44,7 @@ class _SumByWeights(torch.autograd.Function):
         ctx.save_for_backward(weights, value)
         wide = torch.float32 if value.element_size() < 4 else value.dtype
         out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=wide)
-        for nodes, local, sources, slots in runs_of_edges(edges, value.shape[1] * value.shape[2]):
+        for nodes, local, sources, slots in iterate_runs(edges, value.shape[1] * value.shape[2]):
             out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(wide))
         return out.to(value.dtype)
 
@@ -54,7 +54,7 @@ class _SumByWeights(torch.autograd.Function):
         weights, value = ctx.saved_tensors
         with torch.no_grad():
             grad_weights, grad_value = torch.empty_like(weights), torch.zeros_like(value)
-            for nodes, local, sources, slots in runs_of_edges(ctx.edges, value.shape[1] * value.shape[2]):
+            for nodes, local, sources, slots in iterate_runs(ctx.edges, value.shape[1] * value.shape[2]):
                 own = upstream[nodes][local]  # (E, H, D)
                 grad_weights[slots] = (own * value[sources]).sum(-1)
                 grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * own)

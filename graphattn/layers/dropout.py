@@ -51,10 +51,10 @@ def _check(probability: float) -> None:
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, probability: float, seed: int) -> Tensor:
-        from graphattn.backends.cpu.dropout_kernel import with_zeros  # loads the compiler, which not everybody needs
+        from graphattn.backends.cpu.dropout_kernel import apply_dropout  # loads the compiler, which not everybody needs
 
         ctx.probability, ctx.seed = probability, seed
-        return with_zeros(inputs, probability, seed)
+        return apply_dropout(inputs, probability, seed)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphattn.backends.cpu.buffer_pool import SMALLEST, Pool
+from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 
 KEPT = 1 << 30
 """Bytes of gradients that are kept for later steps at most."""
@@ -33,7 +33,7 @@ def look_up(table: Tensor, ids: Tensor) -> Tensor:
     (..., D)
     """
     plain = table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
-    if not (plain and table.requires_grad and table.numel() * table.element_size() >= SMALLEST):
+    if not (plain and table.requires_grad and table.numel() * table.element_size() >= MIN_BYTES):
         return F.embedding(ids, table)
     rows: Tensor = _LookUp.apply(table, ids)
     return rows

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-SMALLEST = 1 << 18
+MIN_BYTES = 1 << 18
 """Bytes below which the system's own memory is as fast."""
-KEPT = 1 << 26
+MAX_KEPT_BYTES = 1 << 26
 """Bytes that are kept for later at most."""
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
@@ -44,9 +44,9 @@ class Pool:
         """A tensor on the CPU with anything in it, float32 or float64."""
         kind = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
         size = math.prod(shape) * kind.itemsize
-        if size < SMALLEST:
+        if size < MIN_BYTES:
             return torch.from_numpy(np.empty(tuple(shape), kind))
-        memory = self._take(_room(size))
+        memory = self._take(_round_up(size))
         lent = memory[:size].view(kind).reshape(tuple(shape))
         weakref.finalize(lent, self._give_back, memory).atexit = False
         return torch.from_numpy(lent)
@@ -80,21 +80,21 @@ class Pool:
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """A tensor on the CPU with anything in it, float32 or float64, from the memory of all layers."""
-    return _of_layers.empty(shape, dtype)
+    return _shared_pool.empty(shape, dtype)
 
 
-def _room(size: int) -> int:
+def _round_up(size: int) -> int:
     """Bytes that are asked for instead, an eighth more at most: batches of nearly one size take the same memory."""
     step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step
 
 
-def _after_fork() -> None:
+def _reset_pools() -> None:
     for pool in _pools:
         pool._start_anew()
 
 
-_of_layers = Pool(KEPT)
+_shared_pool = Pool(MAX_KEPT_BYTES)
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_reset_pools)

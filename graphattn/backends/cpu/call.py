@@ -72,7 +72,7 @@ class Call:
                 narrow.append((edges, heads, lines))
             else:
                 found.append(Part(heads, lines, plan_of(edges)))
-        return [_together(narrow), *found] if narrow else found
+        return [_merge_narrow(narrow), *found] if narrow else found
 
     @cached_property
     def covers_everything(self) -> bool:
@@ -93,7 +93,7 @@ class Part(NamedTuple):
     which: np.ndarray | None = None
 
 
-def _together(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
+def _merge_narrow(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
     relations, heads, lines = zip(*narrow, strict=True)
     which, relation = [], 0
     for edges, own in zip(relations, heads, strict=True):

@@ -28,28 +28,28 @@ _ready: set[object] = set()
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function when it is called; without a cache where no folder for one can be written."""
-    return _compiled(function, EXACT)
+    return _compile(function, EXACT)
 
 
 def loop_kernel(function: Callable[..., Any]) -> Any:
     """Like :func:`kernel`, for plain loops: sums may be taken in another order, so that they fill vector registers."""
-    return _compiled(function, REORDERED)
+    return _compile(function, REORDERED)
 
 
-def _compiled(function: Callable[..., Any], changes: set[str]) -> Any:
+def _compile(function: Callable[..., Any], changes: set[str]) -> Any:
     rules: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": changes}
     try:
         compiled = numba.njit(cache=True, **rules)(function)
     except RuntimeError:
         return numba.njit(**rules)(function)
     if kept := getattr(compiled, "_cache", None):  # there is none when NUMBA_DISABLE_JIT is set
-        kept._cache_file._source_stamp = (kept._cache_file._source_stamp, _made_from())
-        _share(kept._cache_file)
+        kept._cache_file._source_stamp = (kept._cache_file._source_stamp, _source_digest())
+        _lock_cache_file(kept._cache_file)
     return compiled
 
 
 @cache
-def _made_from() -> tuple[str, int]:
+def _source_digest() -> tuple[str, int]:
     """What all kernels depend on: a digest of this folder's files, and the size of a register.
 
     Numba compiles a kernel anew when its own file changes, but not when a file changes from which it takes pieces.
@@ -60,16 +60,16 @@ def _made_from() -> tuple[str, int]:
     return digest.hexdigest(), BYTES
 
 
-def _share(file: Any) -> None:
+def _lock_cache_file(file: Any) -> None:
     """Let processes use a kernel's file in turns.
 
     When two compile a kernel for different types at once, Numba may store the code of one under the types of the other.
     """
     lock = os.path.join(file._cache_path, "graphattn.lock")
-    file.load, file.save = (partial(_in_turn, lock, function) for function in (file.load, file.save))
+    file.load, file.save = (partial(_with_file_lock, lock, function) for function in (file.load, file.save))
 
 
-def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _with_file_lock(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
     held = FileLock(lock, mode=0o666)
     try:
         held.acquire()
@@ -82,7 +82,7 @@ def _in_turn(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @contextmanager
-def announced(*kinds: object) -> Iterator[None]:
+def announce_compilation(*kinds: object) -> Iterator[None]:
     """Say on a terminal that kernels are being compiled, when calling those of new ``kinds`` takes a while."""
     if _ready.issuperset(kinds) or sys.stderr is None or not sys.stderr.isatty():
         yield

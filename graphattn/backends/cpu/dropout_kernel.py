@@ -8,15 +8,24 @@ import numpy as np
 from torch import Tensor
 
 from graphattn.backends.cpu.buffer_pool import empty
-from graphattn.backends.cpu.compiling import announced, kernel
-from graphattn.backends.cpu.simd.registers import draw_lots, kept, lanes, load, load_part, store, store_part, times
-from graphattn.backends.cpu.threads import together
+from graphattn.backends.cpu.compiling import announce_compilation, kernel
+from graphattn.backends.cpu.simd.registers import (
+    dropout_factors,
+    dropout_threshold,
+    load,
+    masked_load,
+    masked_store,
+    mul,
+    simd_width,
+    store,
+)
+from graphattn.backends.cpu.threads import run_in_threads
 
 PIECE = 1 << 16
 """Numbers that a thread takes at once."""
 
 
-def with_zeros(inputs: Tensor, probability: float, seed: int) -> Tensor:
+def apply_dropout(inputs: Tensor, probability: float, seed: int) -> Tensor:
     """Some numbers zero, the others divided by one minus their share; the same places for the same seed.
 
     Parameters
@@ -34,20 +43,20 @@ def with_zeros(inputs: Tensor, probability: float, seed: int) -> Tensor:
         while (start := next(starts)) < len(source):
             _drop(source, target, start, min(start + PIECE, len(source)), probability, np.uint32(seed))
 
-    with announced((_drop, source.dtype)):
-        together(work, alone=len(source) <= PIECE)
+    with announce_compilation((_drop, source.dtype)):
+        run_in_threads(work, alone=len(source) <= PIECE)
     return out
 
 
 @kernel
 def _drop(source, target, start, stop, probability, seed):  # type: ignore[no-untyped-def]
     """Fill ``target`` from start to before stop; a number's place draws its lot."""
-    count = lanes(target)
-    limit, gain = draw_lots(probability, target)
+    count = simd_width(target)
+    limit, gain = dropout_threshold(probability, target)
     whole = start + (stop - start) // count * count
     for c in range(start, whole, count):
         part = load(source, c)
-        store(target, c, times(part, kept(part, c, seed, limit, gain)))
+        store(target, c, mul(part, dropout_factors(part, c, seed, limit, gain)))
     if whole < stop:
-        part = load_part(source, whole, 0, stop - whole)
-        store_part(target, whole, times(part, kept(part, whole, seed, limit, gain)), 0, stop - whole)
+        part = masked_load(source, whole, 0, stop - whole)
+        masked_store(target, whole, mul(part, dropout_factors(part, whole, seed, limit, gain)), 0, stop - whole)

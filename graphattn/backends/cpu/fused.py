@@ -89,7 +89,7 @@ class _Attention(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, call: Call, return_weights: bool
     ) -> tuple[Tensor, Tensor]:
-        query, key, value = (_rows(tensor.detach()) for tensor in (query, key, value))
+        query, key, value = (_with_contiguous_features(tensor.detach()) for tensor in (query, key, value))
         heads = query.shape[1]
         out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
@@ -109,11 +109,13 @@ class _Attention(torch.autograd.Function):
         wanted = ctx.needs_input_grad[1:3]
         # what stands in for the gradient of frozen keys or values is not touched
         grads = [
-            _cleared(ctx.call, tensor.shape, tensor.dtype) if asked else tensor
+            _empty_gradient(ctx.call, tensor.shape, tensor.dtype) if asked else tensor
             for tensor, asked in zip(saved[:3], (True, *wanted), strict=True)
         ]
         grad_bias = torch.zeros_like(saved.bias)
-        fused_tasks.backward(ctx.call, saved, _rows(gradients[0]), grad_weights, grads, grad_bias, wanted=wanted)
+        fused_tasks.backward(
+            ctx.call, saved, _with_contiguous_features(gradients[0]), grad_weights, grads, grad_bias, wanted=wanted
+        )
         asked_for = (grad if asked else None for grad, asked in zip(grads, (True, *wanted), strict=True))
         return (*asked_for, grad_bias.t() if ctx.has_bias else None, None, None)
 
@@ -133,9 +135,9 @@ class _ProjectedAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         projected, nothing, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
-        gradient = _cleared(ctx.call, projected.shape, projected.dtype)
+        gradient = _empty_gradient(ctx.call, projected.shape, projected.dtype)
         saved = Saved(*_split(projected, ctx.call), nothing, out, tops, sums)
-        upper = _rows(gradients[0].detach())
+        upper = _with_contiguous_features(gradients[0].detach())
         fused_tasks.backward(ctx.call, saved, upper, nothing, _split(gradient, ctx.call), nothing)
         return gradient, None, None
 
@@ -146,12 +148,12 @@ def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, value
 
 
-def _cleared(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+def _empty_gradient(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Memory for gradients, zeros unless the kernels write every number of it."""
     memory = empty(shape, dtype)
     return memory if call.covers_everything else memory.zero_()
 
 
-def _rows(tensor: Tensor) -> Tensor:
+def _with_contiguous_features(tensor: Tensor) -> Tensor:
     """The tensor with features side by side and no overlaps."""
     return tensor if tensor.stride(2) == 1 and 0 not in tensor.stride() else tensor.contiguous()

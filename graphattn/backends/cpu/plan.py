@@ -13,15 +13,15 @@ from torch import Tensor
 from graphattn.backends.cpu.compiling import kernel
 from graphattn.edges import Edges
 
-RUN = 1 << 15
+RUN_EDGES = 1 << 15
 """Edges of one task, about: small, so that no thread waits long for another."""
-NARROW = 256
+NARROW_KEYS = 256
 """Keys up to which a destination's range counts as narrow."""
-ROWS = 96
+NARROW_ROWS = 96
 """Destinations of one task along narrow ranges, at least; four times as many where no sentence ends before."""
-KEPT = 8
+KEPT_PLANS = 8
 """Narrow plans that a relation keeps, each with other relations."""
-CHUNK = 256
+CHUNK_ROWS = 256
 """Destinations of one task along wide ranges, at least; as many as a row has keys where that is more."""
 
 
@@ -107,23 +107,23 @@ class EdgePlan:
 
     @cached_property
     def runs(self) -> np.ndarray:
-        """(R + 1,) int64: destinations at which runs with about :data:`RUN` edges begin."""
-        marks = np.arange(0, int(self.starts[-1]) + 1, RUN)
+        """(R + 1,) int64: destinations at which runs with about :data:`RUN_EDGES` edges begin."""
+        marks = np.arange(0, int(self.starts[-1]) + 1, RUN_EDGES)
         return np.unique(np.concatenate([np.searchsorted(self.starts[:-1], marks), [0, len(self.starts) - 1]]))
 
     @cached_property
     def separate_runs(self) -> np.ndarray:
         """Like ``runs``, joined until no source belongs to two."""
-        low, high = _extent(self.starts, self.indices)
+        low, high = _source_extents(self.starts, self.indices)
         places = self.runs
-        return places[np.isin(places, _closed_places(low, high))] if len(places) > 2 else places
+        return places[np.isin(places, _cut_points(low, high))] if len(places) > 2 else places
 
 
 def plan_of(edges: Edges) -> RangePlan | EdgePlan:
     """The plan of a relation's edges, which keep it."""
     plan = edges.plans.get("fused")
     if plan is None:
-        plan = edges.plans["fused"] = _make(edges)
+        plan = edges.plans["fused"] = _make_plan(edges)
     assert isinstance(plan, (RangePlan, EdgePlan))
     return plan
 
@@ -140,9 +140,9 @@ def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
         if len(known) == len(others) and all(ref() is edges for ref, edges in zip(known, others, strict=True)):
             assert isinstance(plan, NarrowPlan)
             return plan
-    made = _make_narrow(list(relations))
+    made = _make_narrow_plan(list(relations))
     kept.insert(0, (tuple(map(weakref.ref, others)), made))
-    del kept[KEPT:]
+    del kept[KEPT_PLANS:]
     return made
 
 
@@ -150,27 +150,27 @@ def is_narrow(edges: Edges) -> bool:
     """Whether the edges lead from nodes to themselves or to near ones, side by side."""
     known = edges.plans.get("fused, is narrow")
     if known is None:
-        known = edges.plans["fused, is narrow"] = _near_each_other(edges)
+        known = edges.plans["fused, is narrow"] = _has_local_ranges(edges)
     assert isinstance(known, bool)
     return known
 
 
-def _near_each_other(edges: Edges) -> bool:
+def _has_local_ranges(edges: Edges) -> bool:
     if edges.num_sources != edges.num_destinations or edges.num_destinations == 0:
         return False
-    if edges.num_edges > NARROW * edges.num_destinations:
+    if edges.num_edges > NARROW_KEYS * edges.num_destinations:
         return False
-    bounds = _ranges(edges)
-    return bounds is not None and bool(_spread(*bounds) <= NARROW)
+    bounds = _key_ranges(edges)
+    return bounds is not None and bool(_bandwidth(*bounds) <= NARROW_KEYS)
 
 
-def _ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
+def _key_ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
     """The ranges of the destinations' keys; None when they do not lie side by side."""
     if edges.ranges is not None:
         low, high = (bound.numpy().astype(np.int64, copy=False) for bound in edges.ranges)
         return low, high
     starts, indices = edges.indptr.numpy().astype(np.int64), edges.indices.numpy()
-    if not _side_by_side(starts, indices):
+    if not _has_contiguous_sources(starts, indices):
         return None
     degrees = np.diff(starts)
     low = np.zeros_like(degrees)
@@ -178,26 +178,28 @@ def _ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
     return low, low + degrees
 
 
-def _make(edges: Edges) -> RangePlan | EdgePlan:
+def _make_plan(edges: Edges) -> RangePlan | EdgePlan:
     starts = edges.indptr.numpy().astype(np.int64)
-    bounds = _ranges(edges)
-    plan = None if bounds is None else _in_chunks(*bounds, starts)
+    bounds = _key_ranges(edges)
+    plan = None if bounds is None else _plan_ranges(*bounds, starts)
     return plan if plan is not None else EdgePlan(starts, edges.indices.numpy())
 
 
-def _make_narrow(relations: list[Edges]) -> NarrowPlan:
+def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
     taken = [edges for edges in relations if not edges.is_identity]
     count = relations[0].num_destinations
     lows, highs = np.zeros((2, len(taken), count), np.int64)
     for number, edges in enumerate(taken):
-        bounds = _ranges(edges)
+        bounds = _key_ranges(edges)
         assert bounds is not None
         lows[number], highs[number] = bounds
-    return NarrowPlan([edges.indptr for edges in taken], lows, highs, *_with_shared(_narrow_chunks(lows, highs, ROWS)))
+    return NarrowPlan(
+        [edges.indptr for edges in taken], lows, highs, *_add_shared_keys(_cut_narrow_chunks(lows, highs, NARROW_ROWS))
+    )
 
 
 @kernel
-def _spread(low, high):  # type: ignore[no-untyped-def]
+def _bandwidth(low, high):  # type: ignore[no-untyped-def]
     """Largest distance between a node and what lies at the ends of its range, twice, plus one."""
     widest = 1
     for i in range(len(low)):
@@ -207,7 +209,7 @@ def _spread(low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
+def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
     """(C, 4) first and last destinations and keys of a :class:`NarrowPlan`'s chunks."""
     relations, count = lows.shape
     begins, ends = np.arange(count), np.arange(1, count + 1)
@@ -233,7 +235,7 @@ def _narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _side_by_side(starts, indices):  # type: ignore[no-untyped-def]
+def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
     """Whether every destination's sources count up by one."""
     for i in range(len(starts) - 1):
         for slot in range(starts[i] + 1, starts[i + 1]):
@@ -243,7 +245,7 @@ def _side_by_side(starts, indices):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _extent(starts, indices):  # type: ignore[no-untyped-def]
+def _source_extents(starts, indices):  # type: ignore[no-untyped-def]
     """(N_dst,) smallest source of each destination and the one after its largest; equal without edges."""
     low = np.zeros(len(starts) - 1, np.int64)
     high = np.zeros(len(starts) - 1, np.int64)
@@ -256,7 +258,7 @@ def _extent(starts, indices):  # type: ignore[no-untyped-def]
     return low, high
 
 
-def _outer(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _running_extents(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(N + 1,) largest end of the destinations before each place, and smallest beginning of those from it on."""
     seen = high > low
     ends = np.maximum.accumulate(np.where(seen, high, 0))
@@ -264,46 +266,46 @@ def _outer(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], ends]), np.concatenate([begins, [np.iinfo(np.int64).max]])
 
 
-def _closed_places(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _cut_points(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Places between destinations, the ends included, where those before see earlier keys than those behind."""
-    ends, begins = _outer(low, high)
+    ends, begins = _running_extents(low, high)
     return np.flatnonzero(ends <= begins)
 
 
-def _in_chunks(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePlan | None:
+def _plan_ranges(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePlan | None:
     """Chunks between sentences where they are short, inside them where they are long; None when it would not pay."""
     count = len(low)
     if count == 0:
         return None
     widest = int((high - low).max(initial=0))
-    chunks, shared = _chunks(low, high, min(max(CHUNK, widest), 8 * CHUNK))
+    chunks, shared = _cut_into_chunks(low, high, min(max(CHUNK_ROWS, widest), 8 * CHUNK_ROWS))
     edges = int(starts[-1])
     if (chunks[:, 3] - chunks[:, 2]).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
         return None  # keys far apart from one destination to the next
     mean = edges / max(1, int((high > low).sum()))
     block = 8 if mean <= 48 else 16 if mean <= 160 else 32
-    block_low, block_high = _joined(low, high, np.unique(np.append(np.arange(0, count, block), count)))
+    block_low, block_high = _union_between(low, high, np.unique(np.append(np.arange(0, count, block), count)))
     if block * (block_high - block_low).sum() > 8 * edges + 32 * block * len(block_low):
         return None
     return RangePlan(low, high, starts, block, chunks, shared)
 
 
-def _chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+def _cut_into_chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share.
 
     Cuts go between sentences that end near, or, where none does, inside them.
     """
     count = len(low)
     marks = np.arange(size, count, size)
-    closed = _closed_places(low, high)
+    closed = _cut_points(low, high)
     near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
     marks = np.where(near - marks < size // 2, near, marks)
     places = np.unique(np.concatenate([[0], marks, [count]]))
-    return _with_shared(np.stack([places[:-1], places[1:], *_joined(low, high, places)], axis=1))
+    return _add_shared_keys(np.stack([places[:-1], places[1:], *_union_between(low, high, places)], axis=1))
 
 
 @kernel
-def _with_shared(chunks):  # type: ignore[no-untyped-def]
+def _add_shared_keys(chunks):  # type: ignore[no-untyped-def]
     """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
     count = len(chunks)
     whole = np.empty((count, 7), np.int64)
@@ -326,7 +328,7 @@ def _with_shared(chunks):  # type: ignore[no-untyped-def]
     return whole, shared
 
 
-def _joined(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _union_between(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The keys that the destinations between two places see together; (0, 0) when they see none."""
     if len(places) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 
-from graphattn.process import PROCESS
+from graphattn.backends.cpu import IMPORT_PID
 
 _TEAM = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-def together(work: Callable[[int], None], *, alone: bool = False) -> None:
+def run_in_threads(work: Callable[[int], None], *, alone: bool = False) -> None:
     """Call ``work`` in as many threads as PyTorch uses, this one among them, with numbers from 0 on.
 
     Fewer may be had, so the calls share out the work among them. ``alone``: in this thread only.
@@ -31,8 +31,8 @@ def together(work: Callable[[int], None], *, alone: bool = False) -> None:
     count = 1 if alone else torch.get_num_threads()
     if count == 1:
         work(0)
-    elif os.getpid() == PROCESS and (openmp := _openmp()) is not None:
-        _in_team(openmp, work, count)
+    elif os.getpid() == IMPORT_PID and (openmp := _openmp()) is not None:
+        _run_in_openmp(openmp, work, count)
     else:
         futures = [_pool(os.getpid(), count - 1).submit(work, number) for number in range(1, count)]
         try:
@@ -42,7 +42,7 @@ def together(work: Callable[[int], None], *, alone: bool = False) -> None:
                 future.result()
 
 
-def _in_team(openmp: Any, work: Callable[[int], None], count: int) -> None:
+def _run_in_openmp(openmp: Any, work: Callable[[int], None], count: int) -> None:
     numbers = itertools.count()
     errors: list[BaseException] = []
 

@@ -39,9 +39,9 @@ def results(edges, tensors, **options):
 def test_chunks_of_any_size_give_the_same(monkeypatch, random_tensors, edges, numbers):
     tensors = random_tensors(edges.num_destinations, edges.num_sources)
     whole = results(edges, tensors)
-    assert len(list(torch_segments.runs_of_edges(edges, 10))) == 1
+    assert len(list(torch_segments.iterate_runs(edges, 10))) == 1
     monkeypatch.setattr(torch_segments, "CHUNK", numbers)
-    assert len(list(torch_segments.runs_of_edges(edges, 10))) > 1
+    assert len(list(torch_segments.iterate_runs(edges, 10))) > 1
     for found, expected in zip(results(edges, tensors), whole, strict=True):
         assert_close(found, expected, **EXACT)
 
@@ -51,7 +51,7 @@ def test_chunks_cover_every_destination_and_edge_once_and_stay_small(monkeypatch
     monkeypatch.setattr(torch_segments, "CHUNK", numbers)
     edges = irregular()
     nodes, slots, targets = [], [], []
-    for rows, local, sources, part in torch_segments.runs_of_edges(edges, 3):
+    for rows, local, sources, part in torch_segments.iterate_runs(edges, 3):
         assert len(sources) <= max(1, numbers // 3) or rows.stop - rows.start == 1
         nodes += range(rows.start, rows.stop)
         slots += range(part.start, part.stop)

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from graphattn.backends.cpu.buffer_pool import SMALLEST, Pool
+from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.layers import embedding as lookup
 from graphattn.layers.embedding import forget_gradients, look_up
 
 WIDTH = 40
-LARGE = SMALLEST // 4 // WIDTH + 1
+LARGE = MIN_BYTES // 4 // WIDTH + 1
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_other_types_go_to_pytorch(dtype):
 
 
 def test_gradients_of_both_orders_equal_finite_differences(monkeypatch):
-    monkeypatch.setattr(lookup, "SMALLEST", 0)
+    monkeypatch.setattr(lookup, "MIN_BYTES", 0)
     vectors, ids = table(4, torch.float64)[:, :2].detach().requires_grad_(), torch.tensor([1, 3, 1])
     assert "_LookUp" in look_up(vectors, ids).grad_fn.name()
     assert torch.autograd.gradcheck(lambda rows: look_up(rows, ids) ** 3, vectors)

@@ -11,23 +11,23 @@ import numpy as np
 from graphattn.backends.cpu.compiling import kernel
 from graphattn.backends.cpu.simd.registers import (
     add,
-    draw_lots,
-    exponential,
-    fill,
-    keep_part,
-    kept,
-    lanes,
-    larger,
-    largest,
+    broadcast,
+    dropout_factors,
+    dropout_threshold,
+    exp,
+    fetch_add,
+    fma,
     load,
-    load_part,
-    multiply_add,
-    next_number,
+    mask_lanes,
+    masked_load,
+    masked_store,
+    maximum,
+    mul,
+    reduce_add,
+    reduce_max,
+    simd_width,
     store,
-    store_part,
-    subtract,
-    times,
-    total,
+    sub,
 )
 
 
@@ -55,13 +55,13 @@ def forward(  # type: ignore[no-untyped-def]
     heads = len(tops)
     slots = starts[-1]
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
-    count = lanes(work)
+    count = simd_width(work)
     while True:
-        task = next_number(counter)
+        task = fetch_add(counter)
         if task >= (len(runs) - 1) * heads:
             break
         head = task % heads
-        limit, gain = draw_lots(dropout, work)
+        limit, gain = dropout_threshold(dropout, work)
         start = seeds[head]
         for i in range(runs[task // heads], runs[task // heads + 1]):
             first, edges = starts[i], starts[i + 1] - starts[i]
@@ -71,29 +71,31 @@ def forward(  # type: ignore[no-untyped-def]
             )
             if edges == 0 or top == -np.inf:
                 for c in range(0, value_width, count):
-                    store_part(out, i * o_node + head * o_head + c, fill(work.dtype.type(0)), 0, value_width - c)
+                    masked_store(out, i * o_node + head * o_head + c, broadcast(work.dtype.type(0)), 0, value_width - c)
                 continue
-            collected, shift = fill(work.dtype.type(0)), fill(top)
+            collected, shift = broadcast(work.dtype.type(0)), broadcast(top)
             for t in range(0, edges, count):
-                share = exponential(subtract(load(work, t), shift))
+                share = exp(sub(load(work, t), shift))
                 collected = add(collected, share)
                 store(work, t, share)
-            inverse = work.dtype.type(1) / total(collected)
+            inverse = work.dtype.type(1) / reduce_add(collected)
             tops[head, i], sums[head, i] = top, inverse
             if len(weights) > 0:
                 for t in range(0, edges, count):
-                    store_part(weights, head * slots + first + t, times(load(work, t), fill(inverse)), 0, edges - t)
+                    masked_store(
+                        weights, head * slots + first + t, mul(load(work, t), broadcast(inverse)), 0, edges - t
+                    )
             if dropout > 0:
                 for t in range(0, edges, count):
                     share = load(work, t)
-                    store(work, t, times(share, kept(share, first + t, start, limit, gain)))
+                    store(work, t, mul(share, dropout_factors(share, first + t, start, limit, gain)))
             for c in range(0, value_width, count):
-                result = fill(work.dtype.type(0))
+                result = broadcast(work.dtype.type(0))
                 for t in range(edges):
-                    part = load_part(value, indices[first + t] * v_node + head * v_head + c, 0, value_width - c)
-                    result = multiply_add(fill(work[t]), part, result)
-                part = times(result, fill(inverse))
-                store_part(out, i * o_node + head * o_head + c, part, 0, value_width - c)
+                    part = masked_load(value, indices[first + t] * v_node + head * v_head + c, 0, value_width - c)
+                    result = fma(broadcast(work[t]), part, result)
+                part = mul(result, broadcast(inverse))
+                masked_store(out, i * o_node + head * o_head + c, part, 0, value_width - c)
 
 
 @kernel
@@ -109,13 +111,13 @@ def backward(  # type: ignore[no-untyped-def]
     slots = starts[-1]
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head = steps[:8]
     g_node, g_head, gq_node, gq_head, gk_node, gk_head, gv_node, gv_head = steps[10:]
-    count = lanes(work)
+    count = simd_width(work)
     while True:
-        task = next_number(counter)
+        task = fetch_add(counter)
         if task >= (len(runs) - 1) * heads:
             break
         head = task % heads
-        limit, gain = draw_lots(dropout, work)
+        limit, gain = dropout_threshold(dropout, work)
         start = seeds[head]
         for i in range(runs[task // heads], runs[task // heads + 1]):
             first, edges = starts[i], starts[i + 1] - starts[i]
@@ -126,52 +128,52 @@ def backward(  # type: ignore[no-untyped-def]
             _scores(
                 indices, first, edges, query, place, key, head * k_head, k_node, width, bias, head * slots, scale, work
             )
-            shift = fill(tops[head, i])
+            shift = broadcast(tops[head, i])
             for t in range(0, edges, count):
-                store(work, t, times(exponential(subtract(load(work, t), shift)), fill(inverse)))
+                store(work, t, mul(exp(sub(load(work, t), shift)), broadcast(inverse)))
             slopes = (edges + count - 1) // count * count
             for t in range(edges):
-                product = fill(work.dtype.type(0))
+                product = broadcast(work.dtype.type(0))
                 for c in range(0, value_width, count):
-                    part = load_part(value, indices[first + t] * v_node + head * v_head + c, 0, value_width - c)
-                    product = multiply_add(load_part(grad_out, g_place + c, 0, value_width - c), part, product)
-                work[slopes + t] = total(product)
-            mean = fill(work.dtype.type(0))
+                    part = masked_load(value, indices[first + t] * v_node + head * v_head + c, 0, value_width - c)
+                    product = fma(masked_load(grad_out, g_place + c, 0, value_width - c), part, product)
+                work[slopes + t] = reduce_add(product)
+            mean = broadcast(work.dtype.type(0))
             for t in range(0, edges, count):  # lanes after the last edge have shares of zero
-                share, slope = load(work, t), keep_part(load(work, slopes + t), 0, edges - t, work.dtype.type(0))
+                share, slope = load(work, t), mask_lanes(load(work, slopes + t), 0, edges - t, work.dtype.type(0))
                 if dropout > 0:
-                    factor = kept(share, first + t, start, limit, gain)
-                    slope = times(slope, factor)
+                    factor = dropout_factors(share, first + t, start, limit, gain)
+                    slope = mul(slope, factor)
                 if len(grad_weights) > 0:
-                    slope = add(slope, load_part(grad_weights, head * slots + first + t, 0, edges - t))
-                mean = multiply_add(share, slope, mean)
+                    slope = add(slope, masked_load(grad_weights, head * slots + first + t, 0, edges - t))
+                mean = fma(share, slope, mean)
                 store(work, slopes + t, slope)
-            mean = fill(total(mean))
+            mean = broadcast(reduce_add(mean))
             for t in range(0, edges, count):
                 share = load(work, t)
-                slope = times(share, subtract(load(work, slopes + t), mean))
+                slope = mul(share, sub(load(work, slopes + t), mean))
                 if len(grad_bias) > 0:
-                    store_part(grad_bias, head * slots + first + t, slope, 0, edges - t)
-                store(work, slopes + t, times(slope, fill(scale)))
+                    masked_store(grad_bias, head * slots + first + t, slope, 0, edges - t)
+                store(work, slopes + t, mul(slope, broadcast(scale)))
                 if dropout > 0:
-                    store(work, t, times(share, kept(share, first + t, start, limit, gain)))
+                    store(work, t, mul(share, dropout_factors(share, first + t, start, limit, gain)))
             for c in range(0, width, count):
-                here, own = load_part(query, place + c, 0, width - c), fill(work.dtype.type(0))
+                here, own = masked_load(query, place + c, 0, width - c), broadcast(work.dtype.type(0))
                 for t in range(edges):
-                    slope = fill(work[slopes + t])
+                    slope = broadcast(work[slopes + t])
                     j = indices[first + t]
-                    own = multiply_add(slope, load_part(key, j * k_node + head * k_head + c, 0, width - c), own)
+                    own = fma(slope, masked_load(key, j * k_node + head * k_head + c, 0, width - c), own)
                     if wanted[0]:
                         at = j * gk_node + head * gk_head + c
-                        summed = multiply_add(slope, here, load_part(grad_key, at, 0, width - c))
-                        store_part(grad_key, at, summed, 0, width - c)
-                store_part(grad_query, i * gq_node + head * gq_head + c, own, 0, width - c)
+                        summed = fma(slope, here, masked_load(grad_key, at, 0, width - c))
+                        masked_store(grad_key, at, summed, 0, width - c)
+                masked_store(grad_query, i * gq_node + head * gq_head + c, own, 0, width - c)
             for c in range(0, value_width if wanted[1] else 0, count):
-                here = load_part(grad_out, g_place + c, 0, value_width - c)
+                here = masked_load(grad_out, g_place + c, 0, value_width - c)
                 for t in range(edges):
                     at = indices[first + t] * gv_node + head * gv_head + c
-                    summed = multiply_add(fill(work[t]), here, load_part(grad_value, at, 0, value_width - c))
-                    store_part(grad_value, at, summed, 0, value_width - c)
+                    summed = fma(broadcast(work[t]), here, masked_load(grad_value, at, 0, value_width - c))
+                    masked_store(grad_value, at, summed, 0, value_width - c)
 
 
 @kernel
@@ -179,23 +181,23 @@ def _scores(  # type: ignore[no-untyped-def]
     indices, first, edges, query, place, key, key_at, k_node, width, bias, bias_at, scale, work
 ):
     """Write the scores of one destination's edges and -inf up to the next whole register; return the largest."""
-    count = lanes(work)
+    count = simd_width(work)
     hidden = work.dtype.type(-np.inf)
     for t in range(edges):
-        product = fill(work.dtype.type(0))
+        product = broadcast(work.dtype.type(0))
         for c in range(0, width, count):
-            part = load_part(key, indices[first + t] * k_node + key_at + c, 0, width - c)
-            product = multiply_add(load_part(query, place + c, 0, width - c), part, product)
-        work[t] = total(product)
-    top = fill(hidden)
+            part = masked_load(key, indices[first + t] * k_node + key_at + c, 0, width - c)
+            product = fma(masked_load(query, place + c, 0, width - c), part, product)
+        work[t] = reduce_add(product)
+    top = broadcast(hidden)
     for t in range(0, edges, count):
-        score = times(load(work, t), fill(scale))
+        score = mul(load(work, t), broadcast(scale))
         if len(bias) > 0:
-            score = add(score, load_part(bias, bias_at + first + t, 0, edges - t))
-        score = keep_part(score, 0, edges - t, hidden)
+            score = add(score, masked_load(bias, bias_at + first + t, 0, edges - t))
+        score = mask_lanes(score, 0, edges - t, hidden)
         store(work, t, score)
-        top = larger(score, top)
-    highest = largest(top)
+        top = maximum(score, top)
+    highest = reduce_max(top)
     if highest == hidden:
         for t in range(edges):
             if np.isnan(work[t]):

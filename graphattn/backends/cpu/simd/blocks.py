@@ -13,29 +13,29 @@ from graphattn.backends.cpu.simd.llvm import (
     BYTES,
     I32,
     I64,
-    aligned,
-    call,
-    constant_of,
+    call_intrinsic,
+    element_pointer,
     intrinsic,
-    is_array,
-    lanes_of,
-    mask_between,
-    pointer_to,
-    spread,
-    suffix_of,
-    vector_of,
+    intrinsic_suffix,
+    is_float_array,
+    lane_count,
+    lane_mask,
+    set_element_alignment,
+    splat,
+    splat_constant,
     vector_pointer,
+    vector_type,
 )
-from graphattn.backends.cpu.simd.registers import lanes
+from graphattn.backends.cpu.simd.registers import simd_width
 
-ROWS = BYTES // 8
+BLOCK_ROWS = BYTES // 8
 """Rows that a product of two registers' width makes at once: half of the 32 of 64 bytes, or of the 16 of 32 bytes."""
-LINES = 8
+TALL_ROWS = 8
 """Rows that a product of one register's width makes at once: sums in flight that hide how long each takes."""
 
 
 @intrinsic
-def turn(
+def transpose(
     typing: Any,
     target: Any,
     place: Any,
@@ -57,7 +57,7 @@ def turn(
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         target, place, row, rows, columns, source, source_place, source_row, source_rows, source_columns = arguments
         dtype = signature.args[0].dtype
-        kind, count = vector_of(dtype), lanes_of(dtype)
+        kind, count = vector_type(dtype), lane_count(dtype)
         none, align = ir.Constant(I64, 0), ir.Constant(I32, dtype.bitwidth // 8)
 
         def pointer(index: int, array: Any, place: Any, row: Any, number: int) -> Any:
@@ -66,26 +66,26 @@ def turn(
 
         def mask(number: int, rows: Any, columns: Any) -> Any:
             taken = builder.icmp_signed(">", rows, ir.Constant(I64, number))
-            return mask_between(builder, dtype, none, builder.select(taken, columns, none))
+            return lane_mask(builder, dtype, none, builder.select(taken, columns, none))
 
         lines = []
         for k in range(count):
             found = pointer(5, source, source_place, source_row, k)
-            given = [found, align, mask(k, source_rows, source_columns), constant_of(kind, 0.0)]
-            lines.append(call(builder, f"llvm.masked.load.{suffix_of(dtype)}.p0", kind, given))
-        lines = _transposed(builder, lines)
+            given = [found, align, mask(k, source_rows, source_columns), splat_constant(kind, 0.0)]
+            lines.append(call_intrinsic(builder, f"llvm.masked.load.{intrinsic_suffix(dtype)}.p0", kind, given))
+        lines = _transpose_registers(builder, lines)
         for k in range(count):
             given = [lines[k], pointer(0, target, place, row, k), align, mask(k, rows, columns)]
-            call(builder, f"llvm.masked.store.{suffix_of(dtype)}.p0", ir.VoidType(), given)
+            call_intrinsic(builder, f"llvm.masked.store.{intrinsic_suffix(dtype)}.p0", ir.VoidType(), given)
         return context.get_dummy_value()
 
-    if not is_array(target):
+    if not is_float_array(target):
         return None
     whole = (types.int64,) * 4
     return types.void(target, *whole, source, *whole), codegen
 
 
-def _transposed(builder: Any, lines: list[Any]) -> list[Any]:
+def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
     """Registers that hold the columns of those given: off-diagonal blocks of 2 x 2 swapped, then of 4 x 4, ..."""
     count, half = len(lines), 1
     while half < count:
@@ -102,7 +102,7 @@ def _transposed(builder: Any, lines: list[Any]) -> list[Any]:
     return lines
 
 
-def _multiply(rows: int, vectors: int) -> Any:
+def _micro_kernel(rows: int, vectors: int) -> Any:
     """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), the result held in registers.
 
     The result is added to what is at ``c_place``, or overwrites it when ``fresh``.
@@ -127,8 +127,8 @@ def _multiply(rows: int, vectors: int) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             (c, c_place, c_row, a, a_place, a_row, a_column, b, b_place, b_row, b_vector, length, fresh) = arguments
             dtype = signature.args[0].dtype
-            kind = vector_of(dtype)
-            count = lanes_of(dtype)
+            kind = vector_type(dtype)
+            count = lane_count(dtype)
 
             def at(index: int, array: Any, place: Any) -> Any:
                 return vector_pointer(context, builder, signature.args[index], array, place)
@@ -145,34 +145,34 @@ def _multiply(rows: int, vectors: int) -> Any:
                 with new:
                     for row in sums:
                         for cell in row:
-                            builder.store(constant_of(kind, 0.0), cell)
+                            builder.store(splat_constant(kind, 0.0), cell)
                 with old:
                     for row, row_places in zip(sums, places, strict=True):
                         for cell, place in zip(row, row_places, strict=True):
-                            builder.store(aligned(builder.load(at(0, c, place)), dtype), cell)
-            a_start = pointer_to(context, builder, signature.args[3], a, a_place)
+                            builder.store(set_element_alignment(builder.load(at(0, c, place)), dtype), cell)
+            a_start = element_pointer(context, builder, signature.args[3], a, a_place)
             a_rows = [builder.gep(a_start, [scaled(r, a_row)]) for r in range(rows)]
-            b_start = pointer_to(context, builder, signature.args[7], b, b_place)
+            b_start = element_pointer(context, builder, signature.args[7], b, b_place)
             with cgutils.for_range(builder, length, intp=I64) as loop:
                 b_at = builder.gep(b_start, [builder.mul(loop.index, b_row)])
                 loaded = []
                 for v in range(vectors):
                     pointer = builder.bitcast(builder.gep(b_at, [scaled(v, b_vector)]), kind.as_pointer())
-                    loaded.append(aligned(builder.load(pointer), dtype))
+                    loaded.append(set_element_alignment(builder.load(pointer), dtype))
                 a_offset = builder.mul(loop.index, a_column)
                 for r in range(rows):
-                    factor = spread(builder, builder.load(builder.gep(a_rows[r], [a_offset])), kind)
+                    factor = splat(builder, builder.load(builder.gep(a_rows[r], [a_offset])), kind)
                     for v in range(vectors):
-                        value = call(
+                        value = call_intrinsic(
                             builder,
-                            f"llvm.fma.{suffix_of(dtype)}",
+                            f"llvm.fma.{intrinsic_suffix(dtype)}",
                             kind,
                             [factor, loaded[v], builder.load(sums[r][v])],
                         )
                         builder.store(value, sums[r][v])
             for row, row_places in zip(sums, places, strict=True):
                 for cell, place in zip(row, row_places, strict=True):
-                    aligned(builder.store(builder.load(cell), at(0, c, place)), dtype)
+                    set_element_alignment(builder.store(builder.load(cell), at(0, c, place)), dtype)
             return context.get_dummy_value()
 
         whole = types.int64
@@ -182,28 +182,28 @@ def _multiply(rows: int, vectors: int) -> Any:
     return intrinsic(typed)
 
 
-multiply_pair = _multiply(ROWS, 2)
-multiply_single = _multiply(ROWS, 1)
-multiply_lines = _multiply(LINES, 1)
-multiply_row = _multiply(1, 1)
+multiply_pair = _micro_kernel(BLOCK_ROWS, 2)
+multiply_single = _micro_kernel(BLOCK_ROWS, 1)
+multiply_tall = _micro_kernel(TALL_ROWS, 1)
+multiply_row = _micro_kernel(1, 1)
 
 
 @kernel
-def products(  # type: ignore[no-untyped-def]
+def multiply_panel(  # type: ignore[no-untyped-def]
     target, place, rows, left, left_place, row, column, right, right_place, length
 ):
     """(rows, lanes) products of ``rows`` rows, with steps ``row`` and ``column``, and ``length`` registers."""
-    count = lanes(target)
-    if rows < LINES:
+    count = simd_width(target)
+    if rows < TALL_ROWS:
         for r in range(rows):
             multiply_row(
                 target, place + r * count, 0, left, left_place + r * row, 0, column, right, right_place, count, 0,
                 length, True,
             )  # fmt: skip
         return
-    for start in range(0, rows, LINES):
-        r = min(start, rows - LINES)  # the last rows may be made twice
-        multiply_lines(
+    for start in range(0, rows, TALL_ROWS):
+        r = min(start, rows - TALL_ROWS)  # the last rows may be made twice
+        multiply_tall(
             target, place + r * count, count, left, left_place + r * row, row, column, right, right_place, count, 0,
             length, True,
         )  # fmt: skip

@@ -26,65 +26,65 @@ intrinsic: Any = extending.intrinsic  # its own type tells the compiler's view, 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
-def lanes_of(dtype: Any) -> int:
+def lane_count(dtype: Any) -> int:
     """Numbers of a type that fit in one register."""
     return BYTES // (dtype.bitwidth // 8)
 
 
-class Lanes(types.Type):
+class Vector(types.Type):
     """One register full of float32 or float64."""
 
     def __init__(self, dtype: types.Float):
         self.dtype = dtype
-        self.count = lanes_of(dtype)
+        self.count = lane_count(dtype)
         super().__init__(name=f"Lanes({dtype})")
 
 
-@register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Lanes):
-        super().__init__(manager, kind, vector_of(kind.dtype))
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector):
+        super().__init__(manager, kind, vector_type(kind.dtype))
 
 
-def scalar_of(dtype: types.Float) -> ir.Type:
+def scalar_type(dtype: types.Float) -> ir.Type:
     """LLVM's type of one number."""
     return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
 
 
-def vector_of(dtype: types.Float) -> ir.VectorType:
+def vector_type(dtype: types.Float) -> ir.VectorType:
     """LLVM's type of a register."""
-    return ir.VectorType(scalar_of(dtype), lanes_of(dtype))
+    return ir.VectorType(scalar_type(dtype), lane_count(dtype))
 
 
-def whole_of(dtype: types.Float) -> ir.VectorType:
+def integer_vector_type(dtype: types.Float) -> ir.VectorType:
     """The vector of integers as wide as the floats of ``dtype``."""
-    return ir.VectorType(ir.IntType(dtype.bitwidth), lanes_of(dtype))
+    return ir.VectorType(ir.IntType(dtype.bitwidth), lane_count(dtype))
 
 
-def spread(builder: Any, value: Any, kind: ir.VectorType) -> Any:
+def splat(builder: Any, value: Any, kind: ir.VectorType) -> Any:
     """A vector whose elements all equal ``value``."""
     single = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
     picks = ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count)
     return builder.shuffle_vector(single, ir.Constant(kind, ir.Undefined), picks)
 
 
-def constant_of(kind: ir.VectorType, value: Any) -> Any:
+def splat_constant(kind: ir.VectorType, value: Any) -> Any:
     """A vector whose elements all equal a known value."""
     return ir.Constant(kind, [value] * kind.count)
 
 
-def call(builder: Any, name: str, result: ir.Type, arguments: list[Any]) -> Any:
+def call_intrinsic(builder: Any, name: str, result: ir.Type, arguments: list[Any]) -> Any:
     """Call an LLVM intrinsic."""
     signature = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), arguments)
 
 
-def suffix_of(dtype: types.Float) -> str:
+def intrinsic_suffix(dtype: types.Float) -> str:
     """How the names of LLVM's vector functions end."""
-    return f"v{lanes_of(dtype)}f{dtype.bitwidth}"
+    return f"v{lane_count(dtype)}f{dtype.bitwidth}"
 
 
-def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
     """Where a number of an array lies."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.gep(data, [place])
@@ -92,28 +92,28 @@ def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, place: A
 
 def vector_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
     """Where a register full of an array's numbers lies."""
-    data = pointer_to(context, builder, array_type, array, place)
-    return builder.bitcast(data, vector_of(array_type.dtype).as_pointer())
+    data = element_pointer(context, builder, array_type, array, place)
+    return builder.bitcast(data, vector_type(array_type.dtype).as_pointer())
 
 
-def aligned(instruction: Any, dtype: types.Float) -> Any:
+def set_element_alignment(instruction: Any, dtype: types.Float) -> Any:
     """The load or store, for addresses that are multiples of one number's size only."""
     instruction.align = dtype.bitwidth // 8
     return instruction
 
 
-def mask_between(builder: Any, dtype: types.Float, start: Any, stop: Any) -> Any:
+def lane_mask(builder: Any, dtype: types.Float, start: Any, stop: Any) -> Any:
     """(L,) bits, set for lanes from start to before stop."""
-    kind = ir.VectorType(I32, lanes_of(dtype))
+    kind = ir.VectorType(I32, lane_count(dtype))
     numbers = ir.Constant(kind, list(range(kind.count)))
-    low = spread(builder, builder.trunc(start, I32), kind)
-    high = spread(builder, builder.trunc(stop, I32), kind)
+    low = splat(builder, builder.trunc(start, I32), kind)
+    high = splat(builder, builder.trunc(stop, I32), kind)
     return builder.and_(
         builder.icmp_signed(">=", numbers, low),
         builder.icmp_signed("<", numbers, high),
     )
 
 
-def is_array(array: Any) -> bool:
+def is_float_array(array: Any) -> bool:
     """Whether a kernel's argument is a one-dimensional array of floats."""
     return isinstance(array, types.Array) and array.ndim == 1 and isinstance(array.dtype, types.Float)

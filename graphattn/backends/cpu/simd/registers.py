@@ -19,31 +19,31 @@ from graphattn.backends.cpu.simd.llvm import (
     BYTES,
     I32,
     I64,
-    Lanes,
-    aligned,
-    call,
-    constant_of,
+    Vector,
+    call_intrinsic,
+    element_pointer,
+    integer_vector_type,
     intrinsic,
-    is_array,
-    lanes_of,
-    mask_between,
-    pointer_to,
-    spread,
-    suffix_of,
-    vector_of,
+    intrinsic_suffix,
+    is_float_array,
+    lane_count,
+    lane_mask,
+    set_element_alignment,
+    splat,
+    splat_constant,
     vector_pointer,
-    whole_of,
+    vector_type,
 )
 
 
-def lanes(array: Any) -> int:
+def simd_width(array: Any) -> int:
     """Numbers of the array's type in one register: a constant in compiled code."""
     return BYTES // int(array.itemsize)
 
 
-@overload(lanes, inline="always")
-def _compile_lanes(array):  # type: ignore[no-untyped-def]
-    count = lanes_of(array.dtype)
+@overload(simd_width, inline="always")
+def _compile_simd_width(array):  # type: ignore[no-untyped-def]
+    count = lane_count(array.dtype)
     return lambda array: count
 
 
@@ -53,27 +53,27 @@ def load(typing: Any, array: Any, place: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = vector_pointer(context, builder, signature.args[0], *arguments)
-        return aligned(builder.load(pointer), signature.args[0].dtype)
+        return set_element_alignment(builder.load(pointer), signature.args[0].dtype)
 
-    return (Lanes(array.dtype)(array, types.int64), codegen) if is_array(array) else None
+    return (Vector(array.dtype)(array, types.int64), codegen) if is_float_array(array) else None
 
 
 @intrinsic
-def load_part(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> Any:
+def masked_load(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> Any:
     """Numbers from ``place`` on, in lanes from start to before stop; the others are zero and never touched."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, start, stop = arguments
         dtype = signature.args[0].dtype
         pointer = vector_pointer(context, builder, signature.args[0], data, place)
-        kind = vector_of(dtype)
-        mask = mask_between(builder, dtype, start, stop)
+        kind = vector_type(dtype)
+        mask = lane_mask(builder, dtype, start, stop)
         align = ir.Constant(I32, dtype.bitwidth // 8)
-        name = f"llvm.masked.load.{suffix_of(dtype)}.p0"
-        return call(builder, name, kind, [pointer, align, mask, constant_of(kind, 0.0)])
+        name = f"llvm.masked.load.{intrinsic_suffix(dtype)}.p0"
+        return call_intrinsic(builder, name, kind, [pointer, align, mask, splat_constant(kind, 0.0)])
 
     integers = (types.int64,) * 3
-    return (Lanes(array.dtype)(array, *integers), codegen) if is_array(array) else None
+    return (Vector(array.dtype)(array, *integers), codegen) if is_float_array(array) else None
 
 
 @intrinsic
@@ -83,40 +83,42 @@ def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, value = arguments
         pointer = vector_pointer(context, builder, signature.args[0], data, place)
-        aligned(builder.store(value, pointer), signature.args[0].dtype)
+        set_element_alignment(builder.store(value, pointer), signature.args[0].dtype)
         return context.get_dummy_value()
 
-    return (types.void(array, types.int64, lanes), codegen) if is_array(array) else None
+    return (types.void(array, types.int64, lanes), codegen) if is_float_array(array) else None
 
 
 @intrinsic
-def store_part(typing: Any, array: Any, place: Any, lanes: Any, start: Any, stop: Any) -> Any:
+def masked_store(typing: Any, array: Any, place: Any, lanes: Any, start: Any, stop: Any) -> Any:
     """Write the lanes from start to before stop; the places of the others are not touched."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, value, start, stop = arguments
         dtype = signature.args[0].dtype
         pointer = vector_pointer(context, builder, signature.args[0], data, place)
-        mask = mask_between(builder, dtype, start, stop)
+        mask = lane_mask(builder, dtype, start, stop)
         align = ir.Constant(I32, dtype.bitwidth // 8)
-        call(builder, f"llvm.masked.store.{suffix_of(dtype)}.p0", ir.VoidType(), [value, pointer, align, mask])
+        call_intrinsic(
+            builder, f"llvm.masked.store.{intrinsic_suffix(dtype)}.p0", ir.VoidType(), [value, pointer, align, mask]
+        )
         return context.get_dummy_value()
 
     integers = (types.int64,) * 2
-    return (types.void(array, types.int64, lanes, *integers), codegen) if is_array(array) else None
+    return (types.void(array, types.int64, lanes, *integers), codegen) if is_float_array(array) else None
 
 
 @intrinsic
-def fill(typing: Any, value: Any) -> Any:
+def broadcast(typing: Any, value: Any) -> Any:
     """A register full of one number."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return spread(builder, arguments[0], vector_of(signature.args[0]))
+        return splat(builder, arguments[0], vector_type(signature.args[0]))
 
-    return (Lanes(value)(value), codegen) if isinstance(value, types.Float) else None
+    return (Vector(value)(value), codegen) if isinstance(value, types.Float) else None
 
 
-def _pairwise(make: Any) -> Any:
+def _elementwise(make: Any) -> Any:
     """An intrinsic of registers alone, from the function that builds its instruction."""
 
     def typed(typing: Any, left: Any, right: Any) -> Any:
@@ -128,32 +130,32 @@ def _pairwise(make: Any) -> Any:
     return intrinsic(typed)
 
 
-add = _pairwise(lambda builder, dtype, x, y: builder.fadd(x, y))
-subtract = _pairwise(lambda builder, dtype, x, y: builder.fsub(x, y))
-times = _pairwise(lambda builder, dtype, x, y: builder.fmul(x, y))
-larger = _pairwise(lambda builder, dtype, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y))
+add = _elementwise(lambda builder, dtype, x, y: builder.fadd(x, y))
+sub = _elementwise(lambda builder, dtype, x, y: builder.fsub(x, y))
+mul = _elementwise(lambda builder, dtype, x, y: builder.fmul(x, y))
+maximum = _elementwise(lambda builder, dtype, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y))
 
 
 @intrinsic
-def multiply_add(typing: Any, left: Any, right: Any, addend: Any) -> Any:
+def fma(typing: Any, left: Any, right: Any, addend: Any) -> Any:
     """The product of two registers plus a third, rounded once."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.return_type.dtype
-        return call(builder, f"llvm.fma.{suffix_of(dtype)}", vector_of(dtype), list(arguments))
+        return call_intrinsic(builder, f"llvm.fma.{intrinsic_suffix(dtype)}", vector_type(dtype), list(arguments))
 
     return left(left, left, left), codegen
 
 
 @intrinsic
-def keep_part(typing: Any, lanes: Any, start: Any, stop: Any, other: Any) -> Any:
+def mask_lanes(typing: Any, lanes: Any, start: Any, stop: Any, other: Any) -> Any:
     """The lanes from start to before stop, and ``other`` in the rest."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, start, stop, other = arguments
         dtype = signature.return_type.dtype
-        mask = mask_between(builder, dtype, start, stop)
-        return builder.select(mask, value, spread(builder, other, vector_of(dtype)))
+        mask = lane_mask(builder, dtype, start, stop)
+        return builder.select(mask, value, splat(builder, other, vector_type(dtype)))
 
     return lanes(lanes, types.int64, types.int64, lanes.dtype), codegen
 
@@ -177,8 +179,8 @@ def _reduction(combine: Any) -> Any:
     return intrinsic(typed)
 
 
-total = _reduction(lambda builder, x, y: builder.fadd(x, y))
-largest = _reduction(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y))
+reduce_add = _reduction(lambda builder, x, y: builder.fadd(x, y))
+reduce_max = _reduction(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y))
 
 # Cody and Waite's reduction to |r| <= ln(2) / 2 and a polynomial for (exp(r) - 1 - r) / r^2: minimax for float32
 # (Cephes' expf), the Taylor series for float64, whose first term left out is below 1e-17.
@@ -197,55 +199,55 @@ _DOUBLE = _taylor()
 
 
 @intrinsic
-def exponential(typing: Any, lanes: Any) -> Any:
+def exp(typing: Any, lanes: Any) -> Any:
     """The exponential of every lane, for arguments up to 0; below the smallest normal result it is 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.return_type.dtype
-        kind, whole, suffix = vector_of(dtype), whole_of(dtype), suffix_of(dtype)
+        kind, whole, suffix = vector_type(dtype), integer_vector_type(dtype), intrinsic_suffix(dtype)
         single = dtype.bitwidth == 32
         lowest, mantissa, bias = (-87.0, 23, 127) if single else (-708.0, 52, 1023)
         ln2 = (0.693359375, -2.12194440e-4) if single else (0.6931471803691238, 1.9082149292705877e-10)
         coefficients = _SINGLE if single else _DOUBLE
 
         def fma(x: Any, y: Any, z: Any) -> Any:
-            return call(builder, f"llvm.fma.{suffix}", kind, [x, y, z])
+            return call_intrinsic(builder, f"llvm.fma.{suffix}", kind, [x, y, z])
 
         given = arguments[0]
-        low = constant_of(kind, lowest)
+        low = splat_constant(kind, lowest)
         inside = builder.fcmp_ordered(">=", given, low)
         x = builder.select(inside, given, low)
-        rounded = fma(x, constant_of(kind, 1.4426950408889634), constant_of(kind, 0.5))
-        n = call(builder, f"llvm.floor.{suffix}", kind, [rounded])
-        r = fma(n, constant_of(kind, -ln2[1]), fma(n, constant_of(kind, -ln2[0]), x))
-        p = constant_of(kind, coefficients[0])
+        rounded = fma(x, splat_constant(kind, 1.4426950408889634), splat_constant(kind, 0.5))
+        n = call_intrinsic(builder, f"llvm.floor.{suffix}", kind, [rounded])
+        r = fma(n, splat_constant(kind, -ln2[1]), fma(n, splat_constant(kind, -ln2[0]), x))
+        p = splat_constant(kind, coefficients[0])
         for coefficient in coefficients[1:]:
-            p = fma(p, r, constant_of(kind, coefficient))
-        p = builder.fadd(fma(builder.fmul(p, r), r, r), constant_of(kind, 1.0))
-        exponents = builder.add(builder.fptosi(n, whole), constant_of(whole, bias))
-        powers = builder.bitcast(builder.shl(exponents, constant_of(whole, mantissa)), kind)
+            p = fma(p, r, splat_constant(kind, coefficient))
+        p = builder.fadd(fma(builder.fmul(p, r), r, r), splat_constant(kind, 1.0))
+        exponents = builder.add(builder.fptosi(n, whole), splat_constant(whole, bias))
+        powers = builder.bitcast(builder.shl(exponents, splat_constant(whole, mantissa)), kind)
         result = builder.fmul(p, powers)
-        outside = builder.select(builder.fcmp_unordered("uno", given, given), given, constant_of(kind, 0.0))
+        outside = builder.select(builder.fcmp_unordered("uno", given, given), given, splat_constant(kind, 0.0))
         return builder.select(inside, result, outside)
 
     return lanes(lanes), codegen
 
 
-def _draw(builder: Any, dtype: types.Float, numbers: Any, start: Any, limit: Any, factor: Any) -> Any:
+def _dropout_factors(builder: Any, dtype: types.Float, numbers: Any, start: Any, limit: Any, factor: Any) -> Any:
     """0 for the dropped ones of (L,) edge numbers and ``factor`` for the others."""
     kind = numbers.type
-    bits = builder.xor(builder.mul(numbers, constant_of(kind, 0x9E3779B9)), spread(builder, start, kind))
+    bits = builder.xor(builder.mul(numbers, splat_constant(kind, 0x9E3779B9)), splat(builder, start, kind))
     for _ in range(2):
         for shift, multiplier in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-            bits = builder.xor(bits, builder.lshr(bits, constant_of(kind, shift)))
-            bits = builder.mul(bits, constant_of(kind, multiplier))
-        bits = builder.xor(bits, builder.lshr(bits, constant_of(kind, 16)))
-    keep = builder.icmp_unsigned(">=", bits, spread(builder, limit, kind))
-    return builder.select(keep, spread(builder, factor, vector_of(dtype)), constant_of(vector_of(dtype), 0.0))
+            bits = builder.xor(bits, builder.lshr(bits, splat_constant(kind, shift)))
+            bits = builder.mul(bits, splat_constant(kind, multiplier))
+        bits = builder.xor(bits, builder.lshr(bits, splat_constant(kind, 16)))
+    keep = builder.icmp_unsigned(">=", bits, splat(builder, limit, kind))
+    return builder.select(keep, splat(builder, factor, vector_type(dtype)), splat_constant(vector_type(dtype), 0.0))
 
 
 @intrinsic
-def kept(typing: Any, like: Any, counter: Any, start: Any, limit: Any, factor: Any) -> Any:
+def dropout_factors(typing: Any, like: Any, counter: Any, start: Any, limit: Any, factor: Any) -> Any:
     """0 for dropped edges and ``factor`` for the others: bits from the numbers ``counter``, counter + 1, ...
 
     A lane is dropped when MurmurHash3's finalizer, applied twice to its number times 0x9E3779B9 exclusive-or
@@ -255,16 +257,16 @@ def kept(typing: Any, like: Any, counter: Any, start: Any, limit: Any, factor: A
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, counter, start, limit, factor = arguments
         dtype = signature.return_type.dtype
-        kind = ir.VectorType(I32, lanes_of(dtype))
+        kind = ir.VectorType(I32, lane_count(dtype))
         numbers = builder.add(
-            spread(builder, builder.trunc(counter, I32), kind), ir.Constant(kind, list(range(kind.count)))
+            splat(builder, builder.trunc(counter, I32), kind), ir.Constant(kind, list(range(kind.count)))
         )
-        return _draw(builder, dtype, numbers, start, limit, factor)
+        return _dropout_factors(builder, dtype, numbers, start, limit, factor)
 
     return like(like, types.int64, start, types.uint32, like.dtype), codegen
 
 
-def _whole_numbers(context: Any, builder: Any, array_type: Any, array: Any, place: int, count: int) -> Any:
+def _load_int32(context: Any, builder: Any, array_type: Any, array: Any, place: int, count: int) -> Any:
     """(count,) 32-bit integers of an array, from a constant place on."""
     data = context.make_array(array_type)(context, builder, value=array).data
     kind = ir.VectorType(I32, count)
@@ -275,7 +277,7 @@ def _whole_numbers(context: Any, builder: Any, array_type: Any, array: Any, plac
 
 
 @intrinsic
-def keep_between(typing: Any, lanes: Any, rows: Any, number: Any, other: Any) -> Any:
+def mask_key(typing: Any, lanes: Any, rows: Any, number: Any, other: Any) -> Any:
     """The lanes whose rows see key ``number``, and ``other`` in the rest.
 
     ``rows`` is an int32 array: the first key of each lane, then the one after the last of each.
@@ -284,72 +286,72 @@ def keep_between(typing: Any, lanes: Any, rows: Any, number: Any, other: Any) ->
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, rows, number, other = arguments
         dtype = signature.return_type.dtype
-        count = lanes_of(dtype)
-        here = spread(builder, builder.trunc(number, I32), ir.VectorType(I32, count))
-        low, high = (_whole_numbers(context, builder, signature.args[1], rows, place, count) for place in (0, count))
+        count = lane_count(dtype)
+        here = splat(builder, builder.trunc(number, I32), ir.VectorType(I32, count))
+        low, high = (_load_int32(context, builder, signature.args[1], rows, place, count) for place in (0, count))
         mask = builder.and_(builder.icmp_signed("<=", low, here), builder.icmp_signed(">", high, here))
-        return builder.select(mask, value, spread(builder, other, vector_of(dtype)))
+        return builder.select(mask, value, splat(builder, other, vector_type(dtype)))
 
     return lanes(lanes, rows, types.int64, lanes.dtype), codegen
 
 
 @intrinsic
-def kept_between(typing: Any, like: Any, rows: Any, number: Any, start: Any, limit: Any, factor: Any) -> Any:
-    """Like :func:`kept`, for the edges from key ``number`` to each lane's row.
+def dropout_factors_of_key(typing: Any, like: Any, rows: Any, number: Any, start: Any, limit: Any, factor: Any) -> Any:
+    """Like :func:`dropout_factors`, for the edges from key ``number`` to each lane's row.
 
-    The third part of ``rows`` (see :func:`keep_between`) is what to add to a key's number to get its edge's.
+    The third part of ``rows`` (see :func:`mask_key`) is what to add to a key's number to get its edge's.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, rows, number, start, limit, factor = arguments
         dtype = signature.return_type.dtype
-        count = lanes_of(dtype)
-        shifts = _whole_numbers(context, builder, signature.args[1], rows, 2 * count, count)
-        numbers = builder.add(shifts, spread(builder, builder.trunc(number, I32), shifts.type))
-        return _draw(builder, dtype, numbers, start, limit, factor)
+        count = lane_count(dtype)
+        shifts = _load_int32(context, builder, signature.args[1], rows, 2 * count, count)
+        numbers = builder.add(shifts, splat(builder, builder.trunc(number, I32), shifts.type))
+        return _dropout_factors(builder, dtype, numbers, start, limit, factor)
 
     return like(like, rows, types.int64, start, types.uint32, like.dtype), codegen
 
 
 @kernel
-def draw_lots(dropout, work):  # type: ignore[no-untyped-def]
-    """What :func:`kept` needs: the bits below which an edge is dropped, and the gain of the others."""
+def dropout_threshold(dropout, work):  # type: ignore[no-untyped-def]
+    """What :func:`dropout_factors` needs: the bits below which an edge is dropped, and the gain of the others."""
     limit = np.uint32(min(dropout * 4294967296.0, 4294967295.0))
     return limit, work.dtype.type(1.0 / (1.0 - dropout))
 
 
 @intrinsic
-def inverted(typing: Any, lanes: Any) -> Any:
+def reciprocal(typing: Any, lanes: Any) -> Any:
     """One divided by each lane; zeros stay zero."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = vector_of(signature.return_type.dtype)
+        kind = vector_type(signature.return_type.dtype)
         given = arguments[0]
-        empty = builder.fcmp_ordered("==", given, constant_of(kind, 0.0))
-        return builder.select(empty, given, builder.fdiv(constant_of(kind, 1.0), given))
+        empty = builder.fcmp_ordered("==", given, splat_constant(kind, 0.0))
+        return builder.select(empty, given, builder.fdiv(splat_constant(kind, 1.0), given))
 
     return lanes(lanes), codegen
 
 
 @intrinsic
-def fetch_early(typing: Any, array: Any, place: Any) -> Any:
+def prefetch(typing: Any, array: Any, place: Any) -> Any:
     """Ask the second-level cache for the line of a place that will be read soon; it need not lie inside the array.
 
     Ask in the order of memory: what is asked for one place after the other arrives several times as fast.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_to(context, builder, signature.args[0], *arguments)
+        pointer = element_pointer(context, builder, signature.args[0], *arguments)
         pointer = builder.bitcast(pointer, ir.IntType(8).as_pointer())
         flags = [ir.Constant(I32, flag) for flag in (0, 2, 1)]  # for reading, not into the first level, data
-        call(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
+        call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
         return context.get_dummy_value()
 
-    return (types.void(array, types.int64), codegen) if is_array(array) else None
+    return (types.void(array, types.int64), codegen) if is_float_array(array) else None
 
 
 @intrinsic
-def next_number(typing: Any, counter: Any) -> Any:
+def fetch_add(typing: Any, counter: Any) -> Any:
     """Add one to the first element of an int64 array in one indivisible step and return what it was."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

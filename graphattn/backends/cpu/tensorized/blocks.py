@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.plan import Chunk, Plan, Strip
-from graphattn.backends.cpu.tensorized.scores import apply_slope, exponentials
+from graphattn.backends.cpu.tensorized.scores import exp_scores, multiply_slope
 
 if TYPE_CHECKING:
-    from graphattn.backends.cpu.tensorized.means import Means
+    from graphattn.backends.cpu.tensorized.means import MeanWeights
 
-SMALLEST = {torch.float32: 1e-25, torch.float64: 1e-250}
+MIN_DENOMINATOR = {torch.float32: 1e-25, torch.float64: 1e-250}
 """Denominators below this have lost digits: the best source scores lie outside the neighbourhood."""
 
 
@@ -33,7 +33,7 @@ def attend_in_blocks(
     scale: float,
     function: str,
     bound: float,
-    means: Means | None = None,
+    means: MeanWeights | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs (N, H, F), and which rows (N, H) are to be computed otherwise because a denominator is too small.
 
@@ -54,22 +54,22 @@ class _Blocks(torch.autograd.Function):
         scale: float,
         function: str,
         bound: float,
-        means: Means | None,
+        means: MeanWeights | None,
     ) -> tuple[Tensor, Tensor]:
         out = torch.empty_like(value)
         rows = torch.empty(value.shape[:2], dtype=torch.bool, device=value.device)
-        for head, chunk in _parts(plan, value.shape[1]):
+        for head, chunk in _heads_and_chunks(plan, value.shape[1]):
             q, k = chunk.take(query[:, head]), chunk.take(key[:, head])
-            weighed, of_scores = _weighed(chunk, value[:, head], scores[:, head])
+            weighed, of_scores = _weigh_values(chunk, value[:, head], scores[:, head])
             sums = torch.empty_like(weighed)
             for strip in chunk.strips:
-                powers, _ = strip_powers(strip, q, k, scale, function, bound)
+                powers, _ = exp_strip(strip, q, k, scale, function, bound)
                 own_sums = sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
                 if means is not None:
-                    shares = own_sums.chunk(2, -1)[1].clamp(min=SMALLEST[value.dtype]).reciprocal_()
+                    shares = own_sums.chunk(2, -1)[1].clamp(min=MIN_DENOMINATOR[value.dtype]).reciprocal_()
                     means.add(head, chunk, strip, powers, shares, of_scores[:, strip.keys])
             numerators, denominators = sums.chunk(2, -1)
-            small = denominators.amin(-1, keepdim=True) < SMALLEST[value.dtype]
+            small = denominators.amin(-1, keepdim=True) < MIN_DENOMINATOR[value.dtype]
             own = torch.div(numerators, denominators, out=chunk.room(out[:, head])).masked_fill_(small, 0)
             chunk.put(out[:, head], own)
             chunk.put(rows[:, head : head + 1], chunk.room(rows[:, head : head + 1]).copy_(small))
@@ -85,10 +85,10 @@ class _Blocks(torch.autograd.Function):
         query, key, value, scores, out = ctx.saved_tensors
         gradient = gradients[0]
         grads = [torch.empty_like(tensor) for tensor in (query, key, value, scores)]
-        for head, chunk in _parts(ctx.plan, value.shape[1]):
+        for head, chunk in _heads_and_chunks(ctx.plan, value.shape[1]):
             g, result = (chunk.take(tensor[:, head]) for tensor in (gradient, out))
             q, k, v = (chunk.take(tensor[:, head]) for tensor in (query, key, value))
-            weighed, of_scores = _weighed(chunk, value[:, head], scores[:, head])
+            weighed, of_scores = _weigh_values(chunk, value[:, head], scores[:, head])
             g = chunk.mask_padding(g, 0) if chunk.places is not None else g  # a copy: padded chunks are gathered
             into = [chunk.room(tensor[:, head]) for tensor in grads]
             grad_q, grad_k, grad_v, grad_s = into
@@ -96,12 +96,12 @@ class _Blocks(torch.autograd.Function):
             grad_weighed = torch.zeros_like(weighed)
             for strip in chunk.strips:
                 seen = strip.keys
-                powers, kept = strip_powers(strip, q, k, ctx.scale, ctx.function, ctx.bound)
+                powers, kept = exp_strip(strip, q, k, ctx.scale, ctx.function, ctx.bound)
                 total = torch.bmm(powers, of_scores[:, seen])
-                own = _shares(g[:, strip.queries], result[:, strip.queries], total)
+                own = _sum_gradients(g[:, strip.queries], result[:, strip.queries], total)
                 grad_weighed[:, seen].baddbmm_(powers.transpose(1, 2), own)
                 slopes = torch.bmm(own, weighed[:, seen].transpose(1, 2))
-                slopes = apply_slope(slopes, powers, kept, ctx.function)
+                slopes = multiply_slope(slopes, powers, kept, ctx.function)
                 grad_q[:, strip.queries].baddbmm_(slopes, k[:, seen], beta=0, alpha=ctx.scale)
                 grad_k[:, seen].baddbmm_(slopes.transpose(1, 2), q[:, strip.queries], alpha=ctx.scale)
             of_values, of_powers = grad_weighed.chunk(2, -1)
@@ -112,20 +112,20 @@ class _Blocks(torch.autograd.Function):
         return (*grads, None, None, None, None, None)
 
 
-def _shares(gradient: Tensor, result: Tensor, total: Tensor) -> Tensor:
+def _sum_gradients(gradient: Tensor, result: Tensor, total: Tensor) -> Tensor:
     """(B, I, 2 F) gradients of the two sums whose quotient is the result; none where a denominator is too small."""
     shares = total.new_empty(*total.shape[:2], 2 * total.shape[2])
     upper, lower = shares.chunk(2, -1)
-    torch.div(gradient, total.masked_fill_(total < SMALLEST[total.dtype], float("inf")), out=upper)
+    torch.div(gradient, total.masked_fill_(total < MIN_DENOMINATOR[total.dtype], float("inf")), out=upper)
     torch.mul(upper, result, out=lower).neg_()
     return shares
 
 
-def _parts(plan: Plan, heads: int) -> Iterator[tuple[int, Chunk]]:
+def _heads_and_chunks(plan: Plan, heads: int) -> Iterator[tuple[int, Chunk]]:
     return ((head, chunk) for head in range(heads) for chunk in plan.chunks)
 
 
-def _weighed(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+def _weigh_values(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
     """(B, T, 2 F) v e^S and e^S side by side, less the largest S of each sentence and feature; and the second half."""
     own = chunk.take(scores)
     if chunk.places is not None:
@@ -138,13 +138,13 @@ def _weighed(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, Tenso
     return weighed, right
 
 
-def strip_powers(
+def exp_strip(
     strip: Strip, q: Tensor, k: Tensor, scale: float, function: str, bound: float
 ) -> tuple[Tensor, Tensor | None]:
     """(B, I, J) e^R of a strip."""
     queries, keys = q[:, strip.queries], k[:, strip.keys].transpose(1, 2)
     scores = q.new_empty(len(q), queries.shape[1], keys.shape[2]).baddbmm_(queries, keys, beta=0, alpha=scale)
-    powers, kept = exponentials(scores, strip.hidden, function, bound)
+    powers, kept = exp_scores(scores, strip.hidden, function, bound)
     if strip.keyless is not None:
         powers.masked_fill_(strip.keyless, 0)
     return powers, kept

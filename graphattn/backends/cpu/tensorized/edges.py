@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.tensorized.scores import scaled, slope
+from graphattn.backends.cpu.tensorized.scores import apply_scale_function, scale_function_slope
 from graphattn.backends.registry import Attend
 from graphattn.edges import Edges
 from graphattn.first_order import raise_on_double_backward
@@ -39,7 +39,7 @@ class _Run:
         """(E, H) products before the scale function, and (E, H, F) weights."""
         query, key, _, scores = inputs
         products = (query[self.nodes][self.local] * key[self.sources]).sum(-1) * scale
-        pairs = scaled(products, function, bound)
+        pairs = apply_scale_function(products, function, bound)
         if bias is not None:
             pairs = pairs + bias[self.slots]
         logits = pairs.unsqueeze(-1) + scores[self.sources]
@@ -93,7 +93,7 @@ def attend_by_features(
     outs = []
     for head in range(value.shape[1]):
         products = (query[edges.destinations, head] * key[edges.sources, head]).sum(-1) * scale
-        pairs = scaled(products, function, bound)  # (E,)
+        pairs = apply_scale_function(products, function, bound)  # (E,)
         if bias is not None:
             pairs = pairs + bias[:, head]
         feats = value.shape[2]
@@ -150,7 +150,7 @@ def weights_by_feature(
     return weights
 
 
-def through_means(
+def attach_mean_weights(
     out: Tensor,
     means: Tensor,
     edges: Edges,
@@ -168,10 +168,10 @@ def through_means(
     over features of weight times value times upstream gradient, divided by the mean weight.
     """
     inputs = tuple(tensor.detach() for tensor in (query, key, value, scores))
-    return _ThroughMeans.apply(out, means, inputs, None if bias is None else bias.detach(), edges, rule)
+    return _AttachMeanWeights.apply(out, means, inputs, None if bias is None else bias.detach(), edges, rule)
 
 
-class _ThroughMeans(torch.autograd.Function):
+class _AttachMeanWeights(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -239,7 +239,7 @@ class _ByEdges(torch.autograd.Function):
             pairs = moved.sum(-1)
             if grad_bias is not None:
                 grad_bias[run.slots] = pairs
-            pairs = (pairs * slope(products, ctx.function, ctx.bound) * ctx.scale).unsqueeze(-1)
+            pairs = (pairs * scale_function_slope(products, ctx.function, ctx.bound) * ctx.scale).unsqueeze(-1)
             grad_query[run.nodes] = run.gather(pairs * key[run.sources], grad_query[run.nodes].shape)
             grad_key.index_add_(0, run.sources, pairs * query[run.nodes][run.local])
         return (*grads, grad_bias, None, None, None, None)

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.compiling import announced
-from graphattn.backends.cpu.tensorized.blocks import SMALLEST
+from graphattn.backends.cpu.compiling import announce_compilation
+from graphattn.backends.cpu.tensorized.blocks import MIN_DENOMINATOR
 from graphattn.backends.cpu.tensorized.kernels import tensorized_backward, tensorized_forward
 from graphattn.backends.cpu.tensorized.plan import sentence_starts
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
-from graphattn.backends.cpu.threads import together
+from graphattn.backends.cpu.threads import run_in_threads
 from graphattn.edges import Edges
 
 CHUNK = 1 << 14
@@ -59,17 +59,26 @@ class _Fused(torch.autograd.Function):
         bound: float,
     ) -> tuple[Tensor, Tensor]:
         heads, feats, count = value.shape[1], value.shape[2], edges.num_destinations
-        q, k, powers = _pack(query), _pack(key), _pack(_powers(edges, scores))
+        q, k, powers = _pack(query), _pack(key), _pack(_exp_source_scores(edges, scores))
         weighed = torch.cat([_pack(value).mul_(powers), powers], -1)
         added = value.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         out, totals = powers.new_zeros(heads, count, powers.shape[2]), powers.new_zeros(heads, count, powers.shape[2])
         indptr = edges.indptr.numpy()
         arrays = [tensor.numpy() for tensor in (q, k, weighed, added, out, totals)]
-        fixed = (tensorized_forward, indptr, edges.indices.numpy(), *arrays, scale, function, bound, _longest(indptr))
-        runs = _runs(indptr, np.arange(count + 1))
-        _in_threads([(*fixed, head, *run) for head in range(heads) for run in runs])
+        fixed = (
+            tensorized_forward,
+            indptr,
+            edges.indices.numpy(),
+            *arrays,
+            scale,
+            function,
+            bound,
+            _max_degree(indptr),
+        )
+        runs = _cut_into_runs(indptr, np.arange(count + 1))
+        _run_tasks([(*fixed, head, *run) for head in range(heads) for run in runs])
         own = totals[:, :, :feats]
-        rows = (own < SMALLEST[value.dtype]).any(-1)
+        rows = (own < MIN_DENOMINATOR[value.dtype]).any(-1)
         totals[:, :, feats:] = 1
         out.masked_fill_(rows.unsqueeze(-1), 0)
         totals.masked_fill_(rows.unsqueeze(-1), 1)
@@ -93,9 +102,9 @@ class _Fused(torch.autograd.Function):
         indptr = edges.indptr.numpy()
         arrays = [tensor.numpy() for tensor in (q, k, weighed, added, shares, *grads)]
         fixed = (tensorized_backward, indptr, edges.indices.numpy(), *arrays)
-        rest = (ctx.scale, ctx.function, ctx.bound, _longest(indptr))
-        runs = _runs(indptr, _independent(edges))
-        _in_threads([(*fixed, *rest, head, *run) for head in range(q.shape[0]) for run in runs])
+        rest = (ctx.scale, ctx.function, ctx.bound, _max_degree(indptr))
+        runs = _cut_into_runs(indptr, _sentence_starts(edges))
+        _run_tasks([(*fixed, *rest, head, *run) for head in range(q.shape[0]) for run in runs])
         width, feats = ctx.widths
         of_values, of_powers = (half[:, :, :feats].transpose(0, 1) for half in grads[2].chunk(2, -1))
         powers = weighed.chunk(2, -1)[1][:, :, :feats].transpose(0, 1)
@@ -108,19 +117,19 @@ class _Fused(torch.autograd.Function):
 _starts: WeakKeyDictionary[Edges, np.ndarray] = WeakKeyDictionary()
 
 
-def _independent(edges: Edges) -> np.ndarray:
+def _sentence_starts(edges: Edges) -> np.ndarray:
     """First nodes of the runs that no edge leaves, and the number of nodes; found once."""
     if edges not in _starts:
         _starts[edges] = sentence_starts(edges)
     return _starts[edges]
 
 
-def _powers(edges: Edges, scores: Tensor) -> Tensor:
+def _exp_source_scores(edges: Edges, scores: Tensor) -> Tensor:
     """(N, H, F) e^S, less the largest S of each sentence, head and feature."""
     source = scores.detach().numpy()  # NumPy's functions, unlike some of PyTorch's, are safe after a fork
     if not source.size:
         return scores.detach()
-    bounds = _independent(edges) if edges.num_sources == edges.num_destinations else np.array([0, len(source)])
+    bounds = _sentence_starts(edges) if edges.num_sources == edges.num_destinations else np.array([0, len(source)])
     top = np.maximum(np.maximum.reduceat(source, bounds[:-1], axis=0), np.finfo(source.dtype).min)
     shifted = source - np.repeat(top, np.diff(bounds), axis=0)
     return torch.from_numpy(np.exp(shifted, out=shifted))
@@ -134,12 +143,12 @@ def _pack(tensor: Tensor) -> Tensor:
     return packed
 
 
-def _longest(indptr: np.ndarray) -> int:
+def _max_degree(indptr: np.ndarray) -> int:
     """Largest number of edges into one destination."""
     return int((indptr[1:] - indptr[:-1]).max(initial=1))
 
 
-def _runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
+def _cut_into_runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
     """Runs of destinations with about :data:`CHUNK` edges each, from one of the allowed cuts to another."""
     marks = np.arange(0, int(indptr[-1]) + 1, CHUNK)
     chosen = cuts[np.minimum(np.searchsorted(indptr[cuts], marks), len(cuts) - 1)]
@@ -147,7 +156,7 @@ def _runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-def _in_threads(tasks: list[tuple[Any, ...]]) -> None:
+def _run_tasks(tasks: list[tuple[Any, ...]]) -> None:
     """Run kernels, each with its arguments; tasks write to places of their own."""
     left = iter(tasks)
 
@@ -155,5 +164,5 @@ def _in_threads(tasks: list[tuple[Any, ...]]) -> None:
         for kernel, *arguments in left:
             kernel(*arguments)
 
-    with announced(*{(kernel, arguments[2].dtype) for kernel, *arguments in tasks}):
-        together(work, alone=len(tasks) < 2)
+    with announce_compilation(*{(kernel, arguments[2].dtype) for kernel, *arguments in tasks}):
+        run_in_threads(work, alone=len(tasks) < 2)

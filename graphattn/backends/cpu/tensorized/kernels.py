@@ -29,7 +29,7 @@ def tensorized_forward(  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         first = indptr[i]
         count = indptr[i + 1] - first
-        _powers(indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes)
+        _exp_scores(indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes)
         for t in range(count):
             j = indices[first + t]
             power = powers[t]
@@ -70,7 +70,7 @@ def tensorized_backward(  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         first = indptr[i]
         count = indptr[i + 1] - first
-        _powers(indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes)
+        _exp_scores(indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes)
         for t in range(count):
             j = indices[first + t]
             power = powers[t]
@@ -90,7 +90,7 @@ def tensorized_backward(  # type: ignore[no-untyped-def]
 
 
 @loop_kernel
-def _powers(  # type: ignore[no-untyped-def]
+def _exp_scores(  # type: ignore[no-untyped-def]
     indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes
 ):
     """Write e^R of one destination's edges, the largest 1, and the slope of R by the dot product."""

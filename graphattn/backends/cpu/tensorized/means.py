@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.compiling import announced, kernel
+from graphattn.backends.cpu.compiling import announce_compilation, kernel
 from graphattn.backends.cpu.tensorized.plan import Chunk, Strip
 from graphattn.edges import Edges
 
 
-class Means:
+class MeanWeights:
     """Room for the mean weights of edges on a CPU, filled strip by strip.
 
     Parameters
@@ -56,8 +56,8 @@ class Means:
             rows = self._rows[place] = self._rows_of(chunk, strip)
         found = torch.bmm(shares, sources.transpose(1, 2))
         own, factor = self.weights[head].numpy(), found.numpy().dtype.type(1 / sources.shape[2])
-        with announced((_give, own.dtype)):
-            _give(own, found.numpy(), powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
+        with announce_compilation((_write_means, own.dtype)):
+            _write_means(own, found.numpy(), powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
 
     def _rows_of(self, chunk: Chunk, strip: Strip) -> _Rows:
         """Where the edges of a strip's queries stand; padding has none."""
@@ -90,7 +90,7 @@ class _Rows:
 
 
 @kernel
-def _give(weights, found, powers, factor, queries, shifts, slots, counts):  # type: ignore[no-untyped-def]
+def _write_means(weights, found, powers, factor, queries, shifts, slots, counts):  # type: ignore[no-untyped-def]
     """Write products of two (B, I, J) arrays and a factor to the slots of their edges."""
     per_text = found.shape[1]
     for number in range(len(queries)):

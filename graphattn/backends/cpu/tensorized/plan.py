@@ -18,11 +18,11 @@ from torch import Tensor
 
 from graphattn.edges import Edges
 
-STRIP = 128
+STRIP_QUERIES = 128
 """Queries of one strip: fewer spare work on hidden keys, more make larger products."""
-CHUNK = 1 << 17
+CHUNK_PAIRS = 1 << 17
 """Tokens times keys, of all sentences of a chunk: what it works on should stay in the cache."""
-DENSITY = 1 / 8
+MIN_DENSITY = 1 / 8
 """Share of all pairs below which blocks would do too much for nothing."""
 
 
@@ -123,21 +123,21 @@ def plan_of(edges: Edges) -> Plan | None:
 
 
 def _make_plan(edges: Edges) -> Plan | None:
-    ranges = _ranges(edges)
+    ranges = _key_ranges(edges)
     if ranges is None:
         return None
     begin, end = ranges
-    bounds = torch.from_numpy(_uncrossed(begin.cpu().numpy(), end.cpu().numpy() - 1)).to(begin.device)
+    bounds = torch.from_numpy(_uncrossed_cuts(begin.cpu().numpy(), end.cpu().numpy() - 1)).to(begin.device)
     starts, sizes = bounds[:-1], bounds.diff()
-    if edges.num_edges < DENSITY * float(sizes.double().square().sum()):
+    if edges.num_edges < MIN_DENSITY * float(sizes.double().square().sum()):
         return None
     own_start = torch.repeat_interleave(starts, sizes, output_size=len(begin))
     begin, end = begin - own_start, end - own_start
-    chunks = tuple(_chunk(begin, end, starts[own], sizes[own]) for own in _of_like_size(sizes))
+    chunks = tuple(_make_chunk(begin, end, starts[own], sizes[own]) for own in _group_by_size(sizes))
     return Plan(chunks, begin >= end)
 
 
-def _ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
+def _key_ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
     """(N,) first key and (N,) the one after the last; both the node itself where there is none."""
     count = edges.num_destinations
     if edges.num_sources != count or not edges.num_edges:
@@ -170,10 +170,10 @@ def sentence_starts(edges: Edges) -> npt.NDArray[np.int64]:
     if len(seeing):
         low[seeing] = np.minimum.reduceat(indices, indptr[seeing])
         high[seeing] = np.maximum.reduceat(indices, indptr[seeing])
-    return _uncrossed(low, high)
+    return _uncrossed_cuts(low, high)
 
 
-def _uncrossed(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def _uncrossed_cuts(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     """The places between nodes that no edge crosses, from each node's lowest and highest source."""
     here = np.arange(len(low))
     begins = np.bincount(np.minimum(low, here) + 1, minlength=len(low) + 1)
@@ -181,20 +181,20 @@ def _uncrossed(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> n
     return np.flatnonzero(np.cumsum(begins - ends) == 0)
 
 
-def _of_like_size(sizes: Tensor) -> Iterator[Tensor]:
+def _group_by_size(sizes: Tensor) -> Iterator[Tensor]:
     """Numbers of sentences that make a chunk: of about one length, and not too many."""
     order = torch.argsort(sizes, stable=True)
     ordered = sizes[order].tolist()
     start = 0
     for stop in range(1, len(ordered) + 1):
         longest = ordered[stop] if stop < len(ordered) else 0
-        full = (stop + 1 - start) * longest * max(longest, 64) > CHUNK
+        full = (stop + 1 - start) * longest * max(longest, 64) > CHUNK_PAIRS
         if stop == len(ordered) or full or longest > 1.25 * ordered[start] + 4:
             yield order[start:stop]
             start = stop
 
 
-def _chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
+def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
     size, length = len(sizes), int(sizes.max())
     first = int(starts[0])
     place = torch.arange(length, device=starts.device)
@@ -207,7 +207,9 @@ def _chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
     low, high = torch.where(real, low, low[longest]), torch.where(real, high, high[longest])
     if bool((low == low[:1]).all() and (high == high[:1]).all()):
         low, high = low[:1], high[:1]
-    strips = tuple(_strip(low, high, slice(q, min(q + STRIP, length))) for q in range(0, length, STRIP))
+    strips = tuple(
+        _make_strip(low, high, slice(q, min(q + STRIP_QUERIES, length))) for q in range(0, length, STRIP_QUERIES)
+    )
     consecutive = bool((starts == first + length * torch.arange(size, device=starts.device)).all())
     whole = bool(real.all())
     return Chunk(
@@ -220,7 +222,7 @@ def _chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
     )
 
 
-def _strip(low: Tensor, high: Tensor, queries: slice) -> Strip:
+def _make_strip(low: Tensor, high: Tensor, queries: slice) -> Strip:
     low, high = low[:, queries], high[:, queries]
     keyless = low >= high
     seeing = ~keyless

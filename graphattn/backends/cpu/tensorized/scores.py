@@ -12,7 +12,7 @@ SCALE_FUNCTIONS = ("identity", "sigmoid", "log-sigmoid", "tanh")
 """R = x, sigmoid(x), log(sigmoid(x)), or c tanh(x / c)."""
 
 
-def scaled(scores: Tensor, function: str, bound: float) -> Tensor:
+def apply_scale_function(scores: Tensor, function: str, bound: float) -> Tensor:
     """R, differentiably: the scale function of the scores.
 
     Parameters
@@ -33,7 +33,7 @@ def scaled(scores: Tensor, function: str, bound: float) -> Tensor:
     return scores.sigmoid() if function == "sigmoid" else torch.nn.functional.logsigmoid(scores)
 
 
-def slope(scores: Tensor, function: str, bound: float) -> Tensor | float:
+def scale_function_slope(scores: Tensor, function: str, bound: float) -> Tensor | float:
     """The slope dR/dx at the scores."""
     if function == "identity":
         return 1.0
@@ -43,18 +43,18 @@ def slope(scores: Tensor, function: str, bound: float) -> Tensor | float:
     return share * (1 - share) if function == "sigmoid" else 1 - share
 
 
-def exponentials(scores: Tensor, hidden: Tensor | None, function: str, bound: float) -> tuple[Tensor, Tensor | None]:
+def exp_scores(scores: Tensor, hidden: Tensor | None, function: str, bound: float) -> tuple[Tensor, Tensor | None]:
     """Exponentials e^R of rows of scores, each row times a factor of its own; uses the scores' memory.
 
     Parameters
     ----------
     scores : (B, I, J)
     hidden : (1 or B, I, J) which become zero; None for none
-    function, bound : as for :func:`scaled`
+    function, bound : as for :func:`apply_scale_function`
 
     Returns
     -------
-    e^R, and what :func:`apply_slope` needs. A row of ``identity`` that is all hidden is NaN.
+    e^R, and what :func:`multiply_slope` needs. A row of ``identity`` that is all hidden is NaN.
     """
     if function == "identity":
         if hidden is not None:
@@ -67,14 +67,14 @@ def exponentials(scores: Tensor, hidden: Tensor | None, function: str, bound: fl
     return powers, inner
 
 
-def apply_slope(gradient: Tensor, powers: Tensor, kept: Tensor | None, function: str) -> Tensor:
+def multiply_slope(gradient: Tensor, powers: Tensor, kept: Tensor | None, function: str) -> Tensor:
     """In place: the gradient of R before its factor e^R, times that factor and the slope dR/dx.
 
     Parameters
     ----------
     gradient : (B, I, J)
-    powers, kept : what :func:`exponentials` returned
-    function : as for :func:`scaled`
+    powers, kept : what :func:`exp_scores` returned
+    function : as for :func:`apply_scale_function`
     """
     if function == "log-sigmoid":
         return torch.ops.aten.sigmoid_backward.grad_input(gradient, powers, grad_input=gradient)

@@ -18,28 +18,34 @@ from __future__ import annotations
 import numpy as np
 
 from graphattn.backends.cpu.compiling import kernel
-from graphattn.backends.cpu.simd.blocks import products, turn
+from graphattn.backends.cpu.simd.blocks import multiply_panel, transpose
 from graphattn.backends.cpu.simd.registers import (
     add,
-    draw_lots,
-    exponential,
-    fill,
-    inverted,
-    kept_between,
-    lanes,
-    larger,
+    broadcast,
+    dropout_factors_of_key,
+    dropout_threshold,
+    exp,
+    fetch_add,
+    fma,
     load,
-    multiply_add,
-    next_number,
+    masked_store,
+    maximum,
+    mul,
+    reciprocal,
+    reduce_add,
+    simd_width,
     store,
-    store_part,
-    subtract,
-    times,
-    total,
+    sub,
 )
-from graphattn.backends.cpu.windows.narrow_rows import fetch_rows, look, lowest, pass_on, scores_of
+from graphattn.backends.cpu.windows.narrow_rows import (
+    copy_values,
+    load_ranges,
+    lowest_finite,
+    multiply_and_mask,
+    prefetch_rows,
+)
 from graphattn.backends.cpu.windows.narrow_weights import write_weights
-from graphattn.backends.cpu.windows.wide_tiles import padded
+from graphattn.backends.cpu.windows.wide_tiles import round_up
 
 
 @kernel
@@ -52,10 +58,10 @@ def forward(  # type: ignore[no-untyped-def]
     Takes chunks from ``counter`` until none is left.
     """
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
-    count = lanes(work)
+    count = simd_width(work)
     rows = np.zeros(3 * count, np.int32)
     while True:
-        task = next_number(counter)
+        task = fetch_add(counter)
         if task >= len(chunks):
             break
         row, stop = chunks[task, 0], chunks[task, 1]
@@ -66,11 +72,11 @@ def forward(  # type: ignore[no-untyped-def]
                 head, line, relation = heads[number], lines[number], which[number]
                 ahead = row + taken + number * taken // len(heads)
                 after = row + taken + (number + 1) * taken // len(heads)
-                fetch_rows(query, ahead, after, q_node, q_head, lines, width)
-                fetch_rows(key, ahead, after, k_node, k_head, lines, width)
-                fetch_rows(value, ahead, after, v_node, v_head, heads, value_width)
+                prefetch_rows(query, ahead, after, q_node, q_head, lines, width)
+                prefetch_rows(key, ahead, after, k_node, k_head, lines, width)
+                prefetch_rows(value, ahead, after, v_node, v_head, heads, value_width)
                 if relation < 0:
-                    pass_on(value, row * v_node + head * v_head, v_node, out, row * o_node + head * o_head, o_node,
+                    copy_values(value, row * v_node + head * v_head, v_node, out, row * o_node + head * o_head, o_node,
                             taken, value_width, row, dropout, seeds[head])  # fmt: skip
                     if len(weights) > 0:
                         weights[places[number] + row : places[number] + row + taken] = 1
@@ -78,7 +84,7 @@ def forward(  # type: ignore[no-untyped-def]
                 at, step = row, taken
                 while at < row + taken:
                     if relation != seen or step < taken:
-                        begin, end = look(rows, lows[relation], highs[relation], slots[relation], at, step)
+                        begin, end = load_ranges(rows, lows[relation], highs[relation], slots[relation], at, step)
                         seen = relation if step == taken else -1
                     clean = _attend_rows(
                         work, rows, at, step, begin, end, head, line, query, key, value, out, tops, sums, steps, scale,
@@ -102,37 +108,37 @@ def _attend_rows(  # type: ignore[no-untyped-def]
 ):
     """Attention of the rows from ``row`` on, a lane each; whether all numbers on the way were finite."""
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
-    count, keys = lanes(work), end - begin
+    count, keys = simd_width(work), end - begin
     turned = (-(work.ctypes.data // work.itemsize)) % count  # registers do not cross cache lines
-    outs = turned + padded(width, count) * count
-    scores = outs + padded(value_width, count) * count
-    hidden, zero = work.dtype.type(-np.inf), fill(work.dtype.type(0))
+    outs = turned + round_up(width, count) * count
+    scores = outs + round_up(value_width, count) * count
+    hidden, zero = work.dtype.type(-np.inf), broadcast(work.dtype.type(0))
     for c in range(0, width, count):
         place = row * q_node + line * q_head + c
-        turn(work, turned + c * count, count, count, count, query, place, q_node, here, width - c)
-    odd = scores_of(
+        transpose(work, turned + c * count, count, count, count, query, place, q_node, here, width - c)
+    odd = multiply_and_mask(
         work, scores, rows, turned, width, key, begin * k_node + line * k_head, k_node, keys, begin, scale, hidden
     )
-    top = fill(hidden)
+    top = broadcast(hidden)
     for j in range(keys):
-        top = larger(load(work, scores + j * count), top)
-    shift, collected = larger(top, fill(lowest(work))), zero
-    limit, gain = draw_lots(dropout, work)
+        top = maximum(load(work, scores + j * count), top)
+    shift, collected = maximum(top, broadcast(lowest_finite(work))), zero
+    limit, gain = dropout_threshold(dropout, work)
     for j in range(keys):
-        share = exponential(subtract(load(work, scores + j * count), shift))
+        share = exp(sub(load(work, scores + j * count), shift))
         collected = add(collected, share)
         if dropout > 0:
-            share = times(share, kept_between(share, rows, begin + j, seed, limit, gain))
+            share = mul(share, dropout_factors_of_key(share, rows, begin + j, seed, limit, gain))
         store(work, scores + j * count, share)
-    inverse = inverted(collected)
-    store_part(tops[head], row, top, 0, here)
-    store_part(sums[head], row, inverse, 0, here)
-    products(work, outs, value_width, value, begin * v_node + head * v_head, 1, v_node, work, scores, keys)
+    inverse = reciprocal(collected)
+    masked_store(tops[head], row, top, 0, here)
+    masked_store(sums[head], row, inverse, 0, here)
+    multiply_panel(work, outs, value_width, value, begin * v_node + head * v_head, 1, v_node, work, scores, keys)
     for c in range(value_width):
-        part = times(load(work, outs + c * count), inverse)
-        odd = multiply_add(part, zero, odd)
+        part = mul(load(work, outs + c * count), inverse)
+        odd = fma(part, zero, odd)
         store(work, outs + c * count, part)
     for c in range(0, value_width, count):
         place = row * o_node + head * o_head + c
-        turn(out, place, o_node, here, value_width - c, work, outs + c * count, count, count, count)
-    return total(odd) == 0
+        transpose(out, place, o_node, here, value_width - c, work, outs + c * count, count, count, count)
+    return reduce_add(odd) == 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphattn.backends.cpu.compiling import kernel
-from graphattn.backends.cpu.simd.blocks import turn
-from graphattn.backends.cpu.simd.registers import fill, lanes, load, store_part, times
-from graphattn.backends.cpu.windows.wide_tiles import padded
+from graphattn.backends.cpu.simd.blocks import transpose
+from graphattn.backends.cpu.simd.registers import broadcast, load, masked_store, mul, simd_width
+from graphattn.backends.cpu.windows.wide_tiles import round_up
 
 
 @kernel
@@ -17,12 +17,14 @@ def write_weights(  # type: ignore[no-untyped-def]
     The scratch memory is laid out as in :mod:`graphattn.backends.cpu.windows.narrow_forward`: queries, results, shares.
     The results have been given away, so the shares are turned over there: a row of them for each destination.
     """
-    count = lanes(work)
-    turned = (-(work.ctypes.data // work.itemsize)) % count + padded(width, count) * count
-    shares = turned + padded(value_width, count) * count
+    count = simd_width(work)
+    turned = (-(work.ctypes.data // work.itemsize)) % count + round_up(width, count) * count
+    shares = turned + round_up(value_width, count) * count
     for j in range(begin, end, count):
-        turn(work, turned, count, count, count, work, shares + (j - begin) * count, count, min(count, end - j), count)
+        transpose(
+            work, turned, count, count, count, work, shares + (j - begin) * count, count, min(count, end - j), count
+        )
         for r in range(here):
             low, high = rows[r], rows[count + r]
-            part = times(load(work, turned + r * count), fill(inverses[row + r]))
-            store_part(weights, place + starts[row + r] + j - low, part, low - j, high - j)
+            part = mul(load(work, turned + r * count), broadcast(inverses[row + r]))
+            masked_store(weights, place + starts[row + r] + j - low, part, low - j, high - j)

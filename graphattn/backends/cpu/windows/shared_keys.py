@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from graphattn.backends.cpu.compiling import kernel
-from graphattn.backends.cpu.simd.registers import lanes, next_number
-from graphattn.backends.cpu.windows.wide_tiles import give, padded
+from graphattn.backends.cpu.simd.registers import fetch_add, simd_width
+from graphattn.backends.cpu.windows.wide_tiles import round_up, unpack_rows
 
 
 @kernel
-def hand_over(  # type: ignore[no-untyped-def]
+def accumulate_partial(  # type: ignore[no-untyped-def]
     work, source, chunk, lines, place, target, node, head, width, partial, both, at
 ):
     """Copy a chunk's padded gradients of keys or values, ``lines`` rows for each head, to where they belong.
@@ -18,23 +18,23 @@ def hand_over(  # type: ignore[no-untyped-def]
     """
     heads, all_heads, member = place
     begin, end, own_begin, own_end, shared = chunk[2], chunk[3], chunk[4], chunk[5], chunk[6]
-    wide, one = padded(width, lanes(work)), work.dtype.type(1)
+    wide, one = round_up(width, simd_width(work)), work.dtype.type(1)
     inner = source + (own_begin - begin) * wide
-    give(work, inner, target, own_begin * node, node, head, own_end - own_begin, heads, width, one, lines)
+    unpack_rows(work, inner, target, own_begin * node, node, head, own_end - own_begin, heads, width, one, lines)
     row = all_heads * both
     members = heads.copy()
     for number in range(len(heads)):
         members[number] = member + number
     out = shared * row + at
-    give(work, source, partial, out, row, both, own_begin - begin, members, width, one, lines)
+    unpack_rows(work, source, partial, out, row, both, own_begin - begin, members, width, one, lines)
     out += (own_begin - begin) * row
     source += (own_end - begin) * wide
-    give(work, source, partial, out, row, both, end - own_end, members, width, one, lines)
+    unpack_rows(work, source, partial, out, row, both, end - own_end, members, width, one, lines)
 
 
 @kernel
-def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps, wanted):  # type: ignore[no-untyped-def]
-    """Write the sums of what :func:`hand_over` left in ``partial``, in the chunks' order; a task is a head.
+def merge_partial(counter, chunks, heads, lines, partial, grad_key, grad_value, steps, wanted):  # type: ignore[no-untyped-def]
+    """Write the sums of what :func:`accumulate_partial` left in ``partial``, in the chunks' order; a task is a head.
 
     Its values' gradients go to the head in ``heads``, its keys' to that in ``lines``, or nowhere when it is -1.
     ``wanted`` tells whether keys and whether values have any.
@@ -43,7 +43,7 @@ def merge(counter, chunks, heads, lines, partial, grad_key, grad_value, steps, w
     gk_node, gk_head, gv_node, gv_head = steps[-4:]
     both = width + value_width
     while True:
-        member = next_number(counter)
+        member = fetch_add(counter)
         if member >= len(heads):
             break
         has_keys, has_values = lines[member] >= 0 and wanted[0], wanted[1]

@@ -17,31 +17,31 @@ import numpy as np
 from graphattn.backends.cpu.compiling import kernel
 from graphattn.backends.cpu.simd.registers import (
     add,
-    draw_lots,
-    exponential,
-    fill,
-    kept,
-    lanes,
+    broadcast,
+    dropout_factors,
+    dropout_threshold,
+    exp,
+    fetch_add,
     load,
-    load_part,
-    next_number,
+    masked_load,
+    masked_store,
+    mul,
+    reduce_add,
+    simd_width,
     store,
-    store_part,
-    subtract,
-    times,
-    total,
+    sub,
 )
 from graphattn.backends.cpu.windows.wide_tiles import (
     TILE,
-    against_panels,
-    against_rows,
-    any_nan,
     clear,
-    pack,
+    has_nan,
+    mask_scores,
+    multiply_panels,
+    multiply_rows,
     pack_panels,
-    padded,
-    score_line,
-    union,
+    pack_rows,
+    round_up,
+    union_of_ranges,
 )
 
 
@@ -57,17 +57,17 @@ def forward(  # type: ignore[no-untyped-def]
     heads = len(tops)
     groups = (heads + group - 1) // group
     width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
-    count = lanes(work)
-    wide, value_wide = padded(width, count), padded(value_width, count)
+    count = simd_width(work)
+    wide, value_wide = round_up(width, count), round_up(value_width, count)
     while True:
-        task = next_number(counter)
+        task = fetch_add(counter)
         if task >= len(chunks) * groups:
             break
         first_head = task % groups * group
         taken = min(group, heads - first_head)
         chunk = chunks[task // groups]
         first, stop, begin, end = chunk[0], chunk[1], chunk[2], chunk[3]
-        strip, lines = padded(end - begin, count), padded(stop - first, count)
+        strip, lines = round_up(end - begin, count), round_up(stop - first, count)
         staging = (-(work.ctypes.data // work.itemsize)) % count  # registers do not cross cache lines
         sums_at = staging + count * taken * wide
         scores = sums_at + block * value_wide
@@ -78,9 +78,9 @@ def forward(  # type: ignore[no-untyped-def]
         clean = pack_panels(key, place, k_node, k_head, end - begin, taken, width, work, staging, panels)
         place = begin * v_node + first_head * v_head
         one = work.dtype.type(1)
-        clean &= pack(value, place, v_node, v_head, end - begin, taken, value_width, one, work, values, strip)
+        clean &= pack_rows(value, place, v_node, v_head, end - begin, taken, value_width, one, work, values, strip)
         place = first * q_node + first_head * q_head
-        pack(query, place, q_node, q_head, stop - first, taken, width, scale, work, queries, lines)
+        pack_rows(query, place, q_node, q_head, stop - first, taken, width, scale, work, queries, lines)
         for member in range(taken):
             head = first_head + member
             own_values = values + member * strip * value_wide
@@ -90,7 +90,7 @@ def forward(  # type: ignore[no-untyped-def]
             row = first
             while row < stop:
                 rows = min(step, stop - row)
-                lo, hi = union(low, high, row, rows)
+                lo, hi = union_of_ranges(low, high, row, rows)
                 own_queries = queries + (member * lines + row - first) * wide
                 if lo < hi:
                     _attend_block(
@@ -101,11 +101,11 @@ def forward(  # type: ignore[no-untyped-def]
                 for r in range(rows):
                     inverse = sums[head, row + r]
                     for c in range(0, value_width, count):
-                        part = times(load(work, sums_at + r * value_wide + c), fill(inverse))
+                        part = mul(load(work, sums_at + r * value_wide + c), broadcast(inverse))
                         if inverse == 0:
-                            part = fill(inverse)
+                            part = broadcast(inverse)
                         place = (row + r) * o_node + head * o_head + c
-                        store_part(out, place, part, 0, value_width - c)
+                        masked_store(out, place, part, 0, value_width - c)
                 row += rows
 
 
@@ -119,26 +119,26 @@ def _attend_block(  # type: ignore[no-untyped-def]
     ``weights``, where wanted, follow the softmax: written as its shares come, they shrink with the sums and are divided
     by them.
     """
-    count = lanes(work)
+    count = simd_width(work)
     base = lo // count * count
-    columns = padded(hi - base, count)
+    columns = round_up(hi - base, count)
     hidden = work.dtype.type(-np.inf)
-    limit, gain = draw_lots(dropout, work)
+    limit, gain = dropout_threshold(dropout, work)
     for tile in range(0, columns, TILE):
         here = min(TILE, columns - tile)
         at = base + tile
-        against_panels(work, scores, rows, queries, wide, panels + at * wide, here, width)
+        multiply_panels(work, scores, rows, queries, wide, panels + at * wide, here, width)
         for r in range(rows):
             i = row + r
             left, right = low[i] - begin - at, high[i] - begin - at
-            first, last = max(left, 0) // count * count, padded(min(right, here), count)
+            first, last = max(left, 0) // count * count, round_up(min(right, here), count)
             line = scores + r * TILE
             before = hidden if tile == 0 else tops[head, i]
             top = before
             if first < last:
                 slot = bias_at + starts[i] - left
-                top = max(top, score_line(work, line, first, last, left, right, bias, slot))
-                if top == hidden and any_nan(work, line, max(left, 0), min(right, here)):
+                top = max(top, mask_scores(work, line, first, last, left, right, bias, slot))
+                if top == hidden and has_nan(work, line, max(left, 0), min(right, here)):
                     top = work.dtype.type(np.nan)
             if first >= last or top == hidden:
                 first = last = 0
@@ -154,21 +154,21 @@ def _attend_block(  # type: ignore[no-untyped-def]
                 sums[head, i] *= shrink
                 for c in range(0, value_wide, count):
                     place = sums_at + r * value_wide + c
-                    store(work, place, times(load(work, place), fill(shrink)))
+                    store(work, place, mul(load(work, place), broadcast(shrink)))
                 if len(weights) > 0:
-                    _multiply(weights, bias_at + starts[i], max(-left, 0), shrink)
-            shift, collected = fill(top), fill(work.dtype.type(0))
+                    _scale_weights(weights, bias_at + starts[i], max(-left, 0), shrink)
+            shift, collected = broadcast(top), broadcast(work.dtype.type(0))
             for c in range(first, last, count):
-                share = exponential(subtract(load(work, line + c), shift))
+                share = exp(sub(load(work, line + c), shift))
                 collected = add(collected, share)
                 if len(weights) > 0:
-                    store_part(weights, bias_at + starts[i] + c - left, share, left - c, right - c)
+                    masked_store(weights, bias_at + starts[i] + c - left, share, left - c, right - c)
                 if dropout > 0:
-                    share = times(share, kept(share, starts[i] + c - left, seed, limit, gain))
+                    share = mul(share, dropout_factors(share, starts[i] + c - left, seed, limit, gain))
                 store(work, line + c, share)
-            sums[head, i] += total(collected)
+            sums[head, i] += reduce_add(collected)
         start, stop = max(lo - at, 0), min(hi - at, here)
-        against_rows(
+        multiply_rows(
             work, sums_at, rows, scores + start, TILE, 1, values + (at + start) * value_wide, value_wide,
             stop - start, tile == 0,
         )  # fmt: skip
@@ -176,12 +176,12 @@ def _attend_block(  # type: ignore[no-untyped-def]
         if sums[head, i] != 0:
             sums[head, i] = work.dtype.type(1) / sums[head, i]
             if len(weights) > 0:
-                _multiply(weights, bias_at + starts[i], starts[i + 1] - starts[i], sums[head, i])
+                _scale_weights(weights, bias_at + starts[i], starts[i + 1] - starts[i], sums[head, i])
 
 
 @kernel
-def _multiply(weights, place, length, factor):  # type: ignore[no-untyped-def]
+def _scale_weights(weights, place, length, factor):  # type: ignore[no-untyped-def]
     """Multiply some weights that lie side by side."""
-    for c in range(0, length, lanes(weights)):
-        part = load_part(weights, place + c, 0, length - c)
-        store_part(weights, place + c, times(part, fill(factor)), 0, length - c)
+    for c in range(0, length, simd_width(weights)):
+        part = masked_load(weights, place + c, 0, length - c)
+        masked_store(weights, place + c, mul(part, broadcast(factor)), 0, length - c)

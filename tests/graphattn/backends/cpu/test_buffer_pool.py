@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.backends.cpu import buffer_pool as reused_memory
-from graphattn.backends.cpu.buffer_pool import KEPT, SMALLEST, Pool
+from graphattn.backends.cpu.buffer_pool import MAX_KEPT_BYTES, MIN_BYTES, Pool
 
-LARGE = (SMALLEST // 4 + 3,)
+LARGE = (MIN_BYTES // 4 + 3,)
 
 
 @pytest.fixture
 def pool():
-    return Pool(KEPT)
+    return Pool(MAX_KEPT_BYTES)
 
 
 @pytest.fixture
@@ -54,19 +54,19 @@ def test_nearly_the_same_size_gets_the_same_memory(empty):
     assert empty((400, 1000), torch.float32).data_ptr() != place
 
 
-@given(st.integers(SMALLEST, 1 << 40))
+@given(st.integers(MIN_BYTES, 1 << 40))
 def test_little_more_is_taken_than_asked_for(size):
-    assert size <= reused_memory._room(size) <= 1.125 * size
+    assert size <= reused_memory._round_up(size) <= 1.125 * size
 
 
 def test_what_lay_longest_is_let_go_when_much_is_kept(pool, empty):
-    tensors = [empty((SMALLEST // 4 * number,), torch.float32) for number in (64, 128, 96)]
+    tensors = [empty((MIN_BYTES // 4 * number,), torch.float32) for number in (64, 128, 96)]
     sizes = [4 * len(tensor) for tensor in tensors]
-    assert sum(sizes) > KEPT > sum(sizes[1:])
+    assert sum(sizes) > MAX_KEPT_BYTES > sum(sizes[1:])
     for _ in sizes:
         del tensors[0]
     assert [own.nbytes for own in pool._free] == sizes[1:]
-    huge = empty((KEPT // 4 + 1,), torch.float32)
+    huge = empty((MAX_KEPT_BYTES // 4 + 1,), torch.float32)
     del huge
     assert pool._free == []
 
@@ -81,7 +81,7 @@ def test_what_nobody_holds_can_be_returned(pool, empty):
 
 
 def test_layers_share_their_memory(monkeypatch, pool):
-    monkeypatch.setattr(reused_memory, "_of_layers", pool)
+    monkeypatch.setattr(reused_memory, "_shared_pool", pool)
     place = reused_memory.empty(LARGE, torch.float32).data_ptr()
     assert [memory.ctypes.data for memory in pool._free] == [place]
     assert reused_memory.empty(LARGE, torch.float32).data_ptr() == place

@@ -13,7 +13,7 @@ import pytest
 
 import graphattn
 from graphattn.backends.cpu import compiling
-from graphattn.backends.cpu.compiling import NEWS, announced, kernel
+from graphattn.backends.cpu.compiling import NEWS, announce_compilation, kernel
 
 
 class Terminal(io.StringIO):
@@ -33,23 +33,23 @@ def terminal(monkeypatch):
 
 def test_compilation_is_announced_once(terminal):
     for kind in ("forward", "backward"):
-        with announced(kind):
+        with announce_compilation(kind):
             time.sleep(0.1)
     assert terminal.getvalue() == NEWS + "\n"
 
 
 def test_what_is_quick_or_known_is_not_announced(terminal):
-    with announced("quick"):
+    with announce_compilation("quick"):
         pass
     time.sleep(0.05)
-    with announced("quick"):
+    with announce_compilation("quick"):
         time.sleep(0.1)
     assert terminal.getvalue() == ""
 
 
 def test_nothing_is_said_off_a_terminal(monkeypatch, terminal):
     monkeypatch.setattr(Terminal, "isatty", lambda self: False)
-    with announced("slow"):
+    with announce_compilation("slow"):
         time.sleep(0.1)
     assert terminal.getvalue() == ""
 
@@ -58,10 +58,10 @@ def test_kernels_work_without_a_folder_for_the_cache():
     """Numba is told to look for folders in a place that modules never have, and finds none."""
     program = (
         "import torch, graphattn\n"
-        "from graphattn.backends import fused_edges\n"
+        "from graphattn.backends.cpu.edges import kernels\n"
         "edges = graphattn.Edges(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 1, 0]), 2)\n"
         "inputs = [torch.ones(2, 1, 4) for _ in range(3)]\n"
-        "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), fused_edges.forward.stats.cache_path)\n"
+        "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), kernels.forward.stats.cache_path)\n"
     )
     environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
@@ -105,7 +105,7 @@ def test_a_kernel_is_compiled_anew_when_a_file_changes_from_which_it_takes_piece
         return int(done.stdout)
 
     assert [hits(), hits()] == [0, 1]
-    with open(folder / "backends" / "lanes.py", "a", encoding="utf-8") as file:
+    with open(folder / "backends" / "cpu" / "simd" / "registers.py", "a", encoding="utf-8") as file:
         file.write("# changed\n")
     assert [hits(), hits()] == [0, 1]
 

@@ -39,8 +39,8 @@ def threads():
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch, dropout):
-    monkeypatch.setattr(fused_plan, "RUN", 64)  # many tasks
-    monkeypatch.setattr(fused_tasks, "SMALL", 0)
+    monkeypatch.setattr(fused_plan, "RUN_EDGES", 64)  # many tasks
+    monkeypatch.setattr(fused_tasks, "SMALL_WORK", 0)
     edges = random_edges(200, 3000, seed=1)
     results = []
     for count in (1, 2, 3):
@@ -70,8 +70,8 @@ def _in_child(queue) -> None:
 
 
 def test_a_forked_process_computes_the_same(threads, monkeypatch):
-    monkeypatch.setattr(fused_plan, "RUN", 16)
-    monkeypatch.setattr(fused_tasks, "SMALL", 0)
+    monkeypatch.setattr(fused_plan, "RUN_EDGES", 16)
+    monkeypatch.setattr(fused_tasks, "SMALL_WORK", 0)
     threads(2)
     edges = random_edges(50, 400, seed=3)
     expected = attend(edges, *inputs_of(edges, 7), backend="fused").sum().item()

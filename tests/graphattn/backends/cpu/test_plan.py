@@ -105,7 +105,7 @@ def test_ranges_far_from_their_nodes_and_between_different_nodes_are_not_narrow(
 
 
 def test_runs_that_share_sources_are_joined(monkeypatch):
-    monkeypatch.setattr(fused_plan, "RUN", 2)
+    monkeypatch.setattr(fused_plan, "RUN_EDGES", 2)
     indptr, indices = np.arange(0, 13, 2), np.array([1, 0, 0, 1, 3, 2, 4, 2, 5, 5, 5, 5])
     plan = EdgePlan(indptr, indices)
     assert plan.runs.tolist() == [0, 1, 2, 3, 4, 5, 6]
@@ -125,9 +125,9 @@ def test_a_plan_is_not_taken_for_relations_that_came_later():
 
 
 def test_few_plans_are_kept_and_others_may_go():
-    near, others = windows(np.array([40]), 1), [windows(np.array([40]), 3) for _ in range(3 * fused_plan.KEPT)]
+    near, others = windows(np.array([40]), 1), [windows(np.array([40]), 3) for _ in range(3 * fused_plan.KEPT_PLANS)]
     plans = [narrow_plan([near, other]) for other in others]
-    assert len(near.plans["fused, narrow"]) == fused_plan.KEPT
+    assert len(near.plans["fused, narrow"]) == fused_plan.KEPT_PLANS
     assert narrow_plan([near, others[-1]]) is plans[-1]
     assert narrow_plan([near, others[-1], others[-2]]) is not plans[-1]
     gone = weakref.ref(others.pop())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphattn.backends.cpu import threads
-from graphattn.backends.cpu.threads import together
+from graphattn.backends.cpu.threads import run_in_threads
 
 
 @pytest.fixture(params=["PyTorch's", "Python's"])
@@ -30,7 +30,7 @@ def test_all_threads_work_at_the_same_time(count):
         meeting.wait()
         seen.append((number, threading.get_ident()))
 
-    together(work)
+    run_in_threads(work)
     assert sorted(number for number, _ in seen) == [0, 1, 2]
     assert len({thread for _, thread in seen}) == count
     assert threading.get_ident() in {thread for _, thread in seen}
@@ -38,7 +38,7 @@ def test_all_threads_work_at_the_same_time(count):
 
 def test_alone(count):
     seen = []
-    together(lambda number: seen.append((number, threading.get_ident())), alone=True)
+    run_in_threads(lambda number: seen.append((number, threading.get_ident())), alone=True)
     assert seen == [(0, threading.get_ident())]
 
 
@@ -49,7 +49,7 @@ def test_errors_come_back(count, fails):
             raise ValueError(f"number {number}")
 
     with pytest.raises(ValueError, match=f"number {fails}"):
-        together(work)
+        run_in_threads(work)
 
 
 def test_several_callers_at_once(count):
@@ -57,7 +57,7 @@ def test_several_callers_at_once(count):
 
     def call(caller):
         for _ in range(20):
-            together(lambda number: done.append((caller, number)))
+            run_in_threads(lambda number: done.append((caller, number)))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(call, range(4)))

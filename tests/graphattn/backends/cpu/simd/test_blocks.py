@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from graphattn.backends.cpu.simd.blocks import ROWS, multiply_pair, multiply_single, products, turn
-from graphattn.backends.cpu.simd.registers import lanes
+from graphattn.backends.cpu.simd.blocks import BLOCK_ROWS, multiply_pair, multiply_panel, multiply_single, transpose
+from graphattn.backends.cpu.simd.registers import simd_width
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
@@ -17,12 +17,12 @@ def kind(request):
 @pytest.fixture
 def count(kind):
     """Numbers in one register."""
-    return lanes(np.zeros(1, kind))
+    return simd_width(np.zeros(1, kind))
 
 
 @numba.njit
 def _turned(target, rows, columns, source, source_rows, source_columns, count):
-    turn(target, 3, count + 1, rows, columns, source, 1, count + 2, source_rows, source_columns)
+    transpose(target, 3, count + 1, rows, columns, source, 1, count + 2, source_rows, source_columns)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 99])
@@ -55,7 +55,7 @@ def test_rows_of_one_register(kind, count, rows, length):
 
 @numba.njit
 def _columns(c, rows, a, b, length):
-    products(c, 0, rows, a, 0, 1, rows, b, 0, length)
+    multiply_panel(c, 0, rows, a, 0, 1, rows, b, 0, length)
 
 
 @numba.njit
@@ -71,8 +71,8 @@ def _product(c, a, b, length, count, fresh, pair):
 @pytest.mark.parametrize("length", [0, 1, 7])
 def test_products(kind, count, length, fresh, pair):
     random = np.random.default_rng(1)
-    a, b = random.normal(size=(ROWS, length)).astype(kind), random.normal(size=(length, 2 * count)).astype(kind)
-    c = random.normal(size=(ROWS, 2 * count)).astype(kind)
+    a, b = random.normal(size=(BLOCK_ROWS, length)).astype(kind), random.normal(size=(length, 2 * count)).astype(kind)
+    c = random.normal(size=(BLOCK_ROWS, 2 * count)).astype(kind)
     expected = c.copy()
     written = slice(None) if pair else slice(count)
     expected[:, written] = (0 if fresh else c[:, written]) + (a @ b)[:, written]

@@ -6,21 +6,21 @@ import pytest
 
 from graphattn.backends.cpu.simd import registers as simd
 from graphattn.backends.cpu.simd.registers import (
-    exponential,
-    fill,
-    inverted,
-    keep_between,
-    keep_part,
-    kept,
-    kept_between,
-    larger,
-    largest,
+    broadcast,
+    dropout_factors,
+    dropout_factors_of_key,
+    exp,
+    fetch_add,
     load,
-    load_part,
-    next_number,
+    mask_key,
+    mask_lanes,
+    masked_load,
+    masked_store,
+    maximum,
+    reciprocal,
+    reduce_add,
+    reduce_max,
     store,
-    store_part,
-    total,
 )
 
 KINDS = [np.float32, np.float64]
@@ -35,13 +35,13 @@ def kind(request):
 @pytest.fixture
 def count(kind):
     """Numbers in one register."""
-    return simd.lanes(np.zeros(1, kind))
+    return simd.simd_width(np.zeros(1, kind))
 
 
 @numba.njit
 def _exponentials(given, made, count):
     for place in range(0, len(given), count):
-        store(made, place, exponential(load(given, place)))
+        store(made, place, exp(load(given, place)))
 
 
 def test_exponential(kind, count):
@@ -64,8 +64,8 @@ def test_exponential_at_the_ends(kind, count):
 
 @numba.njit
 def _parts(source, target, start, stop, other):
-    store_part(target, 0, load_part(source, 0, start, stop), start, stop)
-    store(target, len(target) // 2, keep_part(load(source, 0), start, stop, other))
+    masked_store(target, 0, masked_load(source, 0, start, stop), start, stop)
+    store(target, len(target) // 2, mask_lanes(load(source, 0), start, stop, other))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 3), (2, 5), (-4, 100), (3, 3), (5, 2), (200, 300)])
@@ -80,7 +80,11 @@ def test_parts_touch_their_lanes_only(kind, count, start, stop):
 
 @numba.njit
 def _folded(source):
-    return total(load(source, 0)), largest(load(source, 0)), largest(larger(load(source, 0), fill(source[1])))
+    return (
+        reduce_add(load(source, 0)),
+        reduce_max(load(source, 0)),
+        reduce_max(maximum(load(source, 0), broadcast(source[1]))),
+    )
 
 
 def test_folds(kind, count):
@@ -92,7 +96,7 @@ def test_folds(kind, count):
 
 @numba.njit
 def _lots(made, counter, seed, limit, factor):
-    store(made, 0, kept(load(made, 0), counter, seed, limit, factor))
+    store(made, 0, dropout_factors(load(made, 0), counter, seed, limit, factor))
 
 
 def murmur_twice(number, seed):
@@ -118,8 +122,8 @@ def test_lots_are_drawn_from_the_number_and_the_seed(kind, count, counter):
 
 @numba.njit
 def _in_range(made, rows, number, seed, limit, factor):
-    store(made, 0, keep_between(load(made, 0), rows, number, factor))
-    store(made, len(made) // 2, kept_between(load(made, 0), rows, number, seed, limit, factor))
+    store(made, 0, mask_key(load(made, 0), rows, number, factor))
+    store(made, len(made) // 2, dropout_factors_of_key(load(made, 0), rows, number, seed, limit, factor))
 
 
 def test_each_lane_has_a_range_and_edge_numbers_of_its_own(kind, count):
@@ -133,7 +137,7 @@ def test_each_lane_has_a_range_and_edge_numbers_of_its_own(kind, count):
 
 @numba.njit
 def _inverse(made):
-    store(made, 0, inverted(load(made, 0)))
+    store(made, 0, reciprocal(load(made, 0)))
 
 
 def test_inverse_of_zero_is_zero(kind, count):
@@ -149,7 +153,7 @@ def test_inverse_of_zero_is_zero(kind, count):
 def _counted(counter, times):
     seen = 0
     for _ in range(times):
-        seen = next_number(counter)
+        seen = fetch_add(counter)
     return seen
 
 

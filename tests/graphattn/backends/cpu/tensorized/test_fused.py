@@ -82,9 +82,9 @@ def test_a_forked_process_computes_the_same(threads, monkeypatch):
 def test_runs_go_from_cut_to_cut_and_leave_none_out(monkeypatch):
     monkeypatch.setattr(tensorized_fused, "CHUNK", 4)
     indptr, cuts = np.array([0, 0, 5, 5, 9, 12, 13]), np.array([0, 3, 5, 6])
-    runs = tensorized_fused._runs(indptr, cuts)
+    runs = tensorized_fused._cut_into_runs(indptr, cuts)
     assert {place for run in runs for place in run} <= set(cuts.tolist())
     assert (runs[0][0], runs[-1][1]) == (0, 6)
     assert all(one[1] == two[0] for one, two in pairwise(runs))
     assert len(runs) > 1
-    assert tensorized_fused._runs(np.array([0]), np.array([0])) == []
+    assert tensorized_fused._cut_into_runs(np.array([0]), np.array([0])) == []

@@ -33,7 +33,7 @@ def draw(count, spread, dtype=torch.float64):
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_they_equal_the_dense_means(relation, lengths, strip, monkeypatch):
-    monkeypatch.setattr(tensorized_plan, "STRIP", strip)
+    monkeypatch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
     edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS[lengths]]))
     assert (plan_of(edges) is None) == (
         relation.name == "window:7" and lengths == "one" and edges.num_edges < 41**2 / 8

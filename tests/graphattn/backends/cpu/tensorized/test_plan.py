@@ -45,8 +45,8 @@ def pairs_of(plan):
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6), strip=st.sampled_from([2, 5, 128]))
 def test_the_plan_lets_through_what_the_relation_has(relation, lengths, strip):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tensorized_plan, "STRIP", strip)
-        patch.setattr(tensorized_plan, "DENSITY", 0)
+        patch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
+        patch.setattr(tensorized_plan, "MIN_DENSITY", 0)
         edges = edges_of(relation, lengths)
         plan = plan_of(edges)
     if not edges.num_edges:

@@ -11,7 +11,7 @@ from graphattn import Edges, attend
 from graphattn.attention import attend_heads
 from graphattn.backends.cpu import plan as fused_plan
 from graphattn.backends.cpu.plan import is_narrow
-from graphattn.backends.cpu.windows.narrow_rows import lowest
+from graphattn.backends.cpu.windows.narrow_rows import lowest_finite
 
 
 def windows(lengths, reach):
@@ -34,7 +34,7 @@ def reference(edges, query, key, value, keep=None):
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_row_without_keys_is_shifted_by_a_finite_number(kind):
-    assert lowest(np.zeros(1, kind)) == np.finfo(kind).min
+    assert lowest_finite(np.zeros(1, kind)) == np.finfo(kind).min
 
 
 @settings(max_examples=30, deadline=None)
@@ -62,7 +62,7 @@ def test_all_heads_of_a_layer(lengths, reaches, width, dtype):
 
 @pytest.mark.parametrize("size", [20, 100])
 def test_texts_cut_into_chunks_share_keys(monkeypatch, size):
-    monkeypatch.setattr(fused_plan, "ROWS", size)
+    monkeypatch.setattr(fused_plan, "NARROW_ROWS", size)
     edges = windows(np.array([900, 30, 500]), 11)
     inputs = [torch.randn(1430, 2, 7, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     upper = torch.randn(1430, 2, 7, dtype=torch.float64)

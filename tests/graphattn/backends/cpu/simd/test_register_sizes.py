@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from graphattn.backends.cpu.simd import llvm as lane_code
+from graphattn.backends.cpu.simd import llvm
 
 CHECK = """
 import sys
@@ -20,13 +20,13 @@ features, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda:
 import torch
 
 from graphattn import Edges, attend
-from graphattn.backends.cpu.simd import blocks as lane_blocks
-from graphattn.backends.cpu.simd import llvm as lane_code
+from graphattn.backends.cpu.simd import blocks
+from graphattn.backends.cpu.simd import llvm
 from graphattn.builders import Complete, Sentence, TextGraphBuilder, Window
 from graphattn.layers.multi_scale import edges_of
 
 binding.get_host_cpu_features = features
-assert (lane_code.BYTES, lane_blocks.ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]
+assert (llvm.BYTES, blocks.BLOCK_ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]
 
 
 def found(edges, backend):
@@ -55,6 +55,6 @@ print("compared")
 @pytest.mark.slow
 def test_the_other_size_of_registers_gives_what_the_other_backend_gives(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", CHECK, "32" if lane_code.BYTES == 64 else "64"]
+    command = [sys.executable, "-c", CHECK, "32" if llvm.BYTES == 64 else "64"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
     assert (done.returncode, done.stdout) == (0, "compared\n"), done.stderr
