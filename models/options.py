@@ -6,10 +6,11 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Integral, Real
-from typing import Any, TypeVar, get_args, get_type_hints
+from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
@@ -18,18 +19,35 @@ from graphattn.scales import Scale
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 
-_KINDS: Mapping[type, tuple[type | tuple[type, ...], str]] = {
-    bool: ((bool, np.bool_), "true or false"),
-    int: (Integral, "a whole number"),
-    float: (Real, "a number"),
-    str: ((str, os.PathLike), "a text"),
-    tuple: ((tuple, list), "a list"),
-}
 
+def option(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    multiple_of: int | str | None = None,
+) -> Any:
+    """A dataclass field with its help and the values it may take.
 
-def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None) -> Any:
-    """A dataclass field with the sentence that ``--help`` shows and the values it may take."""
-    metadata = {"help": help, "choices": choices}
+    Parameters
+    ----------
+    default : its value unless the user sets it
+    help : one line for ``--help``
+    choices : all values it may have
+    min, max : smallest and largest value
+    above, below : exclusive bounds
+    multiple_of : a number, or the name of another option of the same dataclass
+    """
+    bounds = {"min": min, "max": max, "above": above, "below": below, "multiple_of": multiple_of}
+    metadata = {
+        "help": help,
+        "choices": choices,
+        **{name: value for name, value in bounds.items() if value is not None},
+    }
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -39,31 +57,36 @@ def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None) -
 class Options(Parameters):
     """Base of all options; scikit-learn sees the fields as nested parameters (``training__epochs``)."""
 
-    def check(self) -> None:
-        """Refuse impossible values; called before options are used, since ``set_params`` may change them.
+    def validate(self) -> None:
+        """Check each option's bounds, then the rules between options.
 
         Raises
         ------
         ConfigError
-            naming the option and the way out
+            names the option and its bounds
         """
-        hints = get_type_hints(type(self))
         for item in fields(self):
-            choices = item.metadata.get("choices")
             value = getattr(self, item.name)
-            left_out = value is None and type(None) in get_args(hints[item.name])
-            if choices and not left_out and value not in choices:
-                raise ConfigError(
-                    f"{{{item.name}}} is {value!r}; choose one of: {', '.join(map(str, choices))}", options=(item.name,)
-                )
-            _check_kind(item.name, value, hints[item.name])
+            if value is not None:
+                _validate_choice(item.name, value, item.metadata.get("choices"))
+                _validate_bounds(item.name, value, item.metadata)
+        for item in fields(self):
+            divisor = item.metadata.get("multiple_of")
+            if isinstance(divisor, str):
+                require_multiple(item.name, getattr(self, item.name), getattr(self, divisor), divisor)
+            elif divisor is not None:
+                require_multiple(item.name, getattr(self, item.name), divisor)
+        self.check()
+
+    def check(self) -> None:
+        """Check rules between options; :meth:`validate` calls it after the bounds."""
 
     def copied(self: OptionsT) -> OptionsT:
-        """The same values as plain Python's, in an object of its own."""
+        """A copy whose values are plain Python objects."""
         return replace(self, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they are written to ``config.json``."""
+        """Plain values, as ``config.json`` stores them."""
         return asdict(self.copied())
 
     @classmethod
@@ -73,13 +96,53 @@ class Options(Parameters):
         Raises
         ------
         ConfigError
-            for a name that does not exist, with the names that do
+            for an unknown name; the message lists the known ones
         """
         known = {item.name for item in fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:
             raise ConfigError(f"{cls.__name__} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+
+
+def require_multiple(name: str, value: int, divisor: int, other: str | None = None, *, fix: str | None = None) -> None:
+    """Reject a value that is not a multiple of a number, or of another option.
+
+    Parameters
+    ----------
+    name : the option
+    value : its value
+    divisor : the number
+    other : the option that has this number
+    fix : an option that solves the conflict
+    """
+    if value % divisor:
+        shown = str(divisor) if other is None else f"{{{other}}} ({divisor})"
+        hint = "" if fix is None else f", or set {{{fix}}}"
+        options = [option for option in (name, other, fix) if option is not None]
+        raise ConfigError(f"{{{name}}} is {value}; it must be a multiple of {shown}{hint}", options=options)
+
+
+def _validate_choice(name: str, value: Any, choices: tuple[str, ...] | None) -> None:
+    if choices and value not in choices:
+        raise ConfigError(f"{{{name}}} is {value!r}; choose one of: {', '.join(choices)}", options=(name,))
+
+
+_BOUNDS = {
+    "min": ("at least", lambda value, bound: value >= bound),
+    "above": ("above", lambda value, bound: value > bound),
+    "max": ("at most", lambda value, bound: value <= bound),
+    "below": ("below", lambda value, bound: value < bound),
+}
+
+
+def _validate_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
+    bounds = {kind: metadata[kind] for kind in _BOUNDS if kind in metadata}
+    if not bounds or (math.isfinite(value) and all(_BOUNDS[kind][1](value, bound) for kind, bound in bounds.items())):
+        return
+    ranges = " and ".join(f"{_BOUNDS[kind][0]} {bound}" for kind, bound in bounds.items())
+    finite = " and finite" if value == math.inf else ""
+    raise ConfigError(f"{{{name}}} is {value}; it must be {ranges}{finite}", options=(name,))
 
 
 def _plain(value: Any) -> Any:
@@ -95,35 +158,6 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Real) and not isinstance(value, (int, float)) else value
 
 
-def _check_kind(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value of another kind than the option's annotation says, a text for a number say."""
-    allowed = get_args(hint) if type(None) in get_args(hint) else (hint,)
-    kinds = [kind for part in allowed if (kind := getattr(part, "__origin__", part)) in _KINDS]
-    if not kinds or (value is None and type(None) in allowed):
-        return
-    if not any(isinstance(value, _KINDS[kind][0]) and (kind is bool or not isinstance(value, bool)) for kind in kinds):
-        raise ConfigError(
-            f"{{{name}}} is {value!r}; it must be {' or '.join(_KINDS[kind][1] for kind in kinds)}", options=(name,)
-        )
-
-
-def at_least(options: Options, minimum: float, *names: str) -> None:
-    """Refuse options below a minimum, and infinite ones; None passes."""
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and not minimum <= value < math.inf:
-            finite = " and finite" if value == math.inf else ""
-            raise ConfigError(f"{{{name}}} is {value}; it must be at least {minimum}{finite}", options=(name,))
-
-
-def share(options: Options, *names: str) -> None:
-    """Refuse options that are no share, at least 0 and below 1; None passes."""
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and not 0 <= value < 1:
-            raise ConfigError(f"{{{name}}} is {value}; it must be at least 0 and below 1", options=(name,))
-
-
 @dataclass
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
@@ -131,8 +165,8 @@ class InputOptions(Options):
     level: str = option("word", "what attends: words or sub-words", choices=("word", "bpe"))
     split: str = option("words", "how raw text is cut: by rule or at white space", choices=("words", "whitespace"))
     lowercase: bool = option(True, "ignore case in the vocabulary (character features of whole words still see it)")
-    min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector")
-    vocabulary_size: int | None = option(None, "largest number of vocabulary entries")
+    min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector", min=1)
+    vocabulary_size: int | None = option(None, "largest number of vocabulary entries", min=1)
     vectors: tuple[str, ...] | str | None = option(
         None,
         "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2); several stand side by side",
@@ -145,12 +179,12 @@ class InputOptions(Options):
         "several files of vectors side by side, averaged (padded with zeros), or each through a learnt projection",
         choices=("concatenation", "average", "projection"),
     )
-    embedding: int = option(300, "width of token embeddings when no vectors are given")
-    embedding_dropout: float = option(0.3, "dropout on token embeddings")
-    word_dropout: float = option(0.0, "share of tokens replaced by [UNK] in training")
+    embedding: int = option(300, "width of token embeddings when no vectors are given", min=1)
+    embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
+    word_dropout: float = option(0.0, "share of tokens replaced by [UNK] in training", min=0, below=1)
     characters: bool = option(False, "add character CNN and capitalisation features")
-    character_embedding: int = option(30, "width of character embeddings")
-    character_filters: int = option(50, "features the character CNN gives a token")
+    character_embedding: int = option(30, "width of character embeddings", min=1)
+    character_filters: int = option(50, "features the character CNN gives a token", min=1)
 
     def vector_files(self) -> tuple[str, ...]:
         """The files in ``vectors``; none, one or several."""
@@ -158,11 +192,8 @@ class InputOptions(Options):
             return ()
         return (self.vectors,) if isinstance(self.vectors, (str, os.PathLike)) else tuple(self.vectors)
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "min_count", "vocabulary_size", "embedding", "character_embedding", "character_filters")
-        share(self, "embedding_dropout", "word_dropout")
         if self.level == "bpe" and self.vectors:
             raise ConfigError(
                 "{vectors} are for whole words; leave them out, or set {level=word}", options=("vectors", "level")
@@ -173,74 +204,61 @@ class InputOptions(Options):
 class TrainingOptions(Options):
     """How a model is trained."""
 
-    epochs: int = option(20, "passes over the training set at most")
-    batch_size: int = option(32, "sentences in a batch at most (over all processes)")
-    max_tokens: int | None = option(32_768, "tokens in a batch at most; a longer text has one of its own")
-    max_edges: int | None = option(None, "edges in a batch at most")
+    epochs: int = option(20, "passes over the training set at most", min=1)
+    batch_size: int = option(32, "sentences in a batch at most (over all processes)", min=1)
+    max_tokens: int | None = option(32_768, "tokens in a batch at most; a longer text has one of its own", min=1)
+    max_edges: int | None = option(None, "edges in a batch at most", min=1)
     optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
-    learning_rate: float = option(5e-4, "highest learning rate")
-    weight_decay: float = option(5e-5, "weight decay, never on biases, norms and vectors of words and characters")
-    beta2: float = option(0.999, "share of the mean of squared gradients that stays in a step of Adam")
+    learning_rate: float = option(5e-4, "highest learning rate", above=0)
+    weight_decay: float = option(
+        5e-5, "weight decay, never on biases, norms and vectors of words and characters", min=0
+    )
+    beta2: float = option(0.999, "share of the mean of squared gradients that stays in a step of Adam", min=0, below=1)
     schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
-    warmup: float = option(0.1, "share of the steps in which the learning rate rises")
-    warmup_steps: int | None = option(None, "steps in which the learning rate rises, in place of the share")
-    clip: float | None = option(5.0, "largest norm of the gradient")
-    label_smoothing: float = option(0.0, "share of probability spread over all classes")
+    warmup: float = option(0.1, "share of the steps in which the learning rate rises", min=0, below=1)
+    warmup_steps: int | None = option(None, "steps in which the learning rate rises, in place of the share", min=1)
+    clip: float | None = option(5.0, "largest norm of the gradient", above=0)
+    label_smoothing: float = option(0.0, "share of probability spread over all classes", min=0, below=1)
     average: float | None = option(
         None,
         "measure and keep a moving average of the weights in their place; the share of it that stays in a step "
         "(0.99: an average over about 100 steps)",
+        min=0,
+        below=1,
     )
     average_epochs: int | None = option(
-        None, "measure and keep the mean of the weights at the ends of this many last epochs in their place"
+        None, "measure and keep the mean of the weights at the ends of this many last epochs in their place", min=1
     )
-    accumulate: int = option(1, "batches whose gradients are averaged before a step")
-    patience: int | None = option(None, "stop after this many epochs without a better dev metric")
+    accumulate: int = option(1, "batches whose gradients are averaged before a step", min=1)
+    patience: int | None = option(None, "stop after this many epochs without a better dev metric", min=1)
     metric: str | None = option(
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
     )
-    dev_fraction: float = option(0.1, "share of the training set held out as dev set when none is given")
+    dev_fraction: float = option(
+        0.1, "share of the training set held out as dev set when none is given", min=0, below=1
+    )
     precision: str = option(
         "32",
         "number format of matrix products; bf16 is faster where the hardware has it, auto takes it there",
         choices=PRECISIONS,
     )
-    seed: int = option(0, "makes a run repeat bit for bit on one machine")
+    seed: int = option(0, "makes a run repeat bit for bit on one machine", min=0, below=2**32)
     accelerator: str = option("auto", "device kind, as Lightning names it (cpu, cuda, auto)")
-    devices: int = option(1, "devices, or processes on a CPU")
-    nodes: int = option(1, "machines")
+    devices: int = option(1, "devices, or processes on a CPU", min=1)
+    nodes: int = option(1, "machines", min=1)
     strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
     run_dir: str | None = option(None, "folder for checkpoints and logs; a run there resumes")
     resume: bool = option(True, "go on from the last checkpoint in run_dir, if there is one")
     checkpoint_minutes: float | None = option(
-        10.0, "minutes between checkpoints inside an epoch; none for one after each epoch only"
+        10.0, "minutes between checkpoints inside an epoch; none for one after each epoch only", min=0
     )
     logs: bool = option(True, "write CSV and TensorBoard logs into run_dir")
     progress: bool = option(True, "show a progress bar on a terminal")
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "epochs", "batch_size", "max_tokens", "max_edges", "accumulate", "patience")
-        at_least(self, 1, "devices", "nodes", "warmup_steps", "average_epochs")
         if self.average is not None and self.average_epochs is not None:
-            raise ConfigError(
-                "{average} and {average_epochs} are both given; leave one of them out",
-                options=("average", "average_epochs"),
-            )
-        at_least(self, 0, "weight_decay", "seed", "checkpoint_minutes")
-        if self.seed >= 2**32:
-            raise ConfigError(f"{{seed}} is {self.seed}; it must be below 2**32", options=("seed",))
-        share(self, "warmup", "beta2", "label_smoothing", "average", "dev_fraction")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ConfigError(
-                f"{{learning_rate}} is {self.learning_rate}; it must be positive, 5e-4 is usual",
-                options=("learning_rate",),
-            )
-        if self.clip is not None and not self.clip > 0:
-            raise ConfigError(
-                f"{{clip}} is {self.clip}; it must be positive, or none for no clipping", options=("clip",)
-            )
+            raise ConfigError("set {average} or {average_epochs}, not both", options=("average", "average_epochs"))
 
     def dev_metric(self, measured: Sequence[str], main: str, *, dev_set: bool) -> str:
         """The dev metric that chooses the best epoch.
@@ -280,18 +298,12 @@ class HeadOptions(Options):
         choices=("cls+max", "concat", "max", "mean", "mean-max", "cls", "source2token"),
     )
     head_hidden: int | None = option(
-        None, "width of the classifier's hidden layer, 0 for none (default: the encoder's; duo: 0)"
+        None, "width of the classifier's hidden layer, 0 for none (default: the encoder's; duo: 0)", min=0
     )
     pair_features: str = option(
         "difference",
         "what a pair is beside its two vectors and their difference: its absolute value, or the vectors' product",
         choices=("difference", "product"),
     )
-    head_dropout: float = option(0.3, "dropout in front of the head's layers")
+    head_dropout: float = option(0.3, "dropout in front of the head's layers", min=0, below=1)
     crf: bool = option(False, "score tag sequences with a conditional random field")
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 0, "head_hidden")
-        share(self, "head_dropout")

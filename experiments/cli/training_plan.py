@@ -208,7 +208,7 @@ class TrainingPlan:
         self._refuse_idle()
         estimator = self.estimator()
         for options in (self._encoder(), estimator.inputs, estimator.head, estimator.training):
-            options.check()
+            options.validate()
 
     def _refuse_idle(self) -> None:
         """Refuse options of the inputs that say something of what is not there."""

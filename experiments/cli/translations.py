@@ -46,7 +46,7 @@ def changed_search(search: SearchOptions, text: str) -> SearchOptions:
         values[name] = value.strip()
     try:
         changed = replace(search, **{name: flags[name].parse(value) for name, value in values.items()})
-        changed.check()
+        changed.validate()
     except ConfigError as error:
         raise ConfigError(f"--search: {error}") from error
     return changed

@@ -2,99 +2,79 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from graphattn.exceptions import ConfigError
-from graphattn.models.options import Options, TrainingOptions, at_least, option, share
+from graphattn.models.options import Options, TrainingOptions, option
 
 
 @dataclass
 class SubwordOptions(Options):
     """How sources and targets become sub-words; one joint vocabulary serves both."""
 
-    vocabulary_size: int = option(8000, "most entries of the joint vocabulary")
+    vocabulary_size: int = option(8000, "most entries of the joint vocabulary", min=1)
     split: str = option("words", "how raw text is cut: by rule or at white space", choices=("words", "whitespace"))
     lowercase: bool = option(False, "write and read lower case only")
-    longest: int = option(1024, "most sub-words of a source or target; a longer one is an error")
-    embedding_dropout: float = option(0.1, "dropout on token embeddings")
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "vocabulary_size", "longest")
-        share(self, "embedding_dropout")
+    longest: int = option(1024, "most sub-words of a source or target; a longer one is an error", min=1)
+    embedding_dropout: float = option(0.1, "dropout on token embeddings", min=0, below=1)
 
 
 @dataclass
 class DecoderOptions(Options):
     """The decoder; its width is the encoder's, since both share the embeddings."""
 
-    decoder_layers: int = option(3, "depth of the decoder")
-    decoder_heads: int = option(4, "heads of each layer of the decoder")
-    decoder_ffn: int = option(512, "width of the decoder's feed-forward part")
-    decoder_dropout: float = option(0.1, "dropout on what each layer of the decoder adds")
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "decoder_layers", "decoder_heads", "decoder_ffn")
-        share(self, "decoder_dropout")
+    decoder_layers: int = option(3, "depth of the decoder", min=1)
+    decoder_heads: int = option(4, "heads of each layer of the decoder", min=1)
+    decoder_ffn: int = option(512, "width of the decoder's feed-forward part", min=1)
+    decoder_dropout: float = option(0.1, "dropout on what each layer of the decoder adds", min=0, below=1)
 
 
 @dataclass
 class SearchOptions(Options):
     """How a text is written token by token."""
 
-    beam: int = option(4, "hypotheses kept at each step; 1 always takes the likeliest token")
-    length_penalty: float = option(0.6, "a hypothesis' log-probability is divided by its length to this power")
-    min_length: int = option(0, "fewest sub-words of an output")
-    max_length: int | None = option(None, "most sub-words of an output (default: twice the source's and ten)")
-    no_repeat_ngram: int | None = option(None, "never write a run of this many sub-words twice")
+    beam: int = option(4, "hypotheses kept at each step; 1 always takes the likeliest token", min=1)
+    length_penalty: float = option(
+        0.6, "a hypothesis' log-probability is divided by its length to this power", min=-10, max=10
+    )
+    min_length: int = option(0, "fewest sub-words of an output", min=0)
+    max_length: int | None = option(None, "most sub-words of an output (default: twice the source's and ten)", min=1)
+    no_repeat_ngram: int | None = option(None, "never write a run of this many sub-words twice", min=1)
     sample: bool = option(False, "draw tokens by chance instead of searching for the likeliest")
-    temperature: float = option(1.0, "sampling: below 1 prefers likely tokens more, above 1 less")
-    top_k: int | None = option(None, "sampling: among this many likeliest tokens only")
-    top_p: float = option(1.0, "sampling: among the likeliest tokens that make up this share of probability")
-    sample_seed: int = option(0, "sampling: the same seed gives a source at the same place the same output")
+    temperature: float = option(1.0, "sampling: below 1 prefers likely tokens more, above 1 less", above=0)
+    top_k: int | None = option(None, "sampling: among this many likeliest tokens only", min=1)
+    top_p: float = option(
+        1.0, "sampling: among the likeliest tokens that make up this share of probability", above=0, max=1
+    )
+    sample_seed: int = option(0, "sampling: the same seed gives a source at the same place the same output", min=0)
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "beam", "max_length", "no_repeat_ngram", "top_k")
-        at_least(self, 0, "min_length", "sample_seed")
         if self.max_length is not None and self.min_length > self.max_length:
             raise ConfigError(
                 f"{{min_length}} is {self.min_length} and {{max_length}} {self.max_length}; lower the first",
                 options=("min_length", "max_length"),
             )
-        if not -10 <= self.length_penalty <= 10:
-            raise ConfigError(
-                f"{{length_penalty}} is {self.length_penalty}; it must be from -10 to 10", options=("length_penalty",)
-            )
-        if not 0 < self.temperature < math.inf:
-            raise ConfigError(
-                f"{{temperature}} is {self.temperature}; it must be positive and finite", options=("temperature",)
-            )
-        if not 0 < self.top_p <= 1:
-            raise ConfigError(f"{{top_p}} is {self.top_p}; it must be above 0 and at most 1", options=("top_p",))
 
 
 @dataclass
 class TranslationTraining(TrainingOptions):
     """How a translator is trained: the defaults are those of Transformers, for batches of a few thousand tokens."""
 
-    batch_size: int = option(4096, "pairs in a batch at most (over all processes)")
-    max_tokens: int | None = option(2000, "tokens in a batch at most, sources and targets together")
-    learning_rate: float = option(1e-3, "highest learning rate")
-    beta2: float = option(0.997, "how slowly Adam forgets squared gradients")
-    weight_decay: float = option(0.0, "weight decay, never on biases, norms and embeddings")
+    batch_size: int = option(4096, "pairs in a batch at most (over all processes)", min=1)
+    max_tokens: int | None = option(2000, "tokens in a batch at most, sources and targets together", min=1)
+    learning_rate: float = option(1e-3, "highest learning rate", above=0)
+    beta2: float = option(0.997, "how slowly Adam forgets squared gradients", min=0, below=1)
+    weight_decay: float = option(0.0, "weight decay, never on biases, norms and embeddings", min=0)
     schedule: str = option(
         "inverse-sqrt", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt")
     )
-    warmup_steps: int | None = option(1000, "steps in which the learning rate rises, instead of a share of all")
-    label_smoothing: float = option(0.1, "share of probability spread over all sub-words")
+    warmup_steps: int | None = option(1000, "steps in which the learning rate rises, instead of a share of all", min=1)
+    label_smoothing: float = option(0.1, "share of probability spread over all sub-words", min=0, below=1)
     metric: str | None = option(None, "dev metric that chooses the best epoch (default: BLEU)")
 
 

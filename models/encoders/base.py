@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from graphattn.builders.relations import Relation
 from graphattn.edges import lengths_of
 from graphattn.models.heads.pooling import pool
-from graphattn.models.options import Options, at_least, option, share
+from graphattn.models.options import Options, option
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -43,15 +43,9 @@ class EncoderOptions(Options):
     trains_special: ClassVar[bool] = True
     streams: ClassVar[int] = 1
 
-    hidden: int = option(300, "width of the encoder")
-    layers: int = option(3, "depth of the encoder")
-    dropout: float = option(0.3, "dropout on what each layer adds")
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "hidden", "layers")
-        share(self, "dropout")
+    hidden: int = option(300, "width of the encoder", min=1)
+    layers: int = option(3, "depth of the encoder", min=1)
+    dropout: float = option(0.3, "dropout on what each layer adds", min=0, below=1)
 
     @classmethod
     def for_tagging(cls) -> EncoderOptions:

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from graphattn.builders.relations import Relation, Window
 from graphattn.edges import lengths_of
-from graphattn.exceptions import ConfigError
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import option
 from graphattn.models.padding import pad, padding_groups, turned_around, unpad
@@ -31,15 +30,8 @@ class BiLSTMOptions(EncoderOptions):
 
     name = "bilstm"
 
-    layers: int = option(1, "depth of the encoder")
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        if self.hidden % 2:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is odd; half of it goes to each direction", options=("hidden",)
-            )
+    hidden: int = option(300, "width of the encoder", min=1, multiple_of=2)
+    layers: int = option(1, "depth of the encoder", min=1)
 
 
 class BiLSTMEncoder(Encoder):
@@ -52,7 +44,6 @@ class BiLSTMEncoder(Encoder):
 
     def __init__(self, options: BiLSTMOptions):
         super().__init__()
-        options.check()
         self.options, self.width = options, options.hidden
         self.dropout = nn.Dropout(options.dropout)
         self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()

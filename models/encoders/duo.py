@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from graphattn.attention import attend
 from graphattn.backends.weighted_sums import sum_by_weights
@@ -21,7 +22,7 @@ from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import ACTIVATIONS
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.heads.pooling import pool
-from graphattn.models.options import at_least, option
+from graphattn.models.options import option
 from graphattn.models.padding import pad, unpad
 from graphattn.schema import TOKEN
 
@@ -39,22 +40,18 @@ class DuoOptions(EncoderOptions):
     takes_parts = True
     trains_special = False
 
-    hidden: int = option(300, "width of the encoder")
-    layers: int = option(1, "depth of the encoder")
+    hidden: int = option(300, "width of the encoder", min=1)
+    layers: int = option(1, "depth of the encoder", min=1, max=1)
     window: str | None = option(None, "look through a window of this scale, 15 or N/16 (default: the whole text)")
     softmax: bool = option(True, "turn scores into weights by a softmax; without it they are divided by their number")
-    fusion: int | None = option(None, "features of the fusion layer (default: all sets' together)")
+    fusion: int | None = option(None, "features of the fusion layer (default: all sets' together)", min=1)
     fusion_activation: str = option("linear", "activation behind the fusion layer", choices=("linear", *ACTIVATIONS))
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
     )
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "fusion")
-        if self.layers != 1:
-            raise ConfigError(f"{{layers}} is {self.layers}; Duo has one", options=("layers",))
         if self.window is not None:
             Window(self.window)
             if not self.softmax:
@@ -126,7 +123,6 @@ class DuoEncoder(Encoder):
 
     def __init__(self, options: DuoOptions):
         super().__init__()
-        options.check()
         self.options = options
         given = options if options.parts else options.for_parts([options.hidden])
         self.parts = [int(width) for width in given.parts]

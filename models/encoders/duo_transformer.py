@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.attention import attend
 from graphattn.builders.relations import Complete, Relation
@@ -20,7 +21,7 @@ from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.duo_streams import STREAMS, DuoNorm, StreamMaps
 from graphattn.models.encoders.positions import position_vectors
-from graphattn.models.options import at_least, option
+from graphattn.models.options import option
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ class DuoTransformerOptions(EncoderOptions):
     takes_parts = True
     streams = STREAMS
 
-    heads: int = option(10, "heads of each layer")
-    ffn: int = option(1200, "width of the feed-forward part")
+    hidden: int = option(300, "width of the encoder", min=1, multiple_of="heads")
+    heads: int = option(10, "heads of each layer", min=1)
+    ffn: int = option(1200, "width of the feed-forward part", min=1)
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
     )
@@ -44,14 +46,8 @@ class DuoTransformerOptions(EncoderOptions):
     duo_norm: bool = option(True, "in a decoder, norms add the other stream")
     fusion_layer: bool = option(True, "in a decoder, the streams are fused before the softmax")
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "heads", "ffn")
-        if self.hidden % self.heads:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
-            )
         widths = [str(width) for width in self.parts]
         if widths and (len(widths) != STREAMS or not all(width.isdecimal() and int(width) for width in widths)):
             raise ConfigError(
@@ -131,7 +127,6 @@ class DuoTransformerEncoder(Encoder):
 
     def __init__(self, options: DuoTransformerOptions):
         super().__init__()
-        options.check()
         given = options if options.parts else options.for_parts([STREAMS * options.hidden])
         self.options, self.width = options, STREAMS * options.hidden
         self.parts = [int(width) for width in given.parts]

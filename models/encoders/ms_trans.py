@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.builders.relations import Relation, RelativePositions, Window, parse_relation
 from graphattn.edges import Edges
@@ -23,7 +23,7 @@ from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.node_states import NodeStates
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.encoders.relation_heads import count_heads, head_relation, parse_heads
-from graphattn.models.options import at_least, option, share
+from graphattn.models.options import option, require_multiple
 from graphattn.scales import Scale, allocate_heads
 from graphattn.schema import TOKEN
 
@@ -40,7 +40,7 @@ class MSTransOptions(EncoderOptions):
     heads: int | str | Mapping[str, int] = option(
         10, "heads of each layer that look through windows; or all heads by relation: window:3=4,dependency=2,star=2"
     )
-    head_feats: int | None = option(None, "features of a head (default: hidden / heads)")
+    head_feats: int | None = option(None, "features of a head (default: hidden / heads)", min=1)
     scales: tuple[str, ...] = option(("1", "3", "N/16", "N/8", "N/4"), "window widths, smallest first")
     alpha: float = option(0.5, "> 0 gives shallow layers more small scales, < 0 more large ones")
     relations: tuple[str, ...] = option((), "heads on other relations in every layer, such as dependency:2 or group:1")
@@ -50,7 +50,7 @@ class MSTransOptions(EncoderOptions):
         "divide scores by the root of a head's features, or of the hidden width (Eq. 6)",
         choices=("head", "hidden"),
     )
-    attn_drop: float = option(0.0, "dropout on attention weights")
+    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     positions: bool = option(False, "add the Transformer's position vectors: how far from the beginning a token stands")
 
     @classmethod
@@ -58,53 +58,21 @@ class MSTransOptions(EncoderOptions):
         """The paper's Table 1 for tagging."""
         return cls(scales=("1", "3", "5", "7", "9"), alpha=1.0)
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "head_feats")
-        share(self, "attn_drop")
-        if isinstance(self.heads, (str, Mapping)):
-            parse_heads(self.heads)
-            idle = next((name for name in _OF_WINDOWS if getattr(self, name) != getattr(type(self)(), name)), None)
-            if idle is not None:
-                raise ConfigError(
-                    f"{{heads}} are given by relation, so {{{idle}}} has no say; put {_OF_WINDOWS[idle]}",
-                    options=("heads", idle),
-                )
-        elif not isinstance(self.heads, Integral) or isinstance(self.heads, bool):
+        if self.num_heads < 1:
+            raise ConfigError(f"{{heads}} is {self.heads}; it must be at least 1", options=("heads",))
+        if self.head_feats is None:
+            require_multiple("hidden", self.hidden, self.num_heads, "heads", fix="head_feats")
+        try:
+            windows = self.windows()
+        except ConfigError as error:
+            raise ConfigError(f"{{scales}}: {error}", options=("scales",)) from error
+        _validate_scales(windows)
+        repeated = parse_relation_heads(self.relations).keys() & {window.name for window in windows}
+        if repeated:
             raise ConfigError(
-                f"{{heads}} is {self.heads!r}; it must be a whole number, or relations with heads such as window:3=4",
-                options=("heads",),
-            )
-        else:
-            at_least(self, 1, "heads")
-        if not self.scales:
-            raise ConfigError("{scales} is empty; give at least one, 3 for example", options=("scales",))
-        names = [window.name for window in self.windows()]
-        for fixed in (True, False):  # which of the two is smaller depends on the text
-            own = (window.scale for window in self.windows() if (window.scale.tokens is not None) is fixed)
-            wrong = next(((before, after) for before, after in pairwise(own) if after < before), None)
-            if wrong is not None:
-                raise ConfigError(
-                    f"{{scales}} has {wrong[0]} before {wrong[1]}; {{alpha}} needs them smallest first",
-                    options=("scales", "alpha"),
-                )
-        twice = next((scale for scale, name in zip(self.scales, names, strict=True) if names.count(name) > 1), None)
-        if twice is not None:
-            raise ConfigError(
-                f"{{scales}} has {twice} twice; give each once, {{alpha}} decides how many heads it gets",
-                options=("scales", "alpha"),
-            )
-        if self.head_feats is None and self.hidden % self.num_heads:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.num_heads}; set {{head_feats}}",
-                options=("hidden", "heads", "head_feats"),
-            )
-        both = parse_relation_heads(self.relations).keys() & set(names)
-        if both:
-            raise ConfigError(
-                f"{{relations}} has {min(both)}, which {{scales}} has too; {{alpha}} decides how many heads it gets",
-                options=("relations", "scales", "alpha"),
+                f"{{relations}} repeats {min(repeated)}, which {{scales}} has", options=("relations", "scales")
             )
 
     @property
@@ -140,11 +108,21 @@ class MSTransOptions(EncoderOptions):
         return [Window(Scale(scale), as_radius=self.literal_radius) for scale in self.scales]
 
 
-_OF_WINDOWS = {
-    "relations": "them into heads too",
-    "literal_radius": "radius:3 for window:3 into heads",
-}
-"""Options that say how windows share heads, and what to do instead where heads are given by relation."""
+def _validate_scales(windows: Sequence[Window]) -> None:
+    """Reject scales that ``alpha`` cannot order: none, repeated ones, or a larger before a smaller."""
+    if not windows:
+        raise ConfigError("{scales} is empty; give at least one, 3 for example", options=("scales",))
+    repeated = next((window for window, count in Counter(w.name for w in windows).items() if count > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"{{scales}} repeats {repeated}; {{alpha}} sets its heads", options=("scales", "alpha"))
+    for fixed in (True, False):  # the order of a fixed and a relative scale depends on the text
+        scales = [window.scale for window in windows if (window.scale.tokens is not None) is fixed]
+        for scale, following in pairwise(scales):
+            if following < scale:
+                raise ConfigError(
+                    f"{{scales}} has {scale} before {following}; {{alpha}} needs the smallest first",
+                    options=("scales", "alpha"),
+                )
 
 
 def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
@@ -243,7 +221,7 @@ class MSTransEncoder(Encoder):
 
     def __init__(self, options: MSTransOptions):
         super().__init__()
-        options.check()
+
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
         self._relations = options.head_relations()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn.builders.relations import Relation, RelativePositions, parse_relation
@@ -16,7 +17,7 @@ from graphattn.layers.dropout import dropout
 from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.options import at_least, option, share
+from graphattn.models.options import option, require_multiple
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ class MTSAOptions(EncoderOptions):
     name = "mtsa"
     pooling = "source2token"
 
-    layers: int = option(1, "depth of the encoder")
-    heads: int = option(2, "heads of each layer")
-    head_feats: int | None = option(None, "features of a head (default: hidden, or hidden / heads in several layers)")
+    layers: int = option(1, "depth of the encoder", min=1)
+    heads: int = option(2, "heads of each layer", min=1)
+    head_feats: int | None = option(
+        None, "features of a head (default: hidden, or hidden / heads in several layers)", min=1
+    )
     variant: str = option(
         "gated", "as Eq. 5-13 say, or gated as the numbers of parameters in Table 3 tell", choices=VARIANTS
     )
@@ -46,24 +49,19 @@ class MTSAOptions(EncoderOptions):
         None, "scale function of token2token scores (default: the variant's own)", choices=SCALE_FUNCTIONS
     )
     source_function: str = option("identity", "scale function of source2token scores", choices=SOURCE_FUNCTIONS)
-    bound: float = option(5.0, "c of the scale function tanh, c tanh(x / c)")
+    bound: float = option(5.0, "c of the scale function tanh, c tanh(x / c)", above=0)
     token2token: bool = option(True, "scores between pairs of tokens")
     source2token: bool = option(True, "scores of each token and feature")
     gate: bool = option(True, "fusion gate of the gated variant")
-    attn_drop: float = option(0.0, "dropout on the weighted values")
+    attn_drop: float = option(0.0, "dropout on the weighted values", min=0, below=1)
 
     @classmethod
     def for_tagging(cls) -> MTSAOptions:
         """Two layers with residual connections, whose heads share the width."""
         return cls(layers=2)
 
+    @override
     def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "heads", "head_feats")
-        share(self, "attn_drop")
-        if not self.bound > 0:
-            raise ConfigError(f"{{bound}} is {self.bound}; it must be positive", options=("bound",))
         if not self.masks:
             raise ConfigError("{masks} is empty; give at least one relation, forward for example", options=("masks",))
         names = [relation.name for relation in self.relations()]
@@ -73,10 +71,7 @@ class MTSAOptions(EncoderOptions):
                 f"{{masks}} has {twice} twice; give each once, {{heads}} are shared out evenly",
                 options=("masks", "heads"),
             )
-        if self.heads % len(names):
-            raise ConfigError(
-                f"{{heads}} {self.heads} is no multiple of the {len(names)} {{masks}}", options=("heads", "masks")
-            )
+        require_multiple("heads", self.heads, len(names), "masks")
         if self.layers > 1 and self.heads * self.width_of_heads() != self.hidden:
             raise ConfigError(
                 f"{{heads}} {self.heads} of {self.width_of_heads()} make {self.heads * self.width_of_heads()} features;"
@@ -144,7 +139,6 @@ class MTSAEncoder(Encoder):
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
-        options.check()
         self.options, self.width = options, options.heads * options.width_of_heads()
         self.layers = nn.ModuleList(MTSALayer(options) for _ in range(options.layers))
 

@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from graphattn.aggregation import aggregate, mean_coefficients
 from graphattn.builders.relations import Complete, Dependency, Relation
 from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.graph_convolution import GraphConvolution
 from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
-from graphattn.models.options import at_least, option, share
+from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, DEPENDENCY, MEMBERSHIP, WORD
 
 if TYPE_CHECKING:
@@ -31,28 +30,18 @@ class MultiStageOptions(EncoderOptions):
 
     name = "multi-stage"
 
-    hidden: int = option(256, "width of the encoder")
-    layers: int = option(1, "depth of the encoder; here of each of its three stages")
-    dropout: float = option(0.1, "dropout on what each layer adds")
-    heads: int = option(4, "heads of each layer")
-    ffn: int = option(1024, "width of the feed-forward part")
-    attn_drop: float = option(0.0, "dropout on attention weights")
+    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
+    layers: int = option(1, "depth of the encoder; here of each of its three stages", min=1)
+    dropout: float = option(0.1, "dropout on what each layer adds", min=0, below=1)
+    heads: int = option(4, "heads of each layer", min=1)
+    ffn: int = option(1024, "width of the feed-forward part", min=1)
+    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
 
     @classmethod
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
         """All stages together are as deep as other encoders, about."""
         each = {"layers": max(1, sizes["layers"] // 3)} if "layers" in sizes else {}
         return super().for_translation({**sizes, **each})
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "heads", "ffn")
-        share(self, "attn_drop")
-        if self.hidden % self.heads:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
-            )
 
 
 class MultiStageEncoder(Encoder):
@@ -64,7 +53,6 @@ class MultiStageEncoder(Encoder):
 
     def __init__(self, options: MultiStageOptions):
         super().__init__()
-        options.check()
         self.options, self.width = options, options.hidden
         self.token_blocks, self.word_blocks, self.phrase_blocks = (self._stage() for _ in range(3))
         self.arc_norm, self.norm = nn.LayerNorm(options.hidden), nn.LayerNorm(options.hidden)

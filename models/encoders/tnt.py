@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from graphattn.builders.relations import Complete, Relation, WordGroup
-from graphattn.exceptions import ConfigError
 from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
-from graphattn.models.options import at_least, option, share
+from graphattn.models.options import option
 from graphattn.schema import ALL, GROUP
 
 if TYPE_CHECKING:
@@ -26,23 +25,13 @@ class TNTOptions(EncoderOptions):
 
     name = "tnt"
 
-    hidden: int = option(256, "width of the encoder")
-    layers: int = option(3, "depth of the encoder")
-    dropout: float = option(0.1, "dropout on what each layer adds")
-    heads: int = option(4, "heads of each layer")
-    ffn: int = option(1024, "width of the feed-forward part")
-    attn_drop: float = option(0.0, "dropout on attention weights")
+    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
+    layers: int = option(3, "depth of the encoder", min=1)
+    dropout: float = option(0.1, "dropout on what each layer adds", min=0, below=1)
+    heads: int = option(4, "heads of each layer", min=1)
+    ffn: int = option(1024, "width of the feed-forward part", min=1)
+    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     share_blocks: bool = option(False, "inner and outer blocks are the same")
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "heads", "ffn")
-        share(self, "attn_drop")
-        if self.hidden % self.heads:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
-            )
 
     def make_block(self) -> TransformerLayer:
         """A new pre-norm block."""
@@ -64,7 +53,6 @@ class TNTEncoder(Encoder):
 
     def __init__(self, options: TNTOptions):
         super().__init__()
-        options.check()
         self.options, self.width = options, options.hidden
         self.outer = nn.ModuleList(options.make_block() for _ in range(options.layers))
         self.inner = (

@@ -10,13 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.relations import Complete, Relation
-from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
 from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
-from graphattn.models.options import at_least, option, share
+from graphattn.models.options import option
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
@@ -29,9 +28,10 @@ class TransformerOptions(EncoderOptions):
 
     name = "transformer"
 
-    heads: int = option(10, "heads of each layer")
-    ffn: int = option(1200, "width of the feed-forward part")
-    attn_drop: float = option(0.0, "dropout on attention weights")
+    hidden: int = option(300, "width of the encoder", min=1, multiple_of="heads")
+    heads: int = option(10, "heads of each layer", min=1)
+    ffn: int = option(1200, "width of the feed-forward part", min=1)
+    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     norm: str = option(
         "post", "norm after each part and its residual, or before each part and at the end", choices=("post", "pre")
     )
@@ -40,16 +40,6 @@ class TransformerOptions(EncoderOptions):
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
         """Norms before the parts, as in UMST's baseline (appendix B)."""
         return super().for_translation({**sizes, "norm": "pre"})
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "heads", "ffn")
-        share(self, "attn_drop")
-        if self.hidden % self.heads:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
-            )
 
 
 class TransformerLayer(nn.Module):
@@ -82,7 +72,6 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, options: TransformerOptions):
         super().__init__()
-        options.check()
         self.options, self.width = options, options.hidden
         self.layers = nn.ModuleList(TransformerLayer(options) for _ in range(options.layers))
         self.norm = nn.LayerNorm(options.hidden) if options.norm == "pre" else nn.Identity()

@@ -31,7 +31,7 @@ from graphattn.layers.rectified import RectifiedAttention
 from graphattn.layers.upsampling import KINDS, Upsampling
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.encoders.positions import position_vectors
-from graphattn.models.options import at_least, option, share
+from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class UMSTOptions(EncoderOptions):
 
     name = "umst"
 
-    hidden: int = option(256, "width of the encoder")
-    layers: int = option(3, "depth of the encoder")
-    dropout: float = option(0.1, "dropout on what each layer adds")
-    heads: int = option(4, "heads of each layer")
-    ffn: int = option(1024, "width of the feed-forward part")
-    attn_drop: float = option(0.0, "dropout on attention weights")
+    hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
+    layers: int = option(3, "depth of the encoder", min=1)
+    dropout: float = option(0.1, "dropout on what each layer adds", min=0, below=1)
+    heads: int = option(4, "heads of each layer", min=1)
+    ffn: int = option(1024, "width of the feed-forward part", min=1)
+    attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     class_embedding: bool = option(True, "tell tokens that are whole words from parts of split ones")
     intra_group: bool = option(True, "mix the tokens of each word")
     inter_group: bool = option(True, "mix words along dependency arcs, and let them attend beside the tokens")
@@ -77,7 +77,7 @@ class UMSTOptions(EncoderOptions):
     )
     normalize: bool = option(False, "divide the words' attention by the size of the word that is seen")
     relative_positions: int | None = option(
-        None, "learn vectors for distances up to this many tokens (default: sinusoids alone)"
+        None, "learn vectors for distances up to this many tokens (default: sinusoids alone)", min=1
     )
     groups: str = option(
         "words", "groups of tokens: words, or for comparison none that are", choices=("words", "shuffled", "random")
@@ -85,7 +85,7 @@ class UMSTOptions(EncoderOptions):
     arcs: str = option(
         "parse", "arcs between words: of a parse, or for comparison of none", choices=("parse", "random")
     )
-    graph_seed: int = option(0, "seed of shuffled and random groups and arcs")
+    graph_seed: int = option(0, "seed of shuffled and random groups and arcs", min=0)
 
     @classmethod
     def of_size(cls, size: str, **options: Any) -> UMSTOptions:
@@ -104,39 +104,6 @@ class UMSTOptions(EncoderOptions):
         if size not in SIZES:
             raise ConfigError(f"{{size}} is {size!r}; choose one of: {', '.join(SIZES)}", options=("size",))
         return cls(**{**SIZES[size], **options})
-
-    def check(self) -> None:
-        """Refuse impossible values."""
-        super().check()
-        at_least(self, 1, "heads", "ffn", "relative_positions")
-        at_least(self, 0, "graph_seed")
-        share(self, "attn_drop")
-        if self.hidden % self.heads:
-            raise ConfigError(
-                f"{{hidden}} {self.hidden} is no multiple of {{heads}} {self.heads}", options=("hidden", "heads")
-            )
-        if self.share_projections != "none" and self.graph_layer == "mean":
-            raise ConfigError(
-                "{graph_layer} mean has no projections, so {share_projections} has no say; leave it out",
-                options=("graph_layer", "share_projections"),
-            )
-        if self.share_projections == "block" and not (self.intra_group and self.inter_group):
-            raise ConfigError(
-                "{share_projections} is 'block', but one of {intra_group} and {inter_group} is off",
-                options=("share_projections", "intra_group", "inter_group"),
-            )
-        if not self.intra_group and self.groups != "words":
-            raise ConfigError(
-                f"{{intra_group=False}} leaves {{groups}} {self.groups!r} without use; leave one out",
-                options=("intra_group", "groups"),
-            )
-        for name, default in (("share_scores", False), ("normalize", False), ("upsampling", "membership"),
-                              ("arcs", "parse")):  # fmt: skip
-            if not self.inter_group and getattr(self, name) != default:
-                raise ConfigError(
-                    f"{{inter_group=False}} leaves no words, so {{{name}}} has no say; leave one out",
-                    options=("inter_group", name),
-                )
 
     def group_relation(self) -> Relation:
         """What is mixed inside words."""
@@ -293,7 +260,6 @@ class UMSTEncoder(Encoder):
 
     def __init__(self, options: UMSTOptions):
         super().__init__()
-        options.check()
         self.options, self.width = options, options.hidden
         self.classes: nn.Embedding | None = None
         if options.class_embedding:

@@ -181,7 +181,7 @@ class TextEstimator(SavedEstimator):
             if not isinstance(getattr(self, name), kind):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
         for options in (encoder, self.inputs, self.head, self.training):
-            options.check()
+            options.validate()
         self.encoder_, self.inputs_ = encoder.copied(), self.inputs.copied()
         self.head_, self.training_ = self.head.copied(), self.training.copied()
         if self.head_.pooling is None:

@@ -39,7 +39,7 @@ from graphattn.models.estimators.text_pairs import (
     sources_of,
     with_dev_set,
 )
-from graphattn.models.options import Options
+from graphattn.models.options import Options, require_multiple
 from graphattn.models.saving import ModelFiles
 from graphattn.models.training.text_metrics import References, text_metrics
 
@@ -192,13 +192,9 @@ class Translator(SavedEstimator):
         for name, kind in GROUPS.items():
             if not isinstance(getattr(self, name), kind):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
-            getattr(self, name).check()
-        encoder.check()
-        if encoder.hidden % self.decoder.decoder_heads:
-            raise ConfigError(
-                f"{{hidden}} {encoder.hidden} is no multiple of {{decoder_heads}} {self.decoder.decoder_heads}",
-                options=("hidden", "decoder_heads"),
-            )
+            getattr(self, name).validate()
+        encoder.validate()
+        require_multiple("hidden", encoder.hidden, self.decoder.decoder_heads, "decoder_heads")
 
     def _resolve_options(self) -> None:
         """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
@@ -311,7 +307,7 @@ class Translator(SavedEstimator):
             raise ConfigError(f"search is a {type(self.search).__name__}; give SearchOptions(...)")
         sources = sources_of(X)
         corpus = self._corpus(sources, places=range(first - 1, first - 1 + len(sources)))
-        self.search.check()
+        self.search.validate()
         return [
             [Output(self.subwords_.text(own.ids), own.score) for own in hypotheses]
             for hypotheses in generate(self.model_, corpus, self.search, count=count, first=first)

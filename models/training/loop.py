@@ -204,9 +204,8 @@ def train(
     TrainingError
         when the loss is no longer finite; the model then has the weights of the best epoch so far
     ConfigError
-        when options are impossible, or ``run_dir`` holds a run with other options
+        when ``run_dir`` holds a run with other options
     """
-    options.check()
     history = [] if history is None else history
     loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
     module = TrainingModule(model, options, loader, dev, evaluate, decide)

@@ -128,7 +128,7 @@ def test_every_option_is_a_flag(task, encoder):
 @every_encoder
 def test_name_options_and_plain_values_make_the_same(encoder):
     options = encoder_options(encoder)
-    options.check()
+    options.validate()
     assert encoder_options(options) is options
     assert encoder_options(options.to_dict()) == options
     made = make_encoder(options)

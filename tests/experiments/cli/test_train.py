@@ -228,7 +228,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--heads", "3"], "--hidden 16 is no multiple of --heads 3; set --head-feats"),
+        (["--heads", "3"], "--hidden is 16; it must be a multiple of --heads (3), or set --head-feats"),
         (
             ["--ffn", "8"],
             "--ffn is no option of the encoder ms-trans; duo-transformer, umst, tnt, multi-stage and transformer have "
@@ -240,7 +240,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
             "transformer have it. Leave it out, or choose another --encoder",
         ),
         (["--config", "none.yaml"], "none.yaml: there is no such file; give --config a YAML file"),
-        (["--learning-rate", "-1"], "--learning-rate is -1.0; it must be positive, 5e-4 is usual"),
+        (["--learning-rate", "-1"], "--learning-rate is -1.0; it must be above 0"),
         (
             ["--level", "bpe", "--vectors", "x.txt"],
             "--vectors are for whole words; leave them out, or set --level word",

@@ -123,7 +123,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
         ),
         (
             ["train", "translate", "EN", "DE", "--hidden", "18", "--decoder-heads", "4", "--heads", "2", "--out", "x"],
-            "--hidden 18 is no multiple of --decoder-heads 4",
+            "--hidden is 18; it must be a multiple of --decoder-heads (4)",
         ),
     ],
     ids=range(10),

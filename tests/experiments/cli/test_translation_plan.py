@@ -67,7 +67,7 @@ def test_rows_of_the_papers_tables_are_flags(encoder, words):
     ("given", "message"),
     [
         ({"beam": 0}, "beam is 0; it must be at least 1"),
-        ({"hidden": 250, "heads": 5}, "hidden 250 is no multiple of decoder_heads 4"),
+        ({"hidden": 250, "heads": 5}, "hidden is 250; it must be a multiple of decoder_heads (4)"),
         ({"scales": ("3",)}, "--scales is no option of the encoder transformer; ms-trans has it. Leave it out, or "),
     ],
 )

@@ -19,13 +19,13 @@ from graphattn.models.token_embedding import token_parts
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_settings_are_options_that_exist(data_set, encoder):
     groups = settings(data_set, encoder)
-    encoder_options({"name": encoder, **groups["encoder"]}).check()
+    encoder_options({"name": encoder, **groups["encoder"]}).validate()
     for options, group in (
         (InputOptions, "inputs"),
         (HeadOptions, "head"),
         (TrainingOptions, "training"),
     ):
-        options(**groups[group]).check()
+        options(**groups[group]).validate()
     assert json.dumps(groups)
 
 
@@ -37,7 +37,7 @@ def test_an_encoder_can_take_the_vectors_it_gets(data_set, encoder):
     inputs = InputOptions(**groups["inputs"])
     widths = [int(re.search(r"(\d+)d", Path(file).name)[1]) for file in inputs.vectors]
     parts = token_parts(inputs, widths, characters=inputs.characters)
-    options.for_parts(parts, of_files=True).check()
+    options.for_parts(parts, of_files=True).validate()
 
 
 def test_taggers_have_their_own_depth():

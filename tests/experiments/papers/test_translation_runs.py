@@ -115,5 +115,5 @@ def test_settings_are_options_that_exist(data_set, encoder, tmp_path, monkeypatc
     monkeypatch.setattr(translation_results, "default_cache", lambda: tmp_path / "parses.sqlite")
     groups = settings(data_set)
     for options, name in ((SubwordOptions, "inputs"), (TranslationTraining, "training"), (SearchOptions, "search")):
-        options(**groups[name]).check()
+        options(**groups[name]).validate()
     translation_results._translator(data_set, encoder, 0, {}, tmp_path).check()

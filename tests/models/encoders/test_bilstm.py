@@ -84,10 +84,10 @@ def test_no_attention_to_show(double_encoder, encode):
     assert layers == []
 
 
-def test_odd_width_is_refused():
+def test_odd_width_is_rejected():
     with pytest.raises(ConfigError) as caught:
-        BiLSTMOptions(hidden=7).check()
-    assert str(caught.value) == "hidden 7 is odd; half of it goes to each direction"
+        BiLSTMOptions(hidden=7).validate()
+    assert caught.value.options == ("hidden",)
 
 
 def test_sentences_of_unlike_lengths_come_back_to_their_places(double_encoder, torch_lstm):

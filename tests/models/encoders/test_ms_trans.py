@@ -221,65 +221,34 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"scales": ()}, "scales is empty; give at least one, 3 for example"),
-        ({"scales": ("3", "3")}, "scales has 3 twice; give each once, alpha decides how many heads it gets"),
-        ({"scales": ("4",)}, "scale 4 is even; a window has the same reach on both sides: use 5"),
-        (
-            {"scales": ("wide",)},
-            "scale 'wide' is neither an odd number of tokens such as 3 nor a share such as N/16",
-        ),
-        ({"hidden": 301}, "hidden 301 is no multiple of heads 10; set head_feats"),
-        ({"heads": 0}, "heads is 0; it must be at least 1"),
-        ({"layers": 0}, "layers is 0; it must be at least 1"),
-        ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
-        ({"attn_drop": -0.1}, "attn_drop is -0.1; it must be at least 0 and below 1"),
-        ({"scales": ("3", "1")}, "scales has 3 before 1; alpha needs them smallest first"),
-        ({"scales": ("3", "N/4", "9", "N/8")}, "scales has N/4 before N/8; alpha needs them smallest first"),
-        ({"score_scale": "none"}, "score_scale is 'none'; choose one of: head, hidden"),
-        (
-            {"relations": ("dependency",)},
-            "relations: 'dependency' is not RELATION:HEADS; write dependency:2 for example",
-        ),
-        (
-            {"relations": ("random:4:syntax",)},
-            "relations: random:4 has 'syntax' heads; it must be a whole number of at least 1",
-        ),
-        (
-            {"relations": ("window:3:1",)},
-            "relations has window:3, which scales has too; alpha decides how many heads it gets",
-        ),
-        (
-            {"heads": "window:3=2", "relations": ("group:1",)},
-            "heads are given by relation, so relations has no say; put them into heads too",
-        ),
-        (
-            {"heads": "window:3=2", "literal_radius": True},
-            "heads are given by relation, so literal_radius has no say; put radius:3 for window:3 into heads",
-        ),
-        (
-            {"heads": "reverse(relative:2(forward))=2"},
-            "heads: relation 'reverse(relative:2(forward))' has relative:2(forward) inside it, whose distances no head "
-            "would see; put relative:2(...) around the whole",
-        ),
-        (
-            {"heads": "window:3|global=2,within-words(window:9&(relative:3(all)|global))=1"},
-            "heads: relation 'within-words(window:9&(relative:3(all)|global))' has relative:3(all) inside it, whose "
-            "distances no head would see; put relative:3(...) around the whole",
-        ),
-        ({"heads": "window:3=3,star=4"}, "hidden 300 is no multiple of heads 7; set head_feats"),
-        (
-            {"heads": 2.5},
-            "heads is 2.5; it must be a whole number, or relations with heads such as window:3=4",
-        ),
-        ({"relations": ("group:1", "group:2")}, "relations has group twice; give it once, with all its heads"),
+        ({"scales": ()}, ["scales"]),
+        ({"scales": ("3", "3")}, ["scales", "alpha"]),
+        ({"scales": ("4",)}, ["scales"]),
+        ({"scales": ("wide",)}, ["scales"]),
+        ({"hidden": 301}, ["hidden", "heads", "head_feats"]),
+        ({"heads": 0}, ["heads"]),
+        ({"head_feats": 0}, ["head_feats"]),
+        ({"layers": 0}, ["layers"]),
+        ({"dropout": 1.0}, ["dropout"]),
+        ({"attn_drop": -0.1}, ["attn_drop"]),
+        ({"scales": ("3", "1")}, ["scales", "alpha"]),
+        ({"scales": ("3", "N/4", "9", "N/8")}, ["scales", "alpha"]),
+        ({"score_scale": "none"}, ["score_scale"]),
+        ({"relations": ("dependency",)}, ["relations"]),
+        ({"relations": ("random:4:syntax",)}, ["relations"]),
+        ({"relations": ("window:3:1",)}, ["relations", "scales"]),
+        ({"heads": "reverse(relative:2(forward))=2"}, ["heads"]),
+        ({"heads": "window:3|global=2,within-words(window:9&(relative:3(all)|global))=1"}, ["heads"]),
+        ({"heads": "window:3=3,star=4"}, ["hidden", "heads", "head_feats"]),
+        ({"relations": ("group:1", "group:2")}, ["relations"]),
     ],
 )
-def test_impossible_options(options, message):
+def test_impossible_options(options, named):
     with pytest.raises(ConfigError) as caught:
-        MSTransOptions(**options).check()
-    assert str(caught.value) == message
+        MSTransOptions(**options).validate()
+    assert list(caught.value.options) == named
 
 
 def test_relation_heads_are_read():
@@ -314,22 +283,9 @@ def test_relations_without_heads_are_not_told():
 
 
 def test_width_of_heads_frees_the_hidden_width():
-    MSTransOptions(hidden=301, head_feats=30).check()
-
-
-@pytest.mark.parametrize("heads", [True, False])
-def test_a_truth_value_is_no_number_of_heads(heads):
-    with pytest.raises(ConfigError) as caught:
-        MSTransOptions(heads=heads).check()
-    assert str(caught.value).startswith(f"heads is {heads}; it must be a whole number, or relations")
+    MSTransOptions(hidden=301, head_feats=30).validate()
 
 
 def test_distances_of_a_relation_that_is_not_the_first():
     encoder = make_encoder(MSTransOptions(hidden=8, heads="window:3=1,relative:2(all)=1", layers=1))
     assert encoder.layers[0].attention.distances == {"relative:2(all)": 2}
-
-
-def test_width_of_heads_is_at_least_one():
-    with pytest.raises(ConfigError) as caught:
-        MSTransOptions(head_feats=0).check()
-    assert str(caught.value) == "head_feats is 0; it must be at least 1"

@@ -52,8 +52,8 @@ def test_weights_come_back_for_each_block(double_encoder, encode):
 
 def test_impossible_options():
     with pytest.raises(ConfigError) as caught:
-        MultiStageOptions(heads=7).check()
-    assert str(caught.value) == "hidden 256 is no multiple of heads 7"
+        MultiStageOptions(heads=7).validate()
+    assert caught.value.options == ("hidden", "heads")
 
 
 def test_in_a_translator_the_stages_share_the_depth():

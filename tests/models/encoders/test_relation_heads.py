@@ -190,7 +190,7 @@ def test_heads_are_read(heads, counts):
 )
 def test_heads_that_cannot_be(heads, message):
     with pytest.raises(ConfigError) as caught:
-        MSTransOptions(heads=heads).check()
+        MSTransOptions(heads=heads).validate()
     assert str(caught.value).startswith(message)
 
 

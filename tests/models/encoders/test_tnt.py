@@ -52,5 +52,5 @@ def test_inner_blocks_have_as_many_parameters_as_outer_ones():
 
 def test_impossible_options():
     with pytest.raises(ConfigError) as caught:
-        TNTOptions(heads=7).check()
-    assert str(caught.value) == "hidden 256 is no multiple of heads 7"
+        TNTOptions(heads=7).validate()
+    assert caught.value.options == ("hidden", "heads")

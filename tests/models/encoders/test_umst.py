@@ -290,7 +290,7 @@ def test_sizes():
         "big": (1024, 6, 4096),
     }
     for size in SIZES:
-        UMSTOptions.of_size(size).check()
+        UMSTOptions.of_size(size).validate()
     assert UMSTOptions.of_size("big", layers=2).layers == 2
     with pytest.raises(ConfigError) as caught:
         UMSTOptions.of_size("huge")
@@ -298,42 +298,19 @@ def test_sizes():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"heads": 5}, "hidden 256 is no multiple of heads 5"),
-        ({"relative_positions": 0}, "relative_positions is 0; it must be at least 1"),
-        ({"graph_layer": "cnn"}, "graph_layer is 'cnn'; choose one of: gcn, mean, gat"),
-        ({"upsampling": "cubic"}, "upsampling is 'cubic'; choose one of: membership, nearest, linear"),
-        (
-            {"graph_layer": "mean", "share_projections": "blocks"},
-            "graph_layer mean has no projections, so share_projections has no say; leave it out",
-        ),
-        (
-            {"share_projections": "block", "intra_group": False},
-            "share_projections is 'block', but one of intra_group and inter_group is off",
-        ),
-        (
-            {"intra_group": False, "groups": "shuffled"},
-            "intra_group=False leaves groups 'shuffled' without use; leave one out",
-        ),
-        *(
-            (
-                {"inter_group": False, name: value},
-                f"inter_group=False leaves no words, so {name} has no say; leave one out",
-            )
-            for name, value in (
-                ("share_scores", True),
-                ("normalize", True),
-                ("upsampling", "linear"),
-                ("arcs", "random"),
-            )
-        ),
+        ({"heads": 5}, ["hidden", "heads"]),
+        ({"graph_seed": -1}, ["graph_seed"]),
+        ({"relative_positions": 0}, ["relative_positions"]),
+        ({"graph_layer": "cnn"}, ["graph_layer"]),
+        ({"upsampling": "cubic"}, ["upsampling"]),
     ],
 )
-def test_impossible_options(options, message):
+def test_impossible_options(options, named):
     with pytest.raises(ConfigError) as caught:
-        UMSTOptions(**options).check()
-    assert str(caught.value) == message
+        UMSTOptions(**options).validate()
+    assert list(caught.value.options) == named
 
 
 @pytest.mark.parametrize(("options", "places"), [({}, 5), ({"intra_group": False}, 4), ({"inter_group": False}, 4)])
@@ -359,12 +336,6 @@ def test_random_graphs_depend_on_the_seed(options):
 
     assert edges(5) == edges(5)
     assert edges(5) != edges(6)
-
-
-def test_a_seed_is_not_negative():
-    with pytest.raises(ConfigError) as caught:
-        UMSTOptions(graph_seed=-1).check()
-    assert str(caught.value) == "graph_seed is -1; it must be at least 0"
 
 
 def test_heads_and_dropout_of_the_sizes():

@@ -370,7 +370,7 @@ def test_nothing_before_fit(estimator, tmp_path):
             {"head__pooling": "sum"},
             "pooling is 'sum'; choose one of: cls+max, concat, max, mean, mean-max, cls, source2token",
         ),
-        ({"encoder__heads": 5}, "hidden 12 is no multiple of heads 5; set head_feats"),
+        ({"encoder__heads": 5}, "hidden is 12; it must be a multiple of heads (5), or set head_feats"),
         ({"encoder": "gru"}, "encoder 'gru' does not exist; choose one of: " + ", ".join(ENCODERS)),
         (
             {"training__metric": "f1"},

@@ -297,7 +297,7 @@ def test_a_long_source_is_refused_when_predicting_too(small, toy_pairs):
         ({"encoder": "rnn"}, f"encoder 'rnn' does not exist; choose one of: {', '.join(ENCODERS)}"),
         ({"search": "beam"}, "search is 'beam'; give SearchOptions(...)"),
         ({"search": SearchOptions(beam=0)}, "beam is 0; it must be at least 1"),
-        ({"decoder": DecoderOptions(decoder_heads=5)}, "hidden 256 is no multiple of decoder_heads 5"),
+        ({"decoder": DecoderOptions(decoder_heads=5)}, "hidden is 256; it must be a multiple of decoder_heads (5)"),
         (
             {"training": TranslationTraining(metric="ter")},
             "metric 'ter' is not measured; choose one of: bleu, chrf, rouge_1, rouge_2, rouge_l",
@@ -407,5 +407,5 @@ def test_a_fit_that_fails_leaves_what_was_there(small, toy_pairs):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -5000.0])
 def test_length_penalties_that_cannot_be(value):
-    with pytest.raises(ConfigError, match="it must be from -10 to 10"):
-        SearchOptions(length_penalty=value).check()
+    with pytest.raises(ConfigError, match="it must be at least -10 and at most 10"):
+        SearchOptions(length_penalty=value).validate()
