@@ -132,7 +132,7 @@ def _check_files(out: Path | None, picture: Path | None, html: Path | None, *rea
     if out is not None and not to_folder:
         check_suffix(out, [".json"] if summary else SUFFIXES)
     if picture is not None:
-        from graphattn.experiments.drawing.picture_file import check_format
+        from graphattn.experiments.drawing.canvas import check_format
 
         check_format(picture)
     for path in (None if to_folder else out, picture, html):

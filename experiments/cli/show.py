@@ -154,10 +154,10 @@ def _draw(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
 
 
 def _write_dot(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
-    from graphattn.experiments.drawing.graphviz import dot_text
+    from graphattn.experiments.drawing.graph import to_dot
 
     with new_file(path) as file:
-        file.write(dot_text(_exported(graph, sentence)))
+        file.write(to_dot(_exported(graph, sentence)))
 
 
 def _write_graphml(graph: DGLGraph, sentence: Sentence, path: Path) -> None:

@@ -21,7 +21,9 @@ from graphattn.experiments.cli.train import train_model
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.experiments.demo import grammar
 from graphattn.experiments.demo.baselines import bag_of_words_accuracy, usual_tag_accuracy
-from graphattn.experiments.drawing.graph import MOST_TOKENS, draw_graph, draw_sentence
+from graphattn.experiments.drawing.canvas import MAX_TOKENS
+from graphattn.experiments.drawing.graph import draw_graph
+from graphattn.experiments.drawing.sentence import draw_sentence
 from graphattn.models import SequenceTagger, TextClassifier, load
 
 RELATIONS = ("window:3", "window:N/4", "group", "dependency")
@@ -132,7 +134,7 @@ class Demo:
         table, picture = self.out / "attention.csv", self.out / "attention.png"
         attention.save(table)
         tokens, first = attention.tokens["text"], attention.only(layer=0).maps
-        if len(tokens) > MOST_TOKENS:
+        if len(tokens) > MAX_TOKENS:
             return [table]
         edges = {one.relation: list(zip(one.sources.tolist(), one.targets.tolist(), strict=True)) for one in first}
         weights = {one.relation: one.weights.mean(axis=1).tolist() for one in first}

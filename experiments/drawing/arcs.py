@@ -1,4 +1,4 @@
-"""Arcs over a sentence: who looks at whom, coloured by relation, as thick as the weight."""
+"""Arcs over a sentence: its strongest attention weights, coloured by relation."""
 
 from __future__ import annotations
 
@@ -13,38 +13,48 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.path import Path as Curve
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import PALETTE, Sheet, own_settings, printable
-from graphattn.experiments.drawing.graph import MOST_TOKENS
-from graphattn.experiments.drawing.picture_file import GREY, INK, heading, picture
+from graphattn.experiments.drawing.canvas import (
+    GREY,
+    INK,
+    MAX_TOKENS,
+    TOKEN_SIZE,
+    assign_colours,
+    check_count,
+    default_style,
+    new_picture,
+    printable,
+    token_centres,
+)
+from graphattn.experiments.drawing.matrices import make_heading
 from graphattn.models.inspection import Attention, AttentionMap
 from graphattn.models.inspection.words import word_ids_of
 
-MOST_ARCS = 60
-WEAKEST = 0.05
-_TOKEN, _NOTE, _NAME = 11.0, 8.0, 9.5
-_HIGHEST, _LOWEST = 2.2, 0.35  # inches of the arcs above (and below) the tokens
+MAX_ARCS = 60
+MIN_WEIGHT = 0.05
+_NOTE, _NAME = 8.0, 9.5
+_MAX_RISE, _MIN_RISE = 2.2, 0.35  # inches of the arcs above (and below) the tokens
 _MARGIN = 0.3
 _COLUMNS = {"relation": "", "source": 0, "target": 0, "weight": 0.0}
 
 
 def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-    """Draw the edges between different tokens as arcs, from who is looked at to who looks.
+    """Draw the edges between different tokens as arcs, which point to the token that attends.
 
-    Arcs to the right run above the tokens, arcs to the left below. An arc stands for the mean over the heads on its
-    relation; each text shows its 60 strongest of at least 0.05.
+    Arcs to the right are above the tokens, arcs to the left below. An arc is the mean over the heads of its relation;
+    each text shows its 60 strongest arcs of at least 0.05.
 
     Parameters
     ----------
     attention : ``attention.only(layer=1)`` for one layer, or with a head; edges of other nodes are not drawn
-    path : file to write, ``.png``, ``.svg`` or ``.pdf``
+    path : ends in ``.png``, ``.svg`` or ``.pdf``
     title : first line; the prediction when None
 
     Raises
     ------
     ConfigError
-        for another suffix, for more tokens than a picture can show, or where no edge is between tokens of one text
+        for another suffix, for too many tokens, or if no edge is between tokens of one text
     DataError
-        when the file cannot be written
+        if the file cannot be written
 
     Examples
     --------
@@ -53,27 +63,25 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     >>> draw_arcs(classifier.attention("good film"), getfixture("tmp_path") / "arcs.svg").name
     'arcs.svg'
     """
-    inside = {text: _maps_inside(attention, text) for text in attention.sentences}
-    if not any(inside.values()):
+    maps = {text: _select_maps(attention, text) for text in attention.sentences}
+    if not any(maps.values()):
         raise ConfigError("arcs join the tokens of one text, and no edge here does; draw matrices")
-    arcs = {text: _arcs(maps) for text, maps in inside.items()}
-    for text in arcs:
-        if len(attention.tokens[text]) > MOST_TOKENS:
-            raise ConfigError(
-                f"{len(attention.tokens[text])} tokens do not fit into a picture; it shows up to {MOST_TOKENS}"
-            )
-    relations = list(dict.fromkeys(one.relation for one in attention.maps))
-    colours = {relation: PALETTE[number % len(PALETTE)] for number, relation in enumerate(relations)}
-    used = [relation for relation in relations if any((own.relation == relation).any() for own in arcs.values())]
-    rows = [_Row(attention, text, own) for text, own in arcs.items()]
+    for text in maps:
+        check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
+    arcs = {text: _select_arcs(text_maps) for text, text_maps in maps.items()}
+    colours = assign_colours(list(dict.fromkeys(attention_map.relation for attention_map in attention.maps)))
+    used = [relation for relation in colours if any((table.relation == relation).any() for table in arcs.values())]
+    rows = [_Row(attention, text, table) for text, table in arcs.items()]
     width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN
     height = 1.0 + sum(row.above + row.below + 0.45 for row in rows)
-    with picture(path, width, height) as figure:
+    with new_picture(path, width, height) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(-_MARGIN, width - _MARGIN), ylim=(-height, 0))
         axes.set_axis_off()
-        axes.text(0, -0.35, title or heading(attention, width), size=12, weight="bold", color=INK, parse_math=False)
-        _legend(axes, {relation: colours[relation] for relation in used}, -0.62)
+        axes.text(
+            0, -0.35, title or make_heading(attention, width), size=12, weight="bold", color=INK, parse_math=False
+        )
+        _draw_legend(axes, {relation: colours[relation] for relation in used}, -0.62)
         y = -0.75
         for row in rows:
             y -= row.above + 0.2
@@ -82,30 +90,23 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     return Path(path)
 
 
-def _maps_inside(attention: Attention, text: str) -> list[AttentionMap]:
-    """Those between tokens of a text; what a translator writes has none."""
-    return [one for one in attention.maps if one.source_part == one.target_part == text]
+def _select_maps(attention: Attention, text: str) -> list[AttentionMap]:
+    """The maps between tokens of a text; the output of a translator has none."""
+    return [each for each in attention.maps if each.source_part == each.target_part == text]
 
 
-def _arcs(inside: list[AttentionMap]) -> pd.DataFrame:
+def _select_arcs(maps: list[AttentionMap]) -> pd.DataFrame:
     """The edges to draw: relation, source, target and the mean weight over heads."""
-    if not inside:
+    if not maps:
         return pd.DataFrame(_COLUMNS, index=[0]).iloc[:0]
-    layers = len({one.layer for one in inside})
-    rows = [
-        pd.DataFrame(
-            {
-                "relation": one.relation,
-                "source": one.sources,
-                "target": one.targets,
-                "weight": one.weights.mean(axis=1) / layers,
-            }
-        )
-        for one in inside
-    ]
-    table = pd.concat(rows).groupby(["relation", "source", "target"], as_index=False).weight.sum()
-    strong = table[(table.source != table.target) & (table.weight >= WEAKEST)]
-    return strong.nlargest(MOST_ARCS, "weight").sort_values("weight")
+    layers = len({each.layer for each in maps})
+    tables = []
+    for each in maps:
+        columns = {"relation": each.relation, "source": each.sources, "target": each.targets}
+        tables.append(pd.DataFrame({**columns, "weight": each.weights.mean(axis=1) / layers}))
+    table = pd.concat(tables).groupby(["relation", "source", "target"], as_index=False).weight.sum()
+    strong = table[(table.source != table.target) & (table.weight >= MIN_WEIGHT)]
+    return strong.nlargest(MAX_ARCS, "weight").sort_values("weight")
 
 
 class _Row:
@@ -114,25 +115,22 @@ class _Row:
     def __init__(self, attention: Attention, text: str, arcs: pd.DataFrame):
         sentence = attention.sentences[text]
         self.texts = [printable(token) for token in attention.tokens[text]]
-        with own_settings():
-            self.centres = np.array(Sheet().centres_of(self.texts, word_ids_of(sentence)))
+        with default_style():
+            self.centres = np.array(token_centres(self.texts, word_ids_of(sentence)))
         self.arcs = arcs
         self.width = float(self.centres[-1]) + 0.6
         spans = np.abs(self.centres[arcs.source] - self.centres[arcs.target])
         right = (arcs.source < arcs.target).to_numpy()
-        self.above, self.below = (self._height(spans[side]) for side in (right, ~right))
-
-    def _height(self, spans: np.ndarray) -> float:
-        return float(_rise(spans.max())) if len(spans) else 0.1
+        self.above, self.below = (_arc_rise(spans[side].max()) if side.any() else 0.1 for side in (right, ~right))
 
     def draw(self, axes: Axes, y: float, colours: dict[str, str]) -> None:
-        """Tokens on a line at y, arcs above and below."""
+        """Draw tokens on a line at y, arcs above and below."""
         for text, centre in zip(self.texts, self.centres, strict=True):
-            axes.text(centre, y, text, size=_TOKEN, ha="center", va="center", color=INK, parse_math=False)
+            axes.text(centre, y, text, size=TOKEN_SIZE, ha="center", va="center", color=INK, parse_math=False)
         for arc in self.arcs.itertuples():
             start, end = float(self.centres[arc.source]), float(self.centres[arc.target])
-            way = 1 if end > start else -1
-            foot, top = y + 0.12 * way, y + (0.12 + 4 / 3 * _rise(abs(end - start))) * way
+            sign = 1 if end > start else -1
+            foot, top = y + 0.12 * sign, y + (0.12 + 4 / 3 * _arc_rise(abs(end - start))) * sign
             curve = Curve([(start, foot), (start, top), (end, top), (end, foot)], [1, 4, 4, 4])
             axes.add_patch(
                 FancyArrowPatch(
@@ -149,12 +147,12 @@ class _Row:
             )
 
 
-def _rise(span: float) -> float:
-    """How high an arc rises: less and less with its span."""
-    return float(_LOWEST * 0.5 + min(_HIGHEST, 0.42 * span**0.75))
+def _arc_rise(span: float) -> float:
+    """The height of an arc, which grows more slowly than its span."""
+    return float(_MIN_RISE * 0.5 + min(_MAX_RISE, 0.42 * span**0.75))
 
 
-def _legend(axes: Axes, colours: dict[str, str], y: float) -> None:
+def _draw_legend(axes: Axes, colours: dict[str, str], y: float) -> None:
     handles = [Line2D([], [], color=colour, lw=3, label=printable(relation)) for relation, colour in colours.items()]
     note = "An arrow points to the token that attends; above to the right, below to the left."
     axes.text(0, axes.get_ylim()[0] + 0.12, note, size=_NOTE, color=GREY)

@@ -1,4 +1,4 @@
-"""Matrices of heads: rows attend to columns, lines part the words (as in UMST's Figures 6 and 9)."""
+"""Matrices of attention weights, one for each head (as in UMST's Figures 6 and 9)."""
 
 from __future__ import annotations
 
@@ -11,34 +11,31 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphattn.exceptions import ConfigError
-from graphattn.experiments.drawing.canvas import printable
-from graphattn.experiments.drawing.graph import MOST_TOKENS
-from graphattn.experiments.drawing.picture_file import FAINT, GREY, INK, heading, picture
+from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, MAX_TOKENS, check_count, new_picture, printable
 from graphattn.models.inspection import Attention
 from graphattn.models.inspection.words import word_ids_of
 
-MOST_HEADS = 64
+MAX_HEADS = 64
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0
 
 
 def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-    """Draw a matrix for each head, a row of them for each layer.
+    """Draw a matrix for each head, and a row of matrices for each layer; rows attend to columns.
 
-    Squares without an edge are grey. Where a word has several tokens, white lines part the words.
+    Cells without an edge are grey. White lines separate words of several tokens.
 
     Parameters
     ----------
-    attention : of one text or pair; ``only`` chooses layers and heads
-    path : file to write, ``.png``, ``.svg`` or ``.pdf``
+    attention : of one text or pair; ``only`` selects layers and heads
+    path : ends in ``.png``, ``.svg`` or ``.pdf``
     title : first line; the prediction when None
 
     Raises
     ------
     ConfigError
-        for another suffix, or for more heads, or tokens and other nodes, than a picture can show
+        for another suffix, or for too many heads, tokens or other nodes
     DataError
-        when the file cannot be written
+        if the file cannot be written
 
     Examples
     --------
@@ -48,86 +45,80 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
     >>> draw_matrices(attention, getfixture("tmp_path") / "heads.png").name
     'heads.png'
     """
-    heads = sorted({(one.layer, head, one.relation) for one in attention.maps for head in one.heads})
+    heads = sorted({(each.layer, head, each.relation) for each in attention.maps for head in each.heads})
     nodes = sum(map(len, attention.tokens.values()))
-    if nodes > MOST_TOKENS:
-        raise ConfigError(f"{nodes} tokens do not fit into a picture; it shows up to {MOST_TOKENS}")
-    if len(heads) > MOST_HEADS:
-        raise ConfigError(f"{len(heads)} heads do not fit into a picture; it shows up to {MOST_HEADS}")
+    check_count(nodes, "tokens", MAX_TOKENS)
+    check_count(len(heads), "heads", MAX_HEADS)
     layers = sorted({layer for layer, *_ in heads})
-    columns = max(sum(own == layer for own, *_ in heads) for layer in layers)
-    labels = [printable(text, 14) for own in attention.tokens.values() for text in own]
+    columns = max(sum(head[0] == layer for head in heads) for layer in layers)
+    labels = [printable(text, 14) for texts in attention.tokens.values() for text in texts]
     longest = 0.07 * max(map(len, labels)) + 0.08
     side = max(0.15 * nodes, 1.1) if columns > 1 else max(0.24 * nodes, 2.2)
     width, step = longest + columns * (side + 0.15) + 0.2, side + 0.42
     height = 0.5 + longest + len(layers) * step + 0.25
-    with picture(path, max(width, 4.5), height) as figure:
+    with new_picture(path, max(width, 4.5), height) as figure:
         size = figure.get_size_inches()
-        _write(
-            figure,
-            0.15,
-            height - 0.28,
-            title or heading(attention, float(size[0])),
-            size=_TITLE,
-            weight="bold",
-            color=INK,
-        )
+        heading = title or make_heading(attention, float(size[0]))
+        _write(figure, 0.15, height - 0.28, heading, size=_TITLE, weight="bold", color=INK)
         for layer, head, relation in heads:
             column = sum(other[0] == layer and other[1] < head for other in heads)
             row = layers.index(layer)
             left, bottom = longest + column * (side + 0.15), height - 0.5 - longest - row * step - side
             axes = figure.add_axes((left / size[0], bottom / size[1], side / size[0], side / size[1]))
             _draw_head(axes, attention, layer, head)
-            _name_tokens(axes, labels, rows=column == 0, columns=row == 0)
+            _label_tokens(axes, labels, rows=column == 0, columns=row == 0)
             name = f"layer {layer} · head {head} · {printable(relation, 14)}" if columns < 3 else f"{head} · {relation}"
             axes.set_xlabel(name, size=_HEAD, color=INK, labelpad=3)
             if column == 0 and columns >= 3:
                 _write(figure, 0.08, bottom - 0.22, f"layer {layer}", size=_HEAD, color=GREY)
-        _write(
-            figure,
-            0.15,
-            0.1,
-            "The row attends to the column; black is a weight of one, grey is no edge.",
-            size=8,
-            color=GREY,
-        )
+        note = "The row attends to the column; black is a weight of one, grey is no edge."
+        _write(figure, 0.15, 0.1, note, size=8, color=GREY)
     return Path(path)
 
 
+def make_heading(attention: Attention, width: float) -> str:
+    """The prediction and as much of the text as fits into a width in inches."""
+    prediction = attention.prediction
+    result = ", ".join(map(str, prediction)) if isinstance(prediction, (tuple, list)) else str(prediction)
+    room = max(20, int(9 * width))
+    result = printable(result, max(12, room // 3))
+    return f"{result} · {printable(attention.title, max(12, room - len(result) - 3))}"
+
+
 def _draw_head(axes: Axes, attention: Attention, layer: int, head: int) -> None:
-    """The squares of one head and the lines between words and texts."""
+    """Draw the matrix of one head and the lines between words and texts."""
     matrix = attention.matrix(layer, head).tocoo()
-    shown = np.full(matrix.shape, np.nan)
-    shown[matrix.coords] = matrix.data
+    cells = np.full(matrix.shape, np.nan)
+    cells[matrix.coords] = matrix.data
     colours = colormaps["magma_r"].with_extremes(bad=FAINT)
-    axes.imshow(shown, cmap=colours, vmin=0, vmax=1, interpolation="none", aspect="equal")
-    for place in _boundaries(attention):
-        axes.axhline(place - 0.5, color="white", lw=1.2)
-        axes.axvline(place - 0.5, color="white", lw=1.2)
+    axes.imshow(cells, cmap=colours, vmin=0, vmax=1, interpolation="none", aspect="equal")
+    for position in _find_boundaries(attention):
+        axes.axhline(position - 0.5, color="white", lw=1.2)
+        axes.axvline(position - 0.5, color="white", lw=1.2)
     for spine in axes.spines.values():
         spine.set(color=GREY, linewidth=0.5)
 
 
-def _boundaries(attention: Attention) -> list[int]:
-    """Where words of several tokens begin and end, and where parts do."""
-    places: set[int] = set()
+def _find_boundaries(attention: Attention) -> list[int]:
+    """The first and last positions of words of several tokens, and of texts."""
+    boundaries: set[int] = set()
     start = 0
     for part, nodes in attention.tokens.items():
-        places.add(start)
+        boundaries.add(start)
         sentence = attention.sentences.get(part)
         if sentence is not None and sentence.word_ids is not None:
             words = np.array(word_ids_of(sentence))
-            places |= {start + int(place) for place in np.flatnonzero(np.diff(words)) + 1}
+            boundaries |= {start + int(change) for change in np.flatnonzero(np.diff(words)) + 1}
         start += len(nodes)
-    return sorted(places - {0})
+    return sorted(boundaries - {0})
 
 
-def _name_tokens(axes: Axes, labels: list[str], *, rows: bool, columns: bool) -> None:
-    places = range(len(labels))
+def _label_tokens(axes: Axes, labels: list[str], *, rows: bool, columns: bool) -> None:
+    positions = range(len(labels))
     axes.tick_params(length=0, labelsize=_LABEL, labelcolor=INK, pad=2, top=False, bottom=False)
     axes.xaxis.tick_top()
-    axes.set_xticks(places if columns else [])
-    axes.set_yticks(places if rows else [])
+    axes.set_xticks(positions if columns else [])
+    axes.set_yticks(positions if rows else [])
     if columns:
         axes.set_xticklabels(labels, rotation=90, parse_math=False)
     if rows:

@@ -1,0 +1,54 @@
+"""A trained classifier and translator whose attention is drawn, and the texts of a picture."""
+
+import re
+
+import pytest
+
+from graphattn.builders import Sentence
+from graphattn.models import (
+    DecoderOptions,
+    InputOptions,
+    MSTransOptions,
+    SubwordOptions,
+    TextClassifier,
+    TrainingOptions,
+    TranslationTraining,
+    Translator,
+    UMSTOptions,
+)
+
+TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
+OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,window:3=1,all=2")
+
+
+@pytest.fixture(scope="session")
+def classifier():
+    texts = [["dogs", "bark", "$<b>&\x01_{x}"], ["cats", "sleep"]]
+    return TextClassifier(OPTIONS, inputs=InputOptions(embedding=6), training=TRAINING).fit(texts * 4, ["x", "y"] * 4)
+
+
+@pytest.fixture(scope="session")
+def source():
+    """A parsed sentence to translate."""
+    return Sentence(["the", "dog", "sees"], heads=[2, 3, 0])
+
+
+@pytest.fixture(scope="session")
+def toy_translator(source):
+    return Translator(
+        UMSTOptions(hidden=8, heads=2, layers=1, ffn=8),
+        inputs=SubwordOptions(vocabulary_size=60),
+        decoder=DecoderOptions(1, 2, 8, 0.0),
+        training=TranslationTraining(epochs=1, dev_fraction=0.0),
+    ).fit([source] * 4, ["der hund!"] * 4)
+
+
+@pytest.fixture(scope="session")
+def attention(classifier):
+    return classifier.attention(["dogs", "bark", "$<b>&\x01_{x}"])
+
+
+@pytest.fixture(scope="session")
+def texts_of():
+    """Read the texts of an SVG, which matplotlib repeats in comments."""
+    return lambda path: re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"), flags=re.DOTALL)

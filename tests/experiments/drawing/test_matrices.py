@@ -1,0 +1,40 @@
+"""A matrix for each head, with lines between words."""
+
+import re
+
+import pytest
+
+from graphattn.exceptions import ConfigError
+from graphattn.experiments.drawing import draw_arcs, draw_matrices
+from graphattn.models import InputOptions, MSTransOptions, TextClassifier, TrainingOptions
+
+TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
+OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,window:3=1,all=2")
+
+
+def test_a_matrix_for_each_head(attention, tmp_path, texts_of):
+    found = texts_of(draw_matrices(attention, tmp_path / "heads.svg"))
+    assert [name for name in found if name[0].isdigit()] == [
+        f"{head} · {relation}" for _ in range(2) for head, relation in enumerate(["window:1", "window:3", "all", "all"])
+    ]
+    found = texts_of(draw_matrices(attention.only(layer=1, head=1), tmp_path / "head.svg"))
+    assert "layer 1 · head 1 · window:3" in found
+
+
+def test_lines_separate_words_of_several_tokens(tmp_path):
+    inputs = InputOptions(embedding=6, level="bpe", vocabulary_size=20)
+    model = TextClassifier(OPTIONS, inputs=inputs, training=TRAINING)
+    attention = model.fit(["unknown dogs", "cats"] * 4, ["x", "y"] * 4).attention("unknown dogs")
+    assert len(attention.tokens["text"]) > 3
+    picture = draw_matrices(attention.only(layer=0, head=3), tmp_path / "words.svg").read_text()
+    assert len(re.findall(r"stroke: #ffffff; stroke-width: 1.2", picture)) == 4, "across and down, before both words"
+
+
+@pytest.mark.parametrize("draw", [draw_arcs, draw_matrices])
+def test_texts_that_are_too_long(draw, classifier, tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        draw(classifier.attention(["dogs"] * 100), tmp_path / "a.png")
+    assert str(caught.value) == "101 tokens do not fit into a picture; it shows up to 100"
+    with pytest.raises(ConfigError) as caught:
+        draw(classifier.attention(["dogs"]), tmp_path / "a.gif")
+    assert str(caught.value) == "cannot draw to 'a.gif'; the name must end in .png, .svg or .pdf"

@@ -1,0 +1,311 @@
+"""Pictures of sentences: regular relations are matrices, others arcs, and any text can be drawn."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.image import imread
+
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.drawing.sentence import Relation, _SentencePicture, arrange_arcs, draw_sentence
+
+WORDS = ["the", "soup", "was", "not", "un", "pleasant"]
+IDS = [0, 1, 2, 3, 4, 4]
+EDGES = {
+    "window:3": [(i, j) for j in range(6) for i in range(6) if abs(i - j) <= 1],
+    "group": [*((i, i) for i in range(6)), (4, 5), (5, 4)],
+    "dependency": [(0, 1), (1, 0), (1, 4), (4, 1), (2, 4), (3, 4)],
+}
+HOSTILE = [
+    "$\\frac{a}{$",
+    "_",
+    "^",
+    "<script>x</script>",
+    "&amp;",
+    "-->",
+    "]]>",
+    "\n",
+    "\x00",
+    "\ud800",
+    "",
+    " ",
+]
+HOSTILE += ["中文", "שלום", "🙂", "e\u0301\u0302", "\u202eabc", "%s{}", "\\", '"', "x" * 10_000]
+
+
+def read_pixels(path: Path) -> np.ndarray:
+    return imread(path)[..., :3]
+
+
+def record_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect every text that is drawn from now on."""
+    written: list[str] = []
+    write = _SentencePicture._write
+
+    def record(self, x, text, size, **options):
+        written.append(text)
+        write(self, x, text, size, **options)
+
+    monkeypatch.setattr(_SentencePicture, "_write", record)
+    return written
+
+
+def test_png_has_ink_in_the_colours_of_the_relations(tmp_path):
+    path = draw_sentence(WORDS, EDGES, tmp_path / "graph.png", word_ids=IDS, title="A soup")
+    assert path == tmp_path / "graph.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    pixels = {tuple(colour) for colour in np.unique((read_pixels(path) * 255).astype(int).reshape(-1, 3), axis=0)}
+    assert {(0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73), (255, 255, 255)} <= pixels
+
+
+def test_svg_is_well_formed_and_pdf_complete(tmp_path):
+    svg = draw_sentence(WORDS, EDGES, tmp_path / "graph.svg")
+    assert ElementTree.parse(svg).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    pdf = draw_sentence(WORDS, EDGES, tmp_path / "graph.PDF").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    assert pdf.rstrip().endswith(b"%%EOF")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_same_picture_is_the_same_file(tmp_path, suffix):
+    first = draw_sentence(WORDS, EDGES, tmp_path / f"a.{suffix}").read_bytes()
+    with matplotlib.rc_context({"text.usetex": True, "savefig.bbox": "tight", "font.size": 30, "lines.linewidth": 9}):
+        assert draw_sentence(WORDS, EDGES, tmp_path / f"b.{suffix}").read_bytes() == first
+
+
+def test_folders_are_created_and_nothing_else(tmp_path):
+    path = draw_sentence(WORDS, EDGES, str(tmp_path / "new" / "folder" / "graph.png"))
+    assert [file.name for file in path.parent.iterdir()] == ["graph.png"]
+
+
+def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
+    path = draw_sentence(WORDS, EDGES, tmp_path / "graph.png")
+    before = path.read_bytes()
+
+    def full_disk(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("graphattn.builders.files.os.replace", full_disk)
+    with pytest.raises(DataError) as caught:
+        draw_sentence(["other"], {}, path)
+    assert str(caught.value) == (
+        f"{path}: cannot write the picture: No space left on device. Name a file in a folder that can be written to."
+    )
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["graph.png"]
+
+
+@pytest.mark.parametrize("name", ["graph.gif", "graph", "graph.png.txt"])
+def test_other_suffixes_are_errors(tmp_path, name):
+    with pytest.raises(ConfigError) as caught:
+        draw_sentence(WORDS, EDGES, tmp_path / name)
+    assert str(caught.value) == f"cannot draw to '{name}'; the name must end in .png, .svg or .pdf"
+    assert not list(tmp_path.iterdir())
+
+
+def test_too_many_tokens_are_errors(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        draw_sentence(["w"] * 101, {}, tmp_path / "graph.png")
+    assert str(caught.value) == "101 tokens do not fit into a picture; it shows up to 100"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"edges": {"r": [(0, 6)]}},
+            "field 'edges': relation 'r' has the edge (0, 6), but only 6 nodes. Both ends are 0-based positions.",
+        ),
+        (
+            {"edges": {"r": [(-1, 0)]}},
+            "field 'edges': relation 'r' has the edge (-1, 0), but only 6 nodes. Both ends are 0-based positions.",
+        ),
+        (
+            {"edges": {"r": [(0, 5)]}, "word_relations": ["r"]},
+            "field 'edges': relation 'r' has the edge (0, 5), but only 5 nodes. Both ends are 0-based positions.",
+        ),
+        (
+            {"edges": {"r": [(0, 1)]}, "weights": {"r": []}},
+            "field 'weights': 0 weights for 1 edges of 'r'. Give one for each edge.",
+        ),
+        (
+            {"edges": {"r": [(0, 1)]}, "edge_labels": {"r": ["a", "b"]}},
+            "field 'edge_labels': 2 edge_labels for 1 edges of 'r'. Give one for each edge.",
+        ),
+        (
+            {"edges": {"r": [(0, 1)]}, "weights": {"r": [float("nan")]}},
+            "field 'weights': relation 'r' has a negative or infinite weight. Give attention weights.",
+        ),
+        (
+            {"edges": {"r": [(0, 1)]}, "weights": {"r": [-0.1]}},
+            "field 'weights': relation 'r' has a negative or infinite weight. Give attention weights.",
+        ),
+        (
+            {"edges": {}, "word_ids": [0]},
+            "field 'word_ids': 1 word_ids for 6 tokens. Give one for each token.",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_errors(tmp_path, options, message):
+    with pytest.raises(DataError) as caught:
+        draw_sentence(WORDS, path=tmp_path / "graph.png", **{"word_ids": IDS, **options})
+    assert str(caught.value) == message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_hostile_texts_are_drawn_literally(tmp_path, monkeypatch, suffix):
+    written = record_texts(monkeypatch)
+    edges = {"<b>$x$</b>": [(0, 3), (3, 0), (5, 5)], "--> &": [(i, i) for i in range(len(HOSTILE))]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = draw_sentence(
+            HOSTILE, edges, tmp_path / f"x.{suffix}", title="$<i>\n", edge_labels={"<b>$x$</b>": ["$_$", "<", ""]}
+        )
+    assert {"$\\frac{a}{$", "<script>x</script>", "\\x00", "\\ud800", "<b>$x$</b>", "$<i>\\n", "$_$"} <= set(written)
+    if suffix == "svg":
+        ElementTree.parse(path)
+        assert "<script" not in path.read_text(encoding="utf-8")
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data(), tokens=st.lists(st.text(max_size=8), max_size=6))
+def test_any_tokens_and_edges_make_a_picture(tmp_path_factory, data, tokens):
+    ends = st.integers(0, max(len(tokens) - 1, 0))
+    pairs = st.lists(st.tuples(ends, ends), max_size=12 if tokens else 0)
+    edges = data.draw(st.dictionaries(st.text(max_size=4), pairs, max_size=3))
+    path = draw_sentence(tokens, edges, tmp_path_factory.mktemp("any") / "graph.svg")
+    ElementTree.parse(path)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_pictures_grow_with_the_sentence(tmp_path, count):
+    edges = {"none": [], "window:3": [(i, i) for i in range(count)]}
+    height, width, _ = read_pixels(draw_sentence(["word"] * count, edges, tmp_path / "graph.png")).shape
+    assert height > 100
+    assert (width > 3000) == (count == 40)
+
+
+def test_an_empty_sentence_says_so(tmp_path, monkeypatch):
+    written = record_texts(monkeypatch)
+    draw_sentence([], {}, tmp_path / "graph.png")
+    assert written == ["(no tokens)"]
+
+
+def test_strong_edges_are_darker(tmp_path):
+    edges = {"window:3": EDGES["window:3"]}
+    darkness = []
+    for weak in (1.0, 0.5, 0.0):
+        weights = {"window:3": [1.0] + [weak] * (len(edges["window:3"]) - 1)}
+        darkness.append(1 - read_pixels(draw_sentence(WORDS, edges, tmp_path / "g.png", weights=weights)).mean())
+    assert darkness == sorted(darkness, reverse=True)
+    assert darkness[0] > darkness[2] * 1.2
+
+
+def test_weights_that_are_all_zero_are_drawn(tmp_path):
+    path = draw_sentence(WORDS, EDGES, tmp_path / "g.png", weights={name: [0.0] * len(e) for name, e in EDGES.items()})
+    assert path.exists()
+
+
+def test_the_note_explains_what_is_there(tmp_path, monkeypatch):
+    written = record_texts(monkeypatch)
+    draw_sentence(WORDS, {"window:3": EDGES["window:3"]}, tmp_path / "g.png")
+    assert written[-1] == "Squares: the token of the row attends to the tokens of its coloured columns."
+    draw_sentence(WORDS, {"group": EDGES["group"]}, tmp_path / "g.png")
+    assert written[-1] == "Arcs: an arrow points to the token that attends; a ring: a token attends to itself."
+    draw_sentence(WORDS, {"r": [(0, 1)]}, tmp_path / "g.png", weights={"r": [0.5]})
+    assert written[-1] == "The larger an edge's weight, the darker; the largest of each relation is full."
+    assert "1 edge" in written
+    assert "8 edges" in written
+
+
+def test_a_relation_with_other_nodes_is_a_matrix(tmp_path, monkeypatch):
+    written = record_texts(monkeypatch)
+    draw_sentence(["a", "b"], {"star": [(0, 2), (2, 1)]}, tmp_path / "g.png", other_nodes={"star": ["relay"]})
+    assert written.count("relay") == 2
+    assert written[-1] == "Squares: the node of the row attends to the nodes of its coloured columns."
+
+
+def make_relation(count: int, edges: list[tuple[int, int]], **options) -> Relation:
+    return Relation("r", "#000000", ["x"] * count, [float(centre) for centre in range(count)], edges, **options)
+
+
+def window(count: int, radius: int) -> list[tuple[int, int]]:
+    return [(i, j) for j in range(count) for i in range(count) if abs(i - j) <= radius]
+
+
+REGULAR = {
+    "window of one": window(8, 0),
+    "window of three": window(8, 1),
+    "order": [(i, j) for j in range(8) for i in range(j)],
+    "complete": window(8, 8),
+}
+IRREGULAR = {
+    "tree": [(0, 2), (1, 2), (2, 5), (3, 5), (4, 5), (5, 6), (6, 7)],
+    "one split word": [*window(8, 0), (3, 4), (4, 3)],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_regular_relations_become_matrices(name):
+    assert make_relation(8, REGULAR[name]).is_regular
+
+
+@pytest.mark.parametrize("name", IRREGULAR)
+def test_irregular_relations_become_arcs(name):
+    assert not make_relation(8, IRREGULAR[name]).is_regular
+
+
+def test_labelled_relations_become_arcs_unless_they_are_too_many():
+    assert not make_relation(8, window(8, 1), labels=["x"] * 22).is_regular
+    assert make_relation(8, window(8, 8), labels=["x"] * 64).is_regular
+
+
+EDGE_LISTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25, unique=True)
+
+
+@given(EDGE_LISTS, st.booleans())
+def test_arcs_never_overlap(pairs, weighted):
+    arcs = arrange_arcs(make_relation(10, pairs, strengths=[1.0] * len(pairs) if weighted else None))
+    drawn = [edge for arc in arcs for edge in ([arc.edge, arc.edge[::-1]] if arc.both_ways else [arc.edge])]
+    assert sorted(drawn) == sorted(edge for edge in pairs if edge[0] != edge[1])
+    for arc, other in combinations(arcs, 2):
+        if max(min(arc.edge), min(other.edge)) < min(max(arc.edge), max(other.edge)):
+            assert arc.level != other.level
+    feet = [foot for arc in arcs for foot in arc.feet]
+    assert len(set(feet)) == len(feet)
+    assert all(abs(foot - end) <= 0.15 for arc in arcs for foot, end in zip(arc.feet, arc.edge, strict=True))
+
+
+def test_an_arc_is_above_those_it_spans():
+    arcs = arrange_arcs(make_relation(5, [(0, 4), (1, 3), (2, 3)]))
+    assert {arc.edge: arc.level for arc in arcs} == {(2, 3): 1, (1, 3): 2, (0, 4): 3}
+
+
+def test_arcs_that_meet_do_not_cross():
+    """At node 2 the short arcs are outside, the long ones in the middle."""
+    arcs = {arc.edge: arc for arc in arrange_arcs(make_relation(5, [(0, 2), (1, 2), (2, 3), (2, 4)]))}
+    feet = [arcs[1, 2].feet[1], arcs[0, 2].feet[1], arcs[2, 4].feet[0], arcs[2, 3].feet[0]]
+    assert feet == sorted(feet)
+
+
+def test_two_ways_are_one_arc_unless_weights_or_labels_differ():
+    pair = [(0, 1), (1, 0)]
+    assert [arc.both_ways for arc in arrange_arcs(make_relation(2, pair))] == [True]
+    assert [arc.both_ways for arc in arrange_arcs(make_relation(2, pair, strengths=[1.0, 0.5]))] == [False, False]
+    labelled = arrange_arcs(make_relation(2, pair, labels=["to", "fro"]))
+    assert [(arc.edge, arc.label) for arc in labelled] == [((0, 1), "to"), ((1, 0), "fro")]
+
+
+def test_a_weighted_pair_shows_a_common_label_once():
+    arcs = arrange_arcs(make_relation(2, [(0, 1), (1, 0)], strengths=[1.0, 0.5], labels=["nsubj", "nsubj"]))
+    assert sorted((arc.level, arc.label) for arc in arcs) == [(1, ""), (2, "nsubj")]
