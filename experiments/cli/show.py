@@ -1,9 +1,9 @@
-"""``graphattn show``: the graph of one text, as a picture, for Graphviz, or as GraphML."""
+"""``graphattn show``: write the graph of one text as a picture, for Graphviz, or as GraphML."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from dgl import DGLGraph
 
-    from graphattn.builders import Sentence, Vocabulary
+    from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.builders.relations import Relation
     from graphattn.builders.store import Store
     from graphattn.builders.word_boundaries import Source
@@ -56,53 +56,68 @@ def show(
 
     Without a format, its tokens and the number of its edges are printed.
     """
-    from graphattn.builders import TextGraphBuilder, WordVectors
-    from graphattn.builders.relations.composition import may_read_ids
     from graphattn.builders.store import Store
 
-    store = Store(corpus) if path_test(Path(corpus).is_dir) else None
+    path = Path(corpus)
+    store = Store(corpus) if path_test(path.is_dir) else None
     if store is not None:
-        refuse_for_store(given, Path(corpus))
-    source = _text_of_store(store, index) if store is not None else _text_of_file(corpus, index, CorpusOptions(**given))
-    if store is not None and relations is None and tokenizer is None:
-        for flag, value in (("--cls or --no-cls", cls is not None), ("--vectors", vectors is not None)):
-            if value:
-                raise ConfigError(f"the graphs of a store are as it was built; leave {flag} out, or give --relations")
+        refuse_for_store(given, path)
+        source: Source = _read_store(store, index)
+    else:
+        source = _read_file(corpus, index, CorpusOptions(**given))
+    if store is not None and relations is None and tokenizer is None and cls is None:
         builder = store.builder()
     else:
-        if cls is None:
-            cls = True if store is None else bool(store.manifest.settings["cls"])
-        kinds = _relations(relations or _WINDOWS, vectors)
-        wanted = vectors is not None or any(may_read_ids(part) for kind in kinds for part in kind.parts())
-        vocabulary = _vocabulary(source, store, tokenizer, wanted=wanted)
-        table = None if vectors is None or vocabulary is None else WordVectors.read(vectors).table(vocabulary, seed=0)
-        builder = TextGraphBuilder(kinds, cls=cls, vocabulary=vocabulary, vectors=table)
-    sentence = _in_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
+        builder = _make_builder(source, store, relations, tokenizer, vectors, cls)
+    sentence = _split_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
     graph = builder.build(sentence)
-    chosen = [kind for kind, on in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if on]
-    for kind in chosen:
-        path = Path(f"{out or f'text-{index}'}.{kind}")
-        _WRITERS[kind](graph, sentence, path)
-        print(path)
-    if not chosen:
+    formats = [kind for kind, is_set in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if is_set]
+    for kind in formats:
+        file = Path(f"{out or f'text-{index}'}.{kind}")
+        _WRITERS[kind](graph, sentence, file)
+        print(file)
+    if not formats:
         print(" ".join(sentence.tokens))
         for name in dict.fromkeys(relation.name for relation in builder.relations):
             edges = sum(graph.num_edges(relation) for relation in graph.canonical_etypes if relation[1] == name)
             print(f"{name}: {edges:,} edges")
 
 
-def _vocabulary(source: Source, store: Store | None, tokenizer: Path | None, *, wanted: bool) -> Vocabulary | None:
-    """The one given, that of the store, or the text's own words if ids are wanted; else tokens stay as they are."""
-    from graphattn.builders import Vocabulary
+def _make_builder(
+    source: Source,
+    store: Store | None,
+    names: str | None,
+    tokenizer: Path | None,
+    vectors: Path | None,
+    cls: bool | None,
+) -> TextGraphBuilder:
+    """A builder of the named relations; by default those of the store, or windows."""
+    from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
+    from graphattn.builders.relations.composition import may_read_ids
+    from graphattn.experiments.cli.relation_names import relations_from
 
+    if names is None and store is not None and tokenizer is None:
+        relations: Sequence[Relation] = store.builder().relations
+    else:
+        relations = relations_from([name.strip() for name in (names or _WINDOWS).split(",")])
+    parts = [part for relation in relations for part in relation.parts()]
+    comparing = next((part.name for part in parts if part.needs_vectors), None)
+    if comparing and vectors is None:
+        raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
     if tokenizer is not None:
-        return Vocabulary.load(tokenizer)
-    if store is not None:
-        return store.vocabulary
-    return Vocabulary.train([source], lowercase=False) if wanted else None
+        vocabulary: Vocabulary | None = Vocabulary.load(tokenizer)
+    elif store is not None:
+        vocabulary = store.vocabulary
+    else:  # without ids, tokens stay as they are
+        needs_ids = vectors is not None or any(map(may_read_ids, parts))
+        vocabulary = Vocabulary.train([source], lowercase=False) if needs_ids else None
+    table = None if vectors is None or vocabulary is None else WordVectors.read(vectors).table(vocabulary, seed=0)
+    if cls is None:
+        cls = store is None or bool(store.manifest.settings["cls"])
+    return TextGraphBuilder(relations, cls=cls, vocabulary=vocabulary, vectors=table)
 
 
-def _in_words(source: Source) -> Sentence:
+def _split_words(source: Source) -> Sentence:
     from graphattn.builders import Sentence, Vocabulary
 
     if isinstance(source, Sentence):
@@ -110,23 +125,13 @@ def _in_words(source: Source) -> Sentence:
     return Sentence(tuple(Vocabulary.train([]).split(source) if isinstance(source, str) else source))
 
 
-def _relations(names: str, vectors: Path | None) -> list[Relation]:
-    from graphattn.experiments.cli.relation_names import relations_from
-
-    wanted = relations_from([name.strip() for name in names.split(",")])
-    comparing = next((part.name for one in wanted for part in one.parts() if part.needs_vectors), None)
-    if comparing and vectors is None:
-        raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
-    return wanted
-
-
-def _text_of_store(store: Store, index: int) -> Sentence:
+def _read_store(store: Store, index: int) -> Sentence:
     if index >= len(store):
-        raise _too_few(str(store.folder), len(store), index)
+        raise _missing_text_error(str(store.folder), len(store), index)
     return store[index]
 
 
-def _text_of_file(corpus: str, index: int, options: CorpusOptions) -> Source:
+def _read_file(corpus: str, index: int, options: CorpusOptions) -> Source:
     from graphattn.builders import Sentence
 
     count = 0
@@ -137,10 +142,10 @@ def _text_of_file(corpus: str, index: int, options: CorpusOptions) -> Source:
             if count == index:
                 return text
             count += 1
-    raise _too_few(corpus, count, index)
+    raise _missing_text_error(corpus, count, index)
 
 
-def _too_few(corpus: str, count: int, index: int) -> DataError:
+def _missing_text_error(corpus: str, count: int, index: int) -> DataError:
     return DataError(f"holds {count:,} texts; there is none with index {index}", path=corpus, hint="They count from 0.")
 
 
@@ -157,18 +162,18 @@ def _write_dot(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
     from graphattn.experiments.drawing.graph import to_dot
 
     with new_file(path) as file:
-        file.write(to_dot(_exported(graph, sentence)))
+        file.write(to_dot(_to_networkx(graph, sentence)))
 
 
 def _write_graphml(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
     import networkx as nx
 
     with new_file(path) as file:
-        file.writelines(f"{line}\n" for line in nx.generate_graphml(_exported(graph, sentence)))
+        file.writelines(f"{line}\n" for line in nx.generate_graphml(_to_networkx(graph, sentence)))
 
 
-def _exported(graph: DGLGraph, sentence: Sentence) -> nx.MultiDiGraph:
-    """With texts that any file can hold: signs stand for characters that have no shape."""
+def _to_networkx(graph: DGLGraph, sentence: Sentence) -> nx.MultiDiGraph:
+    """Convert a graph, with printable texts."""
     from graphattn.experiments.drawing.canvas import printable
     from graphattn.networkx_graphs import to_networkx
 

@@ -25,7 +25,7 @@ def show(tmp_path, monkeypatch):
     return run
 
 
-def test_without_a_format_it_says_what_there_is(show):
+def test_without_a_format_it_prints_tokens_and_edges(show):
     code, out, err = show("reviews.tsv", "--relations", "window:3, star,dilated:3:2|global", "--no-cls")
     assert (code, err) == (0, "")
     assert out == "a lovely film . we laughed !\nwindow:3: 19 edges\nstar: 36 edges\ndilated:3:2|global:1: 27 edges\n"
@@ -52,9 +52,7 @@ def test_a_text_of_a_store(show, tmp_path):
         [CorpusFile(tmp_path / "reviews.tsv")], tmp_path / "store", StoreSettings(TextGraphBuilder([Window(3)]))
     )
     assert show("store", "--index", 1) == (0, "dull\nwindow:3: 4 edges\n", "")
-    for words in (("--no-cls",), ("--vectors", "v.txt")):
-        code, _, err = show("store", *words)
-        assert (code, err.split(";")[0]) == (1, "error: the graphs of a store are as it was built")
+    assert show("store", "--index", 1, "--no-cls") == (0, "dull\nwindow:3: 1 edges\n", "")
     code, _, err = show("store", "--format", "csv")
     assert (code, err) == (1, "error: store is a store, whose texts are read already; leave --format out\n")
     assert show("store", "--relations", "star") == show("reviews.tsv", "--relations", "star")
@@ -71,26 +69,23 @@ def test_links_and_sentences_of_the_corpus(show, tmp_path):
     row["links"] = [[0, 4]]
     (tmp_path / "linked.jsonl").write_text(json.dumps(row) + "\n")
     code, _, err = show("linked.jsonl", "--relations", "links")
-    assert (code, err) == (
-        1,
-        "error: linked.jsonl, line 1, field 'links': the link (0, 4) does not join two words; the text has 4 words. "
-        "Give [source, target] pairs of word numbers, which count from 0.\n",
-    )
+    assert code == 1
+    assert err.startswith("error: linked.jsonl, line 1, field 'links': the link [0, 4] does not join two words; ")
 
 
-def test_tokens_of_the_corpus_stay_unless_a_tokenizer_cuts_them(show, tmp_path):
+def test_tokens_of_the_corpus_without_a_tokenizer(show, tmp_path):
     row = {"tokens": ["un", "known", "word"], "word_ids": [0, 0, 1]}
     (tmp_path / "pieces.jsonl").write_text(json.dumps(row) + "\n")
     assert show("pieces.jsonl", "--relations", "group", "--no-cls")[1] == "un known word\ngroup: 5 edges\n"
     Vocabulary.train(["unknown word"]).save(tmp_path / "tokenizer.json")
-    shown = show("pieces.jsonl", "--relations", "group", "--no-cls", "--tokenizer", "tokenizer.json")
-    assert shown[1] == "unknown word\ngroup: 2 edges\n"
+    result = show("pieces.jsonl", "--relations", "group", "--no-cls", "--tokenizer", "tokenizer.json")
+    assert result[1] == "unknown word\ngroup: 2 edges\n"
 
 
 def test_the_texts_of_pairs_count_one_by_one(show, tmp_path):
     (tmp_path / "pairs.csv").write_text("text,other,label\na b,c,1\nd,e f g,0\n")
-    shown = [show("pairs.csv", "--second-column", "other", "--index", index)[1] for index in range(4)]
-    assert [text.split("\n")[0] for text in shown] == ["a b", "c", "d", "e f g"]
+    texts = [show("pairs.csv", "--second-column", "other", "--index", index)[1] for index in range(4)]
+    assert [text.split("\n")[0] for text in texts] == ["a b", "c", "d", "e f g"]
 
 
 def test_nearest_words_by_given_vectors(show, tmp_path):
@@ -115,13 +110,12 @@ def test_what_cannot_be_shown(show, words, message):
     assert err.startswith(f"error: {message}") or f"error: field 'heads': {message}" in err
 
 
-def test_a_text_too_long_for_a_picture_has_a_way_out(show, tmp_path):
+def test_a_text_too_long_for_a_picture(show, tmp_path):
     (tmp_path / "long.tsv").write_text("x\t" + "word " * 120 + "\n")
     code, _, err = show("long.tsv", "--png")
     assert (code, err) == (
         1,
-        "error: 121 tokens do not fit into a picture; draw a part of up to 100 tokens; --dot and --graphml take any "
-        "number\n",
+        "error: 121 tokens do not fit into a picture; it shows up to 100; --dot and --graphml take any number\n",
     )
     assert show("long.tsv", "--dot")[0] == 0
 
