@@ -11,8 +11,10 @@ import re
 import shutil
 import sys
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
@@ -28,7 +30,7 @@ _WIDE_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _FIRST_BYTES = {
     ".gz": re.compile(rb"\x1f\x8b"),
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
-    # A text may well begin with "BZh", so the mark of the first block (or of an empty archive's end) counts too.
+    # A text may begin with "BZh", so look at the mark of the first block (or of an empty archive's end), too.
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
 }
 _ARCHIVES: dict[str, Callable[[BinaryIO], object]] = {
@@ -50,7 +52,7 @@ def is_standard_input(path: FilePath) -> bool:
 
 
 def display_name(path: FilePath) -> str:
-    """What errors call this file.
+    """The file's name in errors.
 
     Examples
     --------
@@ -61,7 +63,7 @@ def display_name(path: FilePath) -> str:
 
 
 def split_suffix(path: FilePath) -> tuple[str, str]:
-    """The extension of the text inside, and that of the compression around it, in lower case.
+    """The extension of the text and that of its compression, in lower case.
 
     Examples
     --------
@@ -75,56 +77,76 @@ def split_suffix(path: FilePath) -> tuple[str, str]:
 
 
 class TextLines:
-    """The lines of an open text file, read as they are asked for.
+    """An open text file, read line by line. It is path-like, so readers take it in place of a path.
 
     Each line ends in one newline character, whether the file has ``\\n`` or ``\\r\\n``; only the last line of a
     file may have none. Use it as a context manager, or call :meth:`close`.
 
     Attributes
     ----------
-    path : what errors call the file
+    path : the file's name in errors
     line : 1-based number of the line read last, 0 before the first
     """
 
-    def __init__(self, path: str, stream: BinaryIO, resources: ExitStack, *, line: int = 0):
-        self.path = path
+    def __init__(self, source: FilePath, stream: BinaryIO, resources: ExitStack, *, line: int = 0):
+        self.path = display_name(source)
         self.line = line
+        self._source = source
         self._stream = stream
         self._resources = resources
+        self._sampled: deque[bytes] = deque()
+
+    def __fspath__(self) -> str:
+        return os.fspath(self._source)
 
     def __iter__(self) -> TextLines:
         return self
 
     def __next__(self) -> str:
-        try:
-            raw = self._stream.readline()
-        except _ARCHIVE_ERRORS as error:
-            raise _reading_error(error, self.path, self.line + 1) from error
+        raw = self._sampled.popleft() if self._sampled else self._read_line()
         if not raw:
             raise StopIteration
         self.line += 1
+        return self._decode(raw, self.line)
+
+    def sample(self, count: int) -> list[str]:
+        """The next ``count`` lines without their line ends, except those that are not text; they are not consumed."""
+        while len(self._sampled) < count and (raw := self._read_line()):
+            self._sampled.append(raw)
+        lines = []
+        for number, raw in enumerate(islice(self._sampled, count), self.line + 1):
+            with suppress(DataError):
+                lines.append(self._decode(raw, number).removesuffix("\n"))
+        return lines
+
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes, unchecked; fewer at the end of the file."""
+        sampled = b"".join(self._sampled)
+        self._sampled.clear()
+        if len(sampled) > size:
+            self._sampled.append(sampled[size:])
+            return sampled[:size]
+        try:
+            return sampled + self._stream.read(size - len(sampled))
+        except _ARCHIVE_ERRORS as error:
+            raise _reading_error(error, self.path, None) from error
+
+    def _read_line(self) -> bytes:
+        try:
+            return self._stream.readline()
+        except _ARCHIVE_ERRORS as error:
+            raise _reading_error(error, self.path, self.line + len(self._sampled) + 1) from error
+
+    def _decode(self, raw: bytes, line: int) -> str:
         if b"\0" in raw:
-            raise _binary_error(self.path, self.line)
-        if self.line == 1:
+            raise _binary_error(self.path, line)
+        if line == 1:
             raw = raw.removeprefix(_BYTE_ORDER_MARK)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise _encoding_error(error, self.path, self.line) from error
+            raise _encoding_error(error, self.path, line) from error
         return text[:-2] + "\n" if text.endswith("\r\n") else text
-
-    def read(self, size: int) -> bytes:
-        """The next ``size`` bytes as they stand, fewer at the end; for those who cut and check the text themselves.
-
-        Raises
-        ------
-        DataError
-            when the archive or the disk fails
-        """
-        try:
-            return self._stream.read(size)
-        except _ARCHIVE_ERRORS as error:
-            raise _reading_error(error, self.path, None) from error
 
     def __enter__(self) -> TextLines:
         return self
@@ -140,36 +162,34 @@ class TextLines:
 
 
 def lines_within(data: bytes, path: str, first: int) -> TextLines:
-    """The lines of a piece of a text file.
+    """The lines of a part of a text file.
 
     Parameters
     ----------
-    data : the piece
-    path : what errors call the file
-    first : 1-based number of the line it begins with
+    data : the part
+    path : the file's name in errors
+    first : 1-based number of the first line
     """
     return TextLines(path, io.BytesIO(data), ExitStack(), line=first - 1)
 
 
 def open_text(path: FilePath) -> TextLines:
-    """Open a UTF-8 text file, plain or compressed, without reading more than its first block.
+    """Open a UTF-8 text file, plain or compressed, and read its first block.
 
     The extension names the compression (``.gz``, ``.xz``, ``.bz2``, or none); for standard input the first bytes do.
 
     Parameters
     ----------
-    path : a file, or ``"-"`` for standard input
-
-    Returns
-    -------
-    An iterator over the lines, in constant memory however long the file is.
+    path : a file, ``"-"`` for standard input, or an open :class:`TextLines`, which is returned
 
     Raises
     ------
     DataError
-        when the file is missing, a directory, empty, binary, not UTF-8, or a broken archive; what only shows
-        further down is raised by the line that cannot be read
+        when the file is missing, a directory, empty, binary, not UTF-8, or a broken archive; reading a line raises
+        what is wrong further down
     """
+    if isinstance(path, TextLines):
+        return path
     name = display_name(path)
     resources = ExitStack()
     try:
@@ -183,20 +203,11 @@ def open_text(path: FilePath) -> TextLines:
     except BaseException:
         resources.close()
         raise
-    return TextLines(name, stream, resources)
+    return TextLines(path, stream, resources)
 
 
 def numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their 1-based numbers, without their line ends.
-
-    Parameters
-    ----------
-    path : a file that :func:`open_text` opens, or ``"-"`` for standard input
-
-    Yields
-    ------
-    The number of a line and its text.
-    """
+    """The lines of a text file with their 1-based numbers, without their line ends."""
     with open_text(path) as lines:
         for line in lines:
             yield lines.line, line.removesuffix("\n")
@@ -209,8 +220,10 @@ def _open_file(path: FilePath, resources: ExitStack) -> io.BufferedReader:
     except FileNotFoundError as error:
         raise DataError("there is no such file", path=name, hint="Check the path.") from error
     except IsADirectoryError as error:
-        holds = next((what for file, what in _DIRECTORIES.items() if (Path(path) / file).exists()), None)
-        hint = "Name a file inside it." if holds is None else f"It is {holds}."
+        content = next(
+            (description for file, description in _DIRECTORIES.items() if (Path(path) / file).exists()), None
+        )
+        hint = "Name a file inside it." if content is None else f"It is {content}."
         raise DataError("is a directory, not a file", path=name, hint=hint) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -225,7 +238,7 @@ def _standard_input(resources: ExitStack) -> io.BufferedReader:
         raise DataError("is closed", path=display_name("-"), hint="Pipe a text into the command, or name a file.")
     if not hasattr(stream, "peek"):
         wrapper = stream = io.BufferedReader(stream)
-        # Not closing but detaching: a wrapper that dies takes the caller's stream with it.
+        # Detach instead of closing: a wrapper closes the caller's stream when it is collected.
         resources.callback(lambda: None if wrapper.closed else wrapper.detach())
     return cast(io.BufferedReader, stream)
 
@@ -234,7 +247,7 @@ def _decompress(packed: io.BufferedReader, compression: str, resources: ExitStac
     if not compression:
         return packed
     archive = cast(io.RawIOBase, _ARCHIVES[compression](packed))
-    # The archives' own readline runs in Python; a buffer in front of them is several times faster.
+    # The archives' own readline runs in Python; a buffer around them is several times faster.
     return resources.enter_context(io.BufferedReader(archive, 1 << 16))
 
 
@@ -422,8 +435,8 @@ def is_locked(folder: Path) -> bool:
 
 
 def is_stream(path: FilePath) -> bool:
-    """Whether a path is a pipe or a device."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    """Whether a path is standard input, a pipe or a device, so that it can be read only once."""
+    return is_standard_input(path) or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
 def write_error(path: FilePath, error: OSError) -> DataError:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphattn.attention import attend, attend_heads
     from graphattn.backends.registry import register_backend
     from graphattn.builders import Sentence, TextGraphBuilder
+    from graphattn.builders.readers import register_reader
     from graphattn.edges import Edges
     from graphattn.experiments.drawing.graph import draw_graph
     from graphattn.layers.multi_scale import MultiScaleAttention
@@ -46,6 +47,7 @@ _HOMES = {
     "draw_graph": "graphattn.experiments.drawing.graph",
     "load": "graphattn.models",
     "register_backend": "graphattn.backends.registry",
+    "register_reader": "graphattn.builders.readers",
     "tensorized_attend": "graphattn.tensorized",
     "to_networkx": "graphattn.networkx_graphs",
 }
@@ -68,6 +70,7 @@ __all__ = [
     "draw_graph",
     "load",
     "register_backend",
+    "register_reader",
     "tensorized_attend",
     "to_networkx",
 ]

@@ -48,7 +48,11 @@ class GraphAttnError(Exception):
 
     def __init__(self, template: str = "", *, options: Collection[str] = ()):
         self.template, self.options = template, tuple(options)
-        super().__init__(self.render())
+        super().__init__(template)
+
+    @override
+    def __str__(self) -> str:
+        return self.render()
 
     def render(self, spell: Callable[[str], str] = str) -> str:
         """The message, with options as ``spell`` writes them."""
@@ -65,7 +69,8 @@ class DataError(GraphAttnError):
     line : its 1-based line
     field : column or field name
     hint : how to fix it, a full sentence
-    options : names of options that ``message`` and ``hint`` contain as ``{name}`` or ``{name=value}``
+    alternative : another fix, a full sentence, which is no help where labels are needed
+    options : names of options that ``message``, ``hint`` and ``alternative`` contain as ``{name}`` or ``{name=value}``
 
     Attributes
     ----------
@@ -91,9 +96,11 @@ class DataError(GraphAttnError):
         line: int | None = None,
         field: str | None = None,
         hint: str | None = None,
+        alternative: str | None = None,
         options: Collection[str] = (),
     ):
-        self.message, self.path, self.line, self.field, self.hint = message, path, line, field, hint
+        self.message, self.path, self.line, self.field = message, path, line, field
+        self.hint, self.alternative = hint, alternative
         super().__init__(message, options=options)
 
     @override
@@ -102,7 +109,9 @@ class DataError(GraphAttnError):
         parts += [] if self.line is None else [f"line {self.line}"]
         parts += [] if self.field is None else [f"field {self.field!r}"]
         text = f"{', '.join(parts)}: {self.message}" if parts else self.message
-        return fill_in(f"{text}. {self.hint}" if self.hint else text, self.options, spell)
+        text = f"{text}. {self.hint}" if self.hint else text
+        text = f"{text} {self.alternative}" if self.alternative else text
+        return fill_in(text, self.options, spell)
 
 
 class UnreadableError(DataError):
@@ -137,22 +146,6 @@ class UnregisteredError(ConfigError):
     def __init__(self, message: str, name: str):
         self.name = name
         super().__init__(message)
-
-
-class UnusedOptionError(ConfigError):
-    """A format of corpora has no use for some of the options that were given.
-
-    Parameters
-    ----------
-    format : the format
-    names : the options
-    known : those that it has
-    """
-
-    def __init__(self, format: str, names: Collection[str], known: Collection[str]):
-        self.format, self.names = format, sorted(names)
-        listed, others = (", ".join(map(repr, sorted(some))) or "none" for some in (names, known))
-        super().__init__(f"format {format!r} has no option {listed}. Its options are {others}.")
 
 
 class BackendError(GraphAttnError):

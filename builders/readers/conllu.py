@@ -32,12 +32,12 @@ class _Word(NamedTuple):
 def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Sentence]:
     """Read parsed sentences from CoNLL-U, one at a time.
 
-    The words are the syntactic words: of a multi-word token (``2-3  don't``) its parts ``do`` and ``n't`` are kept and
-    the surface form is not; empty nodes (``8.1``) are skipped, since the basic tree does not use them. A sentence in
-    which nothing is specified for the head (``_`` throughout) has no heads, and so for relations and tags.
+    The words are the syntactic words: a multi-word token (``2-3  don't``) becomes its parts ``do`` and ``n't``, without
+    the surface form; empty nodes (``8.1``) are skipped, since the basic tree does not use them. A sentence in which all
+    heads are ``_`` has no heads; the same holds for relations and tags.
 
-    The ``conllu`` package parses the values; cutting lines into columns is done here, because the package forgets line
-    numbers, accepts rows with missing columns, and builds a dictionary of every feature nobody asked for.
+    The ``conllu`` package parses the values. We split lines into columns ourselves, because the package loses line
+    numbers, accepts rows with missing columns, and parses every feature.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def read_conllu(path: FilePath, *, tags: str | None = "upos") -> Iterator[Senten
     (2, 0)
     """
     if tags not in ("upos", "xpos", None):
-        raise ConfigError(f"tags is {tags!r}. Set it to 'upos', 'xpos' or None.")
+        raise ConfigError(f"{{tags}} is {tags!r}. Set it to 'upos', 'xpos' or None", options=("tags",))
     return conllu_sentences(numbered_lines(path), display_name(path), tags=tags)
 
 
@@ -75,8 +75,8 @@ def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str |
 
     Parameters
     ----------
-    lines : 1-based numbers and lines without their ends
-    path : what errors call the file
+    lines : 1-based numbers and lines without their line ends
+    path : the file's name in errors
     tags : ``"upos"``, ``"xpos"``, or None for no tags
     """
     tag_column = _COLUMNS.index(tags) if tags else None
@@ -105,14 +105,14 @@ def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str |
 
 
 def _read_word(content: str, tag_column: int | None, path: str, line: int) -> _Word | None:
-    """The word a line holds; None for a multi-word token or an empty node."""
+    """The word of a line; None for a multi-word token or an empty node."""
     fields = content.split("\t")
     if len(fields) != len(_COLUMNS):
         raise DataError(
             "1 column where CoNLL-U has 10" if len(fields) == 1 else f"{len(fields)} columns where CoNLL-U has 10",
             path=path,
             line=line,
-            hint="Put one tab between columns and '_' where nothing is known.",
+            hint="Put one tab between columns and '_' for unknown values.",
         )
     number: int | tuple[int, str, int] = _parse(parse_id_value, fields[0], "id", path, line)
     if isinstance(number, tuple):
@@ -152,11 +152,11 @@ def _sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
     return Sentence(
         forms,
         heads=heads if parsed else None,
-        deprels=_specified([word.deprel for word in words]) if parsed else None,
-        tags=_specified([word.tag for word in words]) if tagged else None,
+        deprels=_none_if_unspecified([word.deprel for word in words]) if parsed else None,
+        tags=_none_if_unspecified([word.tag for word in words]) if tagged else None,
         origin=(path, words[0].line),
     )
 
 
-def _specified(values: list[str]) -> tuple[str, ...] | None:
+def _none_if_unspecified(values: list[str]) -> tuple[str, ...] | None:
     return tuple(values) if any(value != _UNSPECIFIED for value in values) else None

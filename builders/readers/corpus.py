@@ -1,63 +1,39 @@
-"""Read a corpus in any of the formats, named or detected."""
+"""Read a corpus in any of the formats, named or detected; and sources with their targets."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
-from graphattn.builders.files import FilePath, display_name
-from graphattn.builders.readers.conll import read_conll
+from graphattn.builders.files import FilePath, display_name, numbered_lines, split_suffix
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.fasttext import read_fasttext
-from graphattn.builders.readers.formats import detect_format, guess_columns, is_stream
-from graphattn.builders.readers.labelled_lines import read_labelled_lines
+from graphattn.builders.readers.formats import FORMATS, CorpusFormat, detect
+from graphattn.builders.readers.rows import Skip
 from graphattn.builders.readers.sentences import read_sentences
-from graphattn.builders.readers.skipping import Skip
-from graphattn.builders.readers.table import read_table
-from graphattn.builders.readers.word_tag import read_word_tag
+from graphattn.builders.readers.table import read_labelled_lines, read_table
+from graphattn.builders.readers.tagged import read_conll, read_word_tag
 from graphattn.builders.sentence import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, UnusedOptionError
-
-
-@dataclass(frozen=True)
-class CorpusFormat:
-    """A way to read a corpus.
-
-    Parameters
-    ----------
-    read : the reader; its first argument is the path, its keywords are the format's options
-    tasks : what its corpora can train
-    """
-
-    read: Callable[..., Iterator[Example | Sentence]]
-    tasks: frozenset[str]
-
-    @property
-    def options(self) -> frozenset[str]:
-        """Names of the reader's options."""
-        return frozenset(inspect.signature(self.read).parameters) - {"path", "format", "skip"}
-
+from graphattn.exceptions import DataError
 
 _TEXTS = frozenset({"classify", "pair"})
 _TAGGED = frozenset({"tag"})
 
-FORMATS: dict[str, CorpusFormat] = {
-    "csv": CorpusFormat(partial(read_table, format="csv"), _TEXTS),
-    "tsv": CorpusFormat(partial(read_table, format="tsv"), _TEXTS),
-    "jsonl": CorpusFormat(partial(read_table, format="jsonl"), _TEXTS),
-    "labelled": CorpusFormat(read_labelled_lines, _TEXTS),
-    "fasttext": CorpusFormat(read_fasttext, frozenset({"classify"})),
-    "conll": CorpusFormat(read_conll, _TAGGED),
-    "word/tag": CorpusFormat(read_word_tag, _TAGGED),
-    "conllu": CorpusFormat(read_conllu, _TAGGED),
-    "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),
-}
-
-_TASKS = ("classify", "pair", "tag")
+FORMATS.update(
+    {
+        "csv": CorpusFormat(partial(read_table, format="csv"), _TEXTS, (".csv",)),
+        "tsv": CorpusFormat(partial(read_table, format="tsv"), _TEXTS),
+        "jsonl": CorpusFormat(partial(read_table, format="jsonl"), _TEXTS, (".jsonl", ".ndjson")),
+        "labelled": CorpusFormat(read_labelled_lines, _TEXTS),
+        "fasttext": CorpusFormat(read_fasttext, frozenset({"classify"})),
+        "conll": CorpusFormat(read_conll, _TAGGED, (".conll",)),
+        "word/tag": CorpusFormat(read_word_tag, _TAGGED),
+        "conllu": CorpusFormat(read_conllu, _TAGGED, (".conllu",)),
+        "sentences": CorpusFormat(read_sentences, frozenset({"classify", "tag"})),
+    }
+)
 
 
 def read_corpus(
@@ -67,15 +43,14 @@ def read_corpus(
 
     Parameters
     ----------
-    path : the corpus, plain or compressed, or ``"-"`` for standard input, which needs a ``format``
-    format : a key of ``FORMATS``, or ``"auto"`` to tell it by the extension and the first lines as
-        :func:`~graphattn.builders.readers.detect_format` describes
-    task : ``"classify"``, ``"pair"`` or ``"tag"`` when it is known; only formats that serve it come into question
-    skip : is handed the error of each line or sentence that is left out; None stops at the first. Not for ``conllu``
-        and ``sentences``, which a store reads in blocks
+    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    format : a key of ``FORMATS``, or ``"auto"`` to detect it as :func:`~graphattn.builders.readers.detect` describes
+    task : ``"classify"``, ``"pair"`` or ``"tag"``; only formats that serve it are considered
+    skip : receives the error of each line or sentence that is left out; None raises the first. Not for ``conllu`` and
+        ``sentences``, which a store reads in blocks
     options : options of the format's reader, such as ``text`` and ``label`` (csv, tsv, jsonl), ``columns`` (labelled)
-        or ``tag_column`` (conll); only formats that have them come into question, so pass those that matter. For
-        pairs ``second`` is ``"second"`` unless given; the ``columns`` of a labelled file are guessed unless given.
+        or ``tag_column`` (conll); only formats that have all of them are considered. For pairs ``second`` defaults to
+        ``"second"``; the ``columns`` of a labelled file are detected unless given.
 
     Returns
     -------
@@ -85,9 +60,9 @@ def read_corpus(
     Raises
     ------
     ConfigError
-        when the format, the task or an option is unknown, or they do not go together
+        when the format, the task or an option is unknown, or they contradict each other
     DataError
-        when the file cannot be read, its format cannot be told, or it holds no example
+        when the file cannot be read, its format cannot be detected, or it contains no example
 
     Examples
     --------
@@ -97,103 +72,92 @@ def read_corpus(
     >>> [example.label for example in read_corpus(path)]
     ['1', '0']
     """
-    format = corpus_format(path, format=format, task=task, **options)
-    options = {**_defaults(path, format, task, options), **options}
-    if skip is not None:
-        return FORMATS[format].read(path, skip=skip, **options)
-    return _at_least_one(FORMATS[format].read(path, **options), display_name(path))
+    source, name, options = resolve_reader(path, format=format, task=task, **options)
+    items = FORMATS[name].read(source, **options, **({} if skip is None else {"skip": skip}))
+    return items if skip is not None else _at_least_one(items, display_name(path))
 
 
-def corpus_format(path: FilePath, *, format: str = "auto", task: str | None = None, **options: Any) -> str:
-    """The name of the format as which :func:`read_corpus` reads a corpus, given the same arguments.
+def resolve_reader(
+    path: FilePath, *, format: str = "auto", task: str | None = None, multilabel: bool = False, **options: Any
+) -> tuple[FilePath, str, dict[str, Any]]:
+    """What :func:`read_corpus` reads, given the same arguments: the source, the format and the reader's options.
 
-    Raises
-    ------
-    ConfigError
-        when the format, the task or an option is unknown, or they do not go together
-    DataError
-        when the file cannot be read, or its format cannot be told
+    ``multilabel`` is an option of some formats; it does not exclude the others.
     """
-    _refuse_unknown(options)
-    candidates = _formats_with(options) & _formats_for(task)
-    if task == "classify" and "second" in (options.get("columns") or ()):
-        raise ConfigError("columns name 'second', but a classifier takes one text. Set columns to None for that field.")
-    if format == "auto":
-        if not candidates:
-            raise ConfigError(
-                f"no format{'' if task is None else f' for task {task!r}'} has all of the options {_listed(options)}."
-                " Set format and only its options."
-            )
-        look = {"text_column": options.get("text", "text"), "for_tagging": task == "tag"}
-        try:
-            format = detect_format(
-                path, among=candidates, texts_alone=task is None and "labelled" in candidates, **look
-            )
-        except DataError:
-            seen = _format_or_none(path, among=_formats_for(task), **look)
-            if seen is None or seen in candidates:
-                raise
-            raise _misfit(seen, task, options) from None
-    elif format not in FORMATS:
-        raise ConfigError(f"there is no format {format!r}. Set format to one of {_listed(FORMATS)}, or 'auto'.")
-    elif format not in candidates:
-        raise _misfit(format, task, options)
-    return format
-
-
-def _format_or_none(path: FilePath, **look: Any) -> str | None:
-    try:
-        return detect_format(path, **look)
-    except DataError:
-        return None
-
-
-def _refuse_unknown(options: dict[str, Any]) -> None:
-    known = {name for entry in FORMATS.values() for name in entry.options}
-    unknown = next((name for name in options if name not in known), None)
-    if unknown is not None:
-        short = unknown.removesuffix("_column")
-        close = [short] if short in known else get_close_matches(unknown, known, n=1)
-        guess = f"Did you mean {close[0]!r}? " if close else ""
-        raise ConfigError(f"no format has an option {unknown!r}. {guess}There are: {_listed(known)}.")
-
-
-def _formats_with(options: dict[str, Any]) -> set[str]:
-    return {name for name, entry in FORMATS.items() if entry.options.issuperset(options)}
-
-
-def _formats_for(task: str | None) -> set[str]:
-    if task is not None and task not in _TASKS:
-        raise ConfigError(f"there is no task {task!r}. Set task to one of {_listed(_TASKS)}, or None.")
-    return {name for name, entry in FORMATS.items() if task is None or task in entry.tasks}
-
-
-def _misfit(format: str, task: str | None, options: dict[str, Any]) -> ConfigError:
-    if format not in _formats_for(task):
-        return ConfigError(
-            f"format {format!r} does not serve task {task!r}. Set format to one of {_listed(_formats_for(task))}."
-        )
-    known = FORMATS[format].options
-    return UnusedOptionError(format, options.keys() - known, known)
-
-
-def _defaults(path: FilePath, format: str, task: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Options that follow from the task or the file."""
-    # Of a stream nothing can be guessed: label<TAB>text is all but universal, but a pair's label comes first or last.
-    if format == "labelled" and "columns" not in options and (task == "pair" or not is_stream(path)):
-        return {"columns": guess_columns(path, pair=None if task is None else task == "pair")}
-    if task == "pair" and format in ("csv", "tsv", "jsonl") and "second" not in options:
-        return {"second": "second"}
-    return {}
+    detected = detect(path, task, format=format, **options)
+    entry = FORMATS[detected.name]
+    if detected.columns is not None:
+        options["columns"] = detected.columns
+    if task == "pair" and "second" in entry.options:
+        options.setdefault("second", "second")
+    if multilabel and "multilabel" in entry.options:
+        options["multilabel"] = True
+    return detected.source, detected.name, options
 
 
 def _at_least_one(items: Iterator[Example | Sentence], path: str) -> Iterator[Example | Sentence]:
     first = next(iter(items), None)
     if first is None:
-        raise DataError("holds no example", path=path, hint="Give a file with at least one.")
+        raise DataError("has no example", path=path, hint="Give a file with at least one.")
     yield first
     yield from items
 
 
-def _listed(names: Any) -> str:
-    return ", ".join(repr(name) for name in sorted(names)) or "none"
+_PARSED: dict[str, Callable[[FilePath], Iterator[Sentence]]] = {
+    ".conllu": lambda path: read_conllu(path, tags=None),
+    ".jsonl": read_sentences,
+}
+
+
+def read_parallel(source: FilePath, target: FilePath) -> Iterator[tuple[str | Sentence, str]]:
+    """Read pairs of a source and a target, one at a time.
+
+    Parameters
+    ----------
+    source : a text on each line; or parsed sentences, CoNLL-U (``.conllu``) or JSON Lines (``.jsonl``), in the order
+        of the targets
+    target : a text on each line
+
+    Returns
+    -------
+    An iterator over pairs; sources of parsed files are sentences with heads. Files may be compressed.
+
+    Raises
+    ------
+    DataError
+        when a line is empty, or one file has more lines than the other; it names the file and the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "en").write_text("A dog.\\nA cat.\\n")
+    >>> _ = (folder / "de").write_text("Ein Hund.\\nEine Katze.\\n")
+    >>> list(read_parallel(folder / "en", folder / "de"))
+    [('A dog.', 'Ein Hund.'), ('A cat.', 'Eine Katze.')]
+    """
+    read_parsed = _PARSED.get(split_suffix(source)[0])
+    sources: Iterator[str | Sentence] = _filled_lines(source) if read_parsed is None else read_parsed(source)
+    for number, (text, translation) in enumerate(zip_longest(sources, _filled_lines(target)), 1):
+        if text is None:
+            raise _unpaired_error("source", number, target, source, line=number)
+        if translation is None:
+            raise _unpaired_error("target", number, source, target, line=number if isinstance(text, str) else None)
+        yield text, translation
+
+
+def _unpaired_error(missing: str, number: int, longer: FilePath, shorter: FilePath, *, line: int | None) -> DataError:
+    return DataError(
+        f"text {number} has no {missing}, since {display_name(shorter)} ends before it",
+        path=display_name(longer),
+        line=line,
+        hint="Give as many sources as targets.",
+    )
+
+
+def _filled_lines(path: FilePath) -> Iterator[str]:
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            hint = "Delete it in both files, or complete it."
+            raise DataError("the line is empty", path=display_name(path), line=number, hint=hint)
+        yield line

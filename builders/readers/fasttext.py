@@ -1,4 +1,4 @@
-"""Read fastText's training format: a text with ``__label__`` words in front."""
+"""Read fastText's training format: lines such as ``__label__joy what a day``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from graphattn.builders.files import FilePath, open_text
-from graphattn.builders.readers.labels import distinct_labels
-from graphattn.builders.readers.rows import refuse_blank_rows
-from graphattn.builders.readers.skipping import Skip, map_with_errors
+from graphattn.builders.readers.fields import distinct_labels
+from graphattn.builders.readers.rows import Skip, map_with_errors, reject_blank_rows
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError
 
@@ -23,16 +22,16 @@ def read_fasttext(
 ) -> Iterator[Example]:
     """Read examples from lines such as ``__label__joy what a day``, one at a time.
 
-    As in fastText, a word that begins with the prefix is a label wherever it stands.
+    As in fastText, every word that begins with the prefix is a label.
 
     Parameters
     ----------
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     multilabel : give each example a tuple of labels, empty when it has none
-    prefix : what a label begins with
-    require_label : refuse a line without a label when ``multilabel`` is False, and blank lines but at the end;
+    prefix : the first characters of a label
+    require_label : reject lines without a label when ``multilabel`` is False, and blank lines except at the end;
         otherwise a line without one has the label None
-    skip : is handed the error of each line that is left out; None stops at the first
+    skip : receives the error of each line that is left out; None raises the first
 
     Returns
     -------
@@ -41,7 +40,7 @@ def read_fasttext(
     Raises
     ------
     ConfigError
-        when the prefix is empty or holds a blank
+        when the prefix is empty or contains a blank
     DataError
         when a line has no label, a label without a name, or several where one is expected; it names the line
 
@@ -54,14 +53,17 @@ def read_fasttext(
     [Example(text='what a day', second=None, label=('joy', 'love'))]
     """
     if not prefix or re.search(r"\s", prefix):
-        raise ConfigError(f"prefix is {prefix!r}. Set it to the word that labels begin with, '__label__' say.")
+        raise ConfigError(
+            f"{{prefix}} is {prefix!r}. Set it to the first characters of labels, '__label__' for example",
+            options=("prefix",),
+        )
     return _read_lines(path, prefix, skip, multilabel=multilabel, require_label=require_label)
 
 
 def _read_lines(
     path: FilePath, prefix: str, skip: Skip | None, *, multilabel: bool, require_label: bool
 ) -> Iterator[Example]:
-    marked = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
+    labelled = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
     with open_text(path) as lines:
 
         def numbered(line: str) -> tuple[int, str]:
@@ -69,33 +71,32 @@ def _read_lines(
 
         def example(row: tuple[int, str]) -> Example:
             number, line = row
-            labels = marked.findall(line)
+            labels = labelled.findall(line)
             if "" in labels:
                 raise DataError(
-                    f"{prefix!r} stands without a name",
+                    f"{prefix!r} has no name after it",
                     path=lines.path,
                     line=number,
-                    hint="Write the label after it.",
+                    hint="Add the name.",
                 )
             label: Label | None = distinct_labels(labels)
             if not multilabel:
-                label = _single(labels, prefix, lines.path, number, require_label=require_label)
-            return Example(marked.sub("", line).strip(), label=label)
+                label = _single_label(labels, prefix, lines.path, number, require_label=require_label)
+            return Example(labelled.sub("", line).strip(), label=label)
 
         rows = map(numbered, lines)
-        yield from map_with_errors(refuse_blank_rows(rows, lines.path, skip) if require_label else rows, example, skip)
+        yield from map_with_errors(reject_blank_rows(rows, lines.path, skip) if require_label else rows, example, skip)
 
 
-def _single(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:
+def _single_label(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:
     if len(labels) > 1:
         raise DataError(
-            f"{len(labels)} labels where one is expected", path=path, line=line, hint="Set multilabel to True."
-        )
-    if not labels and require_label:
-        raise DataError(
-            f"no word begins with {prefix!r}",
+            f"{len(labels)} labels where one is expected",
             path=path,
             line=line,
-            hint="Add the label, or set require_label to False.",
+            hint="Use {multilabel=True}.",
+            options=("multilabel",),
         )
+    if not labels and require_label:
+        raise DataError(f"no word begins with {prefix!r}", path=path, line=line, hint="Add the label.")
     return labels[0] if labels else None

@@ -1,20 +1,62 @@
-"""Cut lines into fields: rows of a delimited table, and columns between blanks."""
+"""Rows and their fields: cut lines, and raise or skip the lines that cannot be read."""
 
 from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import TypeVar
 
-from graphattn.builders.files import TextLines
-from graphattn.builders.readers.skipping import Skip, iterate_with_errors, refuse
-from graphattn.exceptions import DataError
+from typing_extensions import Self
 
+from graphattn.builders.files import TextLines
+from graphattn.exceptions import DataError, UnreadableError
+
+Skip = Callable[[DataError], None]
+"""Receives the error of each line or sentence that a reader leaves out."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Row = TypeVar("Row", bound=Sized)
 
-# A quote that is never closed would swallow the rest of the file, however large, as one field.
-LONGEST_RECORD = 100_000
+MAX_RECORD_LINES = 100_000
+"""Longest CSV record. Without a limit, an unclosed quote would read the rest of the file as one field."""
+
+
+def raise_or_skip(error: DataError, skip: Skip | None) -> None:
+    """Pass an error to ``skip``; raise it when there is none."""
+    if skip is None:
+        error.skippable = True
+        raise error
+    skip(error)
+
+
+def iterate_with_errors(items: Iterator[Item]) -> Iterator[Item | DataError]:
+    """Yield items, and the error in place of each item that cannot be read.
+
+    Parameters
+    ----------
+    items : an iterator that can continue after an error; a generator cannot
+    """
+    while True:
+        try:
+            item = next(items)
+        except StopIteration:
+            return
+        except UnreadableError:
+            raise
+        except DataError as error:
+            yield error
+        else:
+            yield item
+
+
+def map_with_errors(items: Iterator[Item], convert: Callable[[Item], Result], skip: Skip | None) -> Iterator[Result]:
+    """Apply ``convert`` to each item; pass errors to ``skip``, or raise the first."""
+    for result in iterate_with_errors(map(convert, items)):
+        if isinstance(result, DataError):
+            raise_or_skip(result, skip)
+        else:
+            yield result
 
 
 def split_at_blanks(line: str) -> list[str]:
@@ -29,40 +71,28 @@ def split_at_blanks(line: str) -> list[str]:
 
 
 class PlainRows:
-    """Rows of a table in which quotes are ordinary characters; a blank line is an empty row.
-
-    Parameters
-    ----------
-    lines : of the table
-    separator : what stands between two fields
-    """
+    """Numbered rows of a table whose fields have no quotes; a blank line is an empty row."""
 
     def __init__(self, lines: TextLines, separator: str):
         self._lines, self._separator = lines, separator
 
-    def __iter__(self) -> PlainRows:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[int, list[str]]:
         content = next(self._lines).removesuffix("\n")
         return self._lines.line, content.split(self._separator) if content else []
 
-    def read_again(self) -> None:
-        """Nothing: a row is a line."""
+    def reread(self) -> None:
+        """Do nothing: a row is one line."""
 
 
 class QuotedRows:
-    """Rows of a table in which a field may stand in double quotes and then hold separators and newlines.
+    """Numbered rows of a table whose fields may be in double quotes and then contain separators and newlines.
 
-    The number of a row is that of its first line. After a row that cannot be read, the lines behind its first one are
-    read again: a quote that is never closed costs one line, and not those that it swallowed. Python's limit on the size
-    of one CSV field, which holds for the whole process, is raised for good: restoring it would break another reader
-    that runs at the same time.
-
-    Parameters
-    ----------
-    lines : of the table
-    separator : what stands between two fields
+    The number of a row is that of its first line. After a row that cannot be read, the lines after its first one are
+    read again, so that an unclosed quote costs one line. Python's limit on the size of a CSV field, which is global, is
+    raised for good: restoring it would break another reader that runs at the same time.
     """
 
     def __init__(self, lines: TextLines, separator: str):
@@ -71,7 +101,7 @@ class QuotedRows:
         self._path = lines.path
         self._reader = csv.reader(self._record, delimiter=separator, strict=True)
 
-    def __iter__(self) -> QuotedRows:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[int, list[str]]:
@@ -84,41 +114,41 @@ class QuotedRows:
                     raise
                 continue
             except csv.Error as error:
-                line = self._record.own[0][0]
-                self._record.put_back(self._record.own[1:], stop=self._record.stopped)
+                line = self._record.lines[0][0]
+                self._record.put_back(self._record.lines[1:], stop=self._record.stopped)
                 raise _quoting_error(error, self._path, line) from error
             except DataError:
-                self._record.put_back(self._record.own, stop=True)
+                self._record.put_back(self._record.lines, stop=True)
                 raise
-            return self._record.own[0][0], row
+            return self._record.lines[0][0], row
 
-    def read_again(self) -> None:
-        """Let the lines of the present row but its first be read once more, as rows of their own."""
-        self._record.put_back(self._record.own[1:])
+    def reread(self) -> None:
+        """Read the lines of the current row, except its first, again as rows of their own."""
+        self._record.put_back(self._record.lines[1:])
 
 
 class _RecordLines:
-    """The lines the CSV parser asks for: first those that were put back, then those of the file.
+    """The lines that the CSV parser reads: first those that were put back, then those of the file.
 
     Attributes
     ----------
-    own : lines of the present record with their numbers
-    stopped : whether it ends where a line could not be read
+    lines : numbered lines of the current record
+    stopped : whether it ends at a line that cannot be read
     """
 
-    def __init__(self, lines: TextLines):
-        self.own: list[tuple[int, str]] = []
+    def __init__(self, source: TextLines):
+        self.lines: list[tuple[int, str]] = []
         self.stopped = False
-        self._lines = lines
+        self._source = source
         self._waiting: deque[tuple[int, str] | None] = deque()
         self._ended = False
 
-    def __iter__(self) -> _RecordLines:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> str:
-        if len(self.own) > LONGEST_RECORD:
-            raise csv.Error(f"a field of more than {LONGEST_RECORD} lines")
+        if len(self.lines) > MAX_RECORD_LINES:
+            raise csv.Error(f"a field of more than {MAX_RECORD_LINES} lines")
         if self._waiting:
             numbered = self._waiting.popleft()
             if numbered is None:
@@ -126,69 +156,74 @@ class _RecordLines:
                 raise StopIteration
         else:
             try:
-                content = next(self._lines)
+                content = next(self._source)
             except StopIteration:
                 self._ended = True
                 raise
-            numbered = self._lines.line, content
-        self.own.append(numbered)
+            numbered = self._source.line, content
+        self.lines.append(numbered)
         return numbered[1]
 
     def begin(self) -> None:
         """Begin a record."""
-        self.own, self.stopped = [], False
+        self.lines, self.stopped = [], False
 
     def put_back(self, numbered: Sequence[tuple[int, str]], *, stop: bool = False) -> None:
-        """Give lines out once more; with ``stop`` no record goes on behind the last of them."""
+        """Let lines be read again; with ``stop`` no record continues after the last of them."""
         if stop and numbered:
             self._waiting.appendleft(None)
         self._waiting.extendleft(reversed(numbered))
 
     def at_end(self) -> bool:
-        """Whether there are no more lines."""
         return self._ended and not self._waiting
 
 
 def _quoting_error(error: csv.Error, path: str, line: int) -> DataError:
     if "new-line character" in str(error):
-        problem, hint = "a carriage return stands alone", "Delete it, or put the field in double quotes."
-    else:
-        problem = "the double quotes of the row that begins here do not pair up"
-        hint = "Close each quoted field, double each quote inside it, or set quoted to False."
-    return DataError(problem, path=path, line=line, hint=hint)
+        hint = "Delete it, or put the field in double quotes."
+        return DataError("there is a carriage return inside the line", path=path, line=line, hint=hint)
+    return DataError(
+        "the row that begins here has an unpaired double quote",
+        path=path,
+        line=line,
+        hint="Close each quoted field, double each quote inside it, or use {quoted=False}.",
+        options=("quoted",),
+    )
 
 
-def refuse_blank_rows(
+def reject_blank_rows(
     rows: Iterator[tuple[int, Row]], path: str, skip: Skip | None = None
 ) -> Iterator[tuple[int, Row]]:
-    """Pass on numbered rows; forget empty ones at the end and refuse them anywhere else."""
+    """Yield numbered rows; ignore empty ones at the end and reject all others."""
     blank: list[int] = []
     for numbered in iterate_with_errors(rows):
         if isinstance(numbered, DataError):
-            refuse(numbered, skip)
+            raise_or_skip(numbered, skip)
             continue
         line, row = numbered
         if len(row) == 0:
             blank.append(line)
             continue
         for number in blank:
-            refuse(DataError("the line is blank", path=path, line=number, hint="Delete it, or complete it."), skip)
+            error = DataError("the line is blank", path=path, line=number, hint="Delete it, or complete it.")
+            raise_or_skip(error, skip)
         blank.clear()
         yield line, row
 
 
-def equal_rows(
+def rows_of_width(
     rows: PlainRows | QuotedRows, width: int, path: str, *, expected: str, hint: str, skip: Skip | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Pass on rows of exactly ``width`` fields; in a table of one column a blank line is an empty field."""
+    """Yield rows of exactly ``width`` fields; in a table of one column a blank line is an empty field."""
 
-    def of_one_column(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
+    def fill(numbered: tuple[int, list[str]]) -> tuple[int, list[str]]:
         return numbered[0], numbered[1] or [""]
 
-    for line, row in refuse_blank_rows(map(of_one_column, rows) if width == 1 else rows, path, skip):
+    for line, row in reject_blank_rows(map(fill, rows) if width == 1 else rows, path, skip):
         if len(row) == width:
             yield line, row
             continue
         count = "1 field" if len(row) == 1 else f"{len(row)} fields"
-        refuse(DataError(f"{count}, {expected}", path=path, line=line, hint=hint), skip)
-        rows.read_again()
+        error = DataError(f"{count}, {expected}", path=path, line=line, hint=hint, options=("columns",))
+        raise_or_skip(error, skip)
+        rows.reread()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from graphattn.builders.files import FilePath, display_name, numbered_lines
-from graphattn.builders.readers.json_fields import json_label, json_object
-from graphattn.builders.readers.rows import refuse_blank_rows
+from graphattn.builders.readers.fields import json_label, json_text, parse_object
+from graphattn.builders.readers.rows import reject_blank_rows
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import DataError
 
@@ -26,9 +26,9 @@ _EXAMPLE = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}'
 def read_sentences(path: FilePath) -> Iterator[Sentence]:
     """Read sentences from JSON Lines, one at a time.
 
-    Each line is an object with ``tokens`` and, as far as they are known, ``word_ids``, ``heads`` (1-based words, 0 for
-    a root), ``deprels``, ``tags``, ``sentence_ids``, ``links`` (pairs of 0-based words) and ``label`` (a string
-    or a number, or a list of them; blank where there is none). Other keys are passed over.
+    Each line is an object with ``tokens`` and, optionally, ``word_ids``, ``heads`` (1-based words, 0 for a root),
+    ``deprels``, ``tags``, ``sentence_ids``, ``links`` (pairs of 0-based words) and ``label`` (a string or a number, or
+    a list of them; blank if there is none). Other keys are ignored.
 
     Parameters
     ----------
@@ -55,15 +55,16 @@ def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sent
 
     Parameters
     ----------
-    lines : 1-based numbers and lines without their ends
-    path : what errors call the file
+    lines : 1-based numbers and lines without their line ends
+    path : the file's name in errors
     """
-    for line, content in refuse_blank_rows(((line, content.strip()) for line, content in lines), path):
-        record = json_object(content, path, line)
+    for line, content in reject_blank_rows(((line, content.strip()) for line, content in lines), path):
+        record = parse_object(content, path, line)
         try:
             yield Sentence(**_fields(record, path, line), origin=(path, line))
         except DataError as error:
-            raise DataError(error.message, path=path, line=line, field=error.field, hint=error.hint) from error
+            error.path, error.line = path, line
+            raise
 
 
 def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
@@ -75,8 +76,9 @@ def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
         if values is not None:
             if not isinstance(values, list) or not all(type(value) is kind for value in values):
                 raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
-            if kind is str:
-                _refuse_half_characters(values, name)
+            if kind is str and not "".join(values).isascii():
+                for value in values:
+                    json_text(value, name, path, line)
             fields[name] = tuple(values)
     links = record.get("links")
     if links is not None:
@@ -85,16 +87,9 @@ def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
         fields["links"] = tuple(map(tuple, links))
     label = record.get("label")
     if label is not None and not (isinstance(label, str) and not label.strip()):
-        fields["label"] = json_label(label, None, "label", path, line, lacking="leave it out where there is none")
+        fields["label"] = json_label(label, None, "label", path, line)
     return fields
 
 
 def _is_pair(link: object) -> bool:
     return isinstance(link, list) and len(link) == 2 and all(type(word) is int for word in link)
-
-
-def _refuse_half_characters(values: list[str], field: str) -> None:
-    try:
-        "".join(values).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError("half a surrogate pair", field=field, hint="Write both halves.") from error

@@ -1,4 +1,4 @@
-"""Read tables whose columns have names: CSV, TSV and JSON Lines."""
+"""Read tables of texts and labels: CSV, TSV and JSON Lines with named columns, and lines without a header."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphattn.builders.files import FilePath, open_text, split_suffix
-from graphattn.builders.readers.json_fields import json_label, json_object, json_text
-from graphattn.builders.readers.labels import check_label_separator, parse_label
-from graphattn.builders.readers.rows import PlainRows, QuotedRows, equal_rows, refuse_blank_rows
-from graphattn.builders.readers.skipping import Skip, map_with_errors
+from graphattn.builders.files import FilePath, TextLines, open_text, split_suffix
+from graphattn.builders.readers.fields import check_label_separator, json_label, json_text, parse_label, parse_object
+from graphattn.builders.readers.rows import (
+    PlainRows,
+    QuotedRows,
+    Skip,
+    map_with_errors,
+    reject_blank_rows,
+    rows_of_width,
+)
 from graphattn.builders.sentence import Example, Label
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_OTHER_DELIMITERS = (";", "\t", "|", ",")
-"""What a header that reads as one column may be meant to be split by."""
+_LIKELY_DELIMITERS = (";", "\t", "|", ",")
+"""Delimiters to suggest when the header reads as one column."""
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ROLES = ("label", "text", "second")
 
 
 class _Columns(NamedTuple):
@@ -26,10 +32,10 @@ class _Columns(NamedTuple):
     label: str | None
     label_separator: str | None
 
-    def roles(self) -> dict[str, str]:
-        """The columns that are wanted, by what they are wanted for."""
-        named = {"text": self.text, "second": self.second, "label": self.label}
-        return {role: name for role, name in named.items() if name is not None}
+    def by_role(self) -> dict[str, str]:
+        """Role -> column, for the columns to read."""
+        columns = {"text": self.text, "second": self.second, "label": self.label}
+        return {role: name for role, name in columns.items() if name is not None}
 
 
 def read_table(
@@ -49,15 +55,15 @@ def read_table(
     Parameters
     ----------
     path : the table, plain or compressed, or ``"-"`` for standard input
-    text : name of the column that holds the text
-    second : name of the column that holds the other text of a pair
-    label : name of the column that holds the label; None reads texts alone
+    text : column of the text
+    second : column of the other text of a pair
+    label : column of the label; None reads texts alone
     format : ``"csv"``, ``"tsv"`` or ``"jsonl"``; None goes by the extension
-    label_separator : what stands between several labels of one example; a JSON list needs none
-    delimiter : what stands between two fields, a comma (csv) or a tab (tsv) when None
-    quoted : whether double quotes may enclose a field; None means yes for csv, and for tsv, where NLP corpora
-        use the quote as an ordinary character, only if the whole header stands in quotes
-    skip : is handed the error of each row that is left out; None stops at the first
+    label_separator : the characters between several labels of one example; a JSON list needs none
+    delimiter : the character between two fields, by default a comma (csv) or a tab (tsv)
+    quoted : whether double quotes may enclose a field; None means yes for csv. TSV corpora use the quote as an
+        ordinary character, so for tsv None means yes only if the whole header is quoted
+    skip : receives the error of each row that is left out; None raises the first
 
     Returns
     -------
@@ -82,15 +88,17 @@ def read_table(
     check_label_separator(label_separator)
     columns = _Columns(text, second, label, label_separator)
     if kind == "jsonl":
-        if delimiter is not None or quoted is not None:
-            raise ConfigError("JSON Lines have no delimiter and no quoting. Leave delimiter and quoted out.")
         return _read_json_lines(path, columns, skip)
     if kind not in _DELIMITERS:
         raise ConfigError(
-            f"format is {format!r} and the extension of {path!s} names none. Set format to 'csv', 'tsv' or 'jsonl'."
+            f"{{format}} is {format!r} and the extension of {path!s} names none. Set it to 'csv', 'tsv' or 'jsonl'",
+            options=("format",),
         )
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ConfigError(f"delimiter is {delimiter!r}. Set it to one character, neither a quote nor a line end.")
+        raise ConfigError(
+            f"{{delimiter}} is {delimiter!r}. Set it to one character, neither a quote nor a line end",
+            options=("delimiter",),
+        )
     quoted = True if quoted is None and kind == "csv" else quoted
     return _read_delimited(path, columns, delimiter or _DELIMITERS[kind], skip, quoted=quoted)
 
@@ -99,83 +107,93 @@ def _read_delimited(
     path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool | None
 ) -> Iterator[Example]:
     with open_text(path) as lines:
-        rows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+        rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
         _, header = next(rows, (1, []))
         names = [name.strip() for name in header]
-        if quoted is None and names and all(map(_in_quotes, names)):
+        if quoted is None and names and all(map(_is_quoted, names)):
             names, rows = [name[1:-1] for name in names], QuotedRows(lines, delimiter)
-        place = _positions(names, columns, lines.path)
-        full = equal_rows(
+        index = _column_indices(names, columns, lines.path)
+        text, second, label = (index.get(role) for role in ("text", "second", "label"))
+        assert text is not None
+        filled = rows_of_width(
             rows,
             len(names),
             lines.path,
             expected=f"the header names {len(names)}",
-            hint=f"A text that holds {'a tab' if delimiter == chr(9) else repr(delimiter)} must "
-            + ("stand in double quotes." if quoted else "not stand in this table."),
+            hint=f"A text that contains {'a tab' if delimiter == chr(9) else repr(delimiter)} must "
+            + ("be in double quotes." if quoted else "not be in this table."),
             skip=skip,
         )
-
-        looked_for = quoted is None and isinstance(rows, PlainRows)
+        may_be_quoted = quoted is None and isinstance(rows, PlainRows)
 
         def example(numbered: tuple[int, list[str]]) -> Example:
-            nonlocal looked_for
+            nonlocal may_be_quoted
             line, row = numbered
-            if looked_for and _as_csv_quotes(row[place["text"]]):
-                looked_for = False
-                warnings.warn(
-                    f"{lines.path}, line {line}: the text stands in double quotes, which are read as a part of it; "
-                    "quoted=True (--quoted) takes them off, quoted=False (--no-quoted) keeps them without a word",
-                    GraphAttnWarning,
-                    stacklevel=2,
-                )
+            if may_be_quoted and _is_csv_quoted(row[text]):
+                may_be_quoted = False
+                _warn_of_quotes(lines.path, line)
             return Example(
-                row[place["text"]],
-                row[place["second"]] if "second" in place else None,
-                parse_label(row[place["label"]], columns.label_separator, path=lines.path, line=line)
-                if "label" in place
-                else None,
+                row[text],
+                None if second is None else row[second],
+                None if label is None else parse_label(row[label], columns.label_separator, lines.path, line),
             )
 
-        yield from map_with_errors(full, example, skip)
+        yield from map_with_errors(filled, example, skip)
 
 
-def _in_quotes(name: str) -> bool:
+def _is_quoted(name: str) -> bool:
     return len(name) > 1 and name[0] == name[-1] == '"'
 
 
-def _as_csv_quotes(text: str) -> bool:
-    """Whether a text looks as if a writer of tables had put it into quotes because it holds some."""
-    return text[:1] == '"' and _in_quotes(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
+def _is_csv_quoted(text: str) -> bool:
+    """Whether a text is quoted as CSV writers do it: because it contains quotes, which are doubled."""
+    return text[:1] == '"' and _is_quoted(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
-def _positions(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
-    for role, name in columns.roles().items():
+def _warn_of_quotes(path: str, line: int) -> None:
+    warnings.warn(
+        f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True (--quoted) "
+        "removes them, quoted=False (--no-quoted) silences this warning",
+        GraphAttnWarning,
+        stacklevel=3,
+    )
+
+
+def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
+    for role, name in columns.by_role().items():
         if name not in names:
-            raise _missing_column(role, name, names, path, 1, header=True)
+            raise _missing_column_error(role, name, names, path, 1, has_header=True)
         if names.count(name) > 1:
             raise DataError(f"{names.count(name)} columns are named {name!r}", path=path, line=1, hint="Rename one.")
-    return {role: names.index(name) for role, name in columns.roles().items()}
+    return {role: names.index(name) for role, name in columns.by_role().items()}
 
 
-def _missing_column(role: str, name: str, present: Sequence[str], path: str, line: int, *, header: bool) -> DataError:
-    listed = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
-    unlabelled = ", or to None to read texts alone" if role == "label" else ""
-    headless = "; if the first line is no header, set columns to what each field holds" if header else ""
-    alone = present[0] if header and len(present) == 1 else ""
-    between = next((sign for sign in _OTHER_DELIMITERS if sign in alone), None)
-    if between is not None:
+def _missing_column_error(
+    role: str, name: str, present: Sequence[str], path: str, line: int, *, has_header: bool
+) -> DataError:
+    known = ", ".join(repr(column if len(column) <= 40 else column[:37] + "...") for column in present) or "none"
+    only = present[0] if has_header and len(present) == 1 else ""
+    delimiter = next((sign for sign in _LIKELY_DELIMITERS if sign in only), None)
+    if delimiter is not None:
         return DataError(
-            f"there is no column {name!r}, only one that is called {listed}",
+            f"there is no column {name!r}, only {known}",
             path=path,
             line=line,
-            hint=f"Set delimiter to {between!r} if that stands between two fields.",
+            hint=f"Set {{delimiter}} to {delimiter!r} if that separates the fields.",
+            options=("delimiter",),
         )
+    no_header = "; if the first line is no header, set {columns}" if has_header else ""
     return DataError(
-        f"there is no column {name!r}; the columns are {listed}",
+        f"there is no column {name!r}; the columns are {known}",
         path=path,
         line=line,
-        hint=f"Set {role} to one of them{unlabelled}{headless}.",
+        hint=f"Set {{{role}}} to one of them{no_header}.",
+        alternative=_NO_LABELS if role == "label" else None,
+        options=(role, "label", "columns"),
     )
+
+
+_NO_LABELS = "For texts without labels, set {label} to None."
 
 
 def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> Iterator[Example]:
@@ -184,21 +202,111 @@ def _read_json_lines(path: FilePath, columns: _Columns, skip: Skip | None) -> It
 
         def example(numbered: tuple[int, str]) -> Example:
             line, content = numbered
-            record = json_object(content, name, line)
-            for role, column in columns.roles().items():
+            record = parse_object(content, name, line)
+            for role, column in columns.by_role().items():
                 if column not in record:
-                    raise _missing_column(role, column, list(record), name, line, header=False)
+                    raise _missing_column_error(role, column, list(record), name, line, has_header=False)
             return Example(
                 json_text(record[columns.text], columns.text, name, line),
                 None if columns.second is None else json_text(record[columns.second], columns.second, name, line),
-                None if columns.label is None else label_of(record[columns.label], line),
+                None if columns.label is None else label_of(record[columns.label], columns.label, line),
             )
 
-        def label_of(value: object, line: int) -> Label:
-            field, separator = columns.label or "", columns.label_separator
-            return json_label(value, separator, field, name, line, lacking="set label to None to read texts alone")
+        def label_of(value: object, column: str, line: int) -> Label:
+            return json_label(value, columns.label_separator, column, name, line, alternative=_NO_LABELS)
 
-        def stripped(text: str) -> tuple[int, str]:
+        def strip(text: str) -> tuple[int, str]:
             return lines.line, text.strip()
 
-        yield from map_with_errors(refuse_blank_rows(map(stripped, lines), name, skip), example, skip)
+        yield from map_with_errors(reject_blank_rows(map(strip, lines), name, skip), example, skip)
+
+
+def read_labelled_lines(
+    path: FilePath,
+    *,
+    columns: str | Sequence[str | None] = ("label", "text"),
+    separator: str | None = None,
+    label_separator: str | None = None,
+    skip: Skip | None = None,
+) -> Iterator[Example]:
+    """Read examples from lines of a fixed number of fields, one at a time.
+
+    Parameters
+    ----------
+    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    columns : what each field holds: ``"text"``, ``"second"`` (of a pair), ``"label"``, or None for a field to skip;
+        ``"text"`` reads one text per line
+    separator : the characters between two fields, without quotes; None means a tab, and in a file named ``.csv`` a
+        comma with CSV's double quotes
+    label_separator : the characters between several labels of one example
+    skip : receives the error of each line that is left out; None raises the first
+
+    Returns
+    -------
+    An iterator over the lines as :class:`~graphattn.builders.sentence.Example`; an empty text is kept.
+
+    Raises
+    ------
+    ConfigError
+        when ``columns`` names no text, a role twice, or an unknown one, or a separator is empty
+    DataError
+        when a line has another number of fields or an empty label; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tsv"
+    >>> _ = path.write_text("pos\\t9\\ta fine film\\n")
+    >>> list(read_labelled_lines(path, columns=("label", None, "text")))
+    [Example(text='a fine film', second=None, label='pos')]
+    """
+    roles = (columns,) if isinstance(columns, str) else tuple(columns)
+    _check_roles(roles)
+    if separator == "":
+        raise ConfigError(
+            "{separator} is empty. Set it to the characters between two fields, a tab for example",
+            options=("separator",),
+        )
+    check_label_separator(label_separator)
+    quoted = separator is None and split_suffix(path)[0] == ".csv"
+
+    def rows_of(lines: TextLines) -> PlainRows | QuotedRows:
+        return QuotedRows(lines, ",") if quoted else PlainRows(lines, separator or "\t")
+
+    def read() -> Iterator[Example]:
+        index = {role: position for position, role in enumerate(roles)}
+        text, second, label = index["text"], index.get("second"), index.get("label")
+        with open_text(path) as lines:
+            filled = rows_of_width(
+                rows_of(lines),
+                len(roles),
+                lines.path,
+                expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
+                hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
+                skip=skip,
+            )
+
+            def example(numbered: tuple[int, list[str]]) -> Example:
+                line, row = numbered
+                return Example(
+                    row[text],
+                    None if second is None else row[second],
+                    None if label is None else parse_label(row[label], label_separator, lines.path, line),
+                )
+
+            yield from map_with_errors(filled, example, skip)
+
+    return read()
+
+
+def _check_roles(roles: tuple[str | None, ...]) -> None:
+    for role in roles:
+        if role is not None and (role not in _ROLES or roles.count(role) > 1):
+            problem = "twice" if role in _ROLES else "which is not a role"
+            raise ConfigError(
+                f"{{columns}} {roles} names {role!r} {problem}. Use 'text', 'second' and 'label' once each, None to "
+                "skip a field",
+                options=("columns",),
+            )
+    if "text" not in roles:
+        raise ConfigError(f"{{columns}} {roles} has no 'text'. Say which field holds the text", options=("columns",))

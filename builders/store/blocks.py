@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphattn.builders.files import FilePath, open_text, split_suffix
-from graphattn.builders.readers.formats import is_stream
+from graphattn.builders.files import FilePath, is_stream, open_text, split_suffix
 from graphattn.builders.sentence import Example, Sentence
 
 BLOCK_BYTES = 32 << 20
@@ -124,7 +124,7 @@ def text_blocks(
                 if by_offset:
                     place = offset + skipped
                     yield TextBlock(
-                        source.path, format, options or {}, line, digest, None, str(path), place, len(content)
+                        source.path, format, options or {}, line, digest, None, os.fspath(path), place, len(content)
                     )
                 else:
                     yield TextBlock(source.path, format, options or {}, line, digest, content)

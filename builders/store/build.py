@@ -17,10 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import atomic_file, display_name, folder_lock
+from graphattn.builders.files import atomic_file, display_name, folder_lock, is_stream
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
-from graphattn.builders.readers.formats import is_stream
 from graphattn.builders.relations.composition import may_read_ids
 from graphattn.builders.store.blocks import BLOCK_BYTES
 from graphattn.builders.store.corpora import CorpusFile, NumberedBlocks

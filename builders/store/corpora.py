@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.builders.files import FilePath, display_name, is_standard_input
-from graphattn.builders.readers import corpus_format, read_corpus
+from graphattn.builders.readers.corpus import read_corpus, resolve_reader
 from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, Skipped, item_blocks, text_blocks
 from graphattn.builders.store.manifest import ShardEntry
 from graphattn.builders.store.shard_writer import ShardSettings
@@ -75,13 +75,17 @@ class NumberedBlocks:
 
     def _blocks(self) -> Iterator[Block]:
         for corpus in self.corpora:
-            format = corpus_format(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
+            source, format, options = resolve_reader(
+                corpus.path, format=corpus.format, task=corpus.task, **corpus.options
+            )
             if format in SENTENCE_ENDS:
-                yield from text_blocks(corpus.path, format, corpus.options, size=self.size)
+                yield from text_blocks(source, format, options, size=self.size)
             else:
-                yield from self._item_blocks(corpus, format)
+                yield from self._item_blocks(corpus, source, format, options)
 
-    def _item_blocks(self, corpus: CorpusFile, format: str) -> Iterator[Block]:
+    def _item_blocks(
+        self, corpus: CorpusFile, source: FilePath, format: str, options: Mapping[str, Any]
+    ) -> Iterator[Block]:
         name = display_name(corpus.path)
         skipped: list[Skipped] = []
 
@@ -89,5 +93,5 @@ class NumberedBlocks:
             skipped.append(Skipped(name, f"line {error.line}", error.message))
 
         told = skip if self.settings.skip else None
-        items = read_corpus(corpus.path, format=format, task=corpus.task, skip=told, **corpus.options)
+        items = read_corpus(source, format=format, task=corpus.task, skip=told, **options)
         return item_blocks(name, items, skipped=skipped, size=self.size)

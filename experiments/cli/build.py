@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, naming_corpus_flags, reader_arguments
+from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.parser_options import ParserOptions
 from graphattn.experiments.cli.progress_bars import shown
@@ -104,9 +104,9 @@ def build(
         block_bytes=round(size * (1 << 20)),
     )
     task = PAIR if pairs or "second_column" in given else None
-    with naming_corpus_flags():
-        corpora = [CorpusFile(path, *reader_arguments(path, options, multilabel=multilabel), task) for path in corpus]
-        counts = _built(corpora, out, settings, _engine(engine, jobs, address, parsing.device), append=append)
+    arguments = {**options.reader_options(), **({"multilabel": True} if multilabel else {})}
+    corpora = [CorpusFile(path, options.format, arguments, task) for path in corpus]
+    counts = _built(corpora, out, settings, _engine(engine, jobs, address, parsing.device), append=append)
     _tell(counts, out)
     if materialize:
         print(f"graphs: {_materialized(out, settings)}")
@@ -150,8 +150,8 @@ def _built(
     except DataError as error:
         if not error.skippable:
             raise
-        hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
-        raise DataError(error.message, path=error.path, line=error.line, field=error.field, hint=hint) from error
+        error.hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
+        raise
     except OSError as error:
         raise _unwritable(out, error) from error
     finally:

@@ -102,15 +102,14 @@ def _telling_the_corpus(path: Path, task: str) -> Iterator[None]:
     try:
         yield
     except UnknownLabelError as error:
-        otherwise = " Give --tags or --tag-column if training read other tags." if task == TAG else ""
-        advice = f"{error.hint}{otherwise} With --unknown wrong they count as wrong."
-        raise DataError(error.message, path=path, hint=advice) from error
+        other_tags = " Give --tags or --tag-column if training read other tags." if task == TAG else ""
+        error.path, error.hint = path, f"{error.hint}{other_tags} With --unknown wrong they count as wrong."
+        raise
     except DataError as error:
-        hint = error.hint
-        if hint is not None and "--multilabel" in hint:
-            hint = "The model gives each text one label; one that is trained with --multilabel can be measured on this."
-        place = path if error.path is None else error.path
-        raise DataError(error.message, path=place, line=error.line, field=error.field, hint=hint) from error
+        if "multilabel" in error.options:
+            error.hint = "The model gives each text one label; train one with {multilabel=True} for this corpus."
+        error.path = error.path or path
+        raise
 
 
 def _measured_translator(

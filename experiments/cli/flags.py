@@ -106,6 +106,10 @@ class Flag:
         return f" [{'; '.join(notes)}]" if notes else ""
 
 
+_READER_OPTIONS = {"text": "text_column", "second": "second_column", "label": "label_column"}
+"""Options of readers -> their longer flags."""
+
+
 def as_flag(name: str) -> str:
     """The flag of an option, or of an option with its value.
 
@@ -113,9 +117,11 @@ def as_flag(name: str) -> str:
     --------
     >>> as_flag("text_column"), as_flag("level=word"), as_flag("multilabel=True"), as_flag("resume=False")
     ('--text-column', '--level word', '--multilabel', '--no-resume')
+    >>> as_flag("label")
+    '--label-column'
     """
     name, _, value = name.partition("=")
-    name = name.replace("_", "-")
+    name = _READER_OPTIONS.get(name, name).replace("_", "-")
     if value in ("True", "False"):
         return f"--{name}" if value == "True" else f"--no-{name}"
     return f"--{name} {value}".rstrip()

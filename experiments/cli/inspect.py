@@ -189,7 +189,7 @@ def _attentions(estimator: TextEstimator, texts: Iterable[Any], chosen: dict[str
         try:
             found = estimator.attention(x)
         except DataError as error:
-            raise DataError(f"text {number}: {error.message}", hint=error.hint) from error
+            raise DataError(f"text {number}: {error.message}", hint=error.hint, options=error.options) from error
         yield found.only(**chosen)
 
 

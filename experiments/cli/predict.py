@@ -58,14 +58,16 @@ def predict(
     --format words its lines are cut at blanks only. Of a file with labels beside its texts, as train and evaluate read
     it, the texts are predicted. Of a translator each object has its outputs with their scores.
     """
-    from graphattn.experiments.cli.text_stream import read_texts
+    from graphattn.experiments.cli.text_stream import SAMPLE_LINES, read_texts
     from graphattn.models import load
 
     if out is not None:
         check_place(out, texts, *files_of_model(model))
     estimator = load(model)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
-    items = read_texts(texts, estimator.task, CorpusOptions(**given), split=estimator.inputs_.split)
+    options = CorpusOptions(**given)
+    sample_lines = min(chunk, SAMPLE_LINES)  # of a slow stream no more than the first predictions need
+    items = read_texts(texts, estimator.task, options, split=estimator.inputs_.split, sample_lines=sample_lines)
     if estimator.task == TRANSLATE:
         from graphattn.experiments.cli.translations import change, translated_lines
 

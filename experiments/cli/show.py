@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, path_test, refuse_for_store, stream_items
+from graphattn.experiments.cli.corpus_options import CorpusOptions, path_test, reject_for_store, stream_items
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output_files import new_file
 
@@ -61,7 +61,7 @@ def show(
     path = Path(corpus)
     store = Store(corpus) if path_test(path.is_dir) else None
     if store is not None:
-        refuse_for_store(given, path)
+        reject_for_store(given, path)
         source: Source = _read_store(store, index)
     else:
         source = _read_file(corpus, index, CorpusOptions(**given))

@@ -91,7 +91,7 @@ def _of_test_set(error: DataError, corpus: object, out: Path) -> DataError:
     hint = f"The model is saved in {out}; measure it with graphattn evaluate."
     told = f"{error.hint} {hint}" if error.hint else hint
     place = str(corpus) if error.path is None and isinstance(corpus, (str, Path)) else error.path
-    return DataError(error.message, path=place, line=error.line, field=error.field, hint=told)
+    return DataError(error.message, path=place, line=error.line, field=error.field, hint=told, options=error.options)
 
 
 def print_run(figures: Mapping[str, Any], out: Path) -> None:

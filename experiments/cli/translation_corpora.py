@@ -10,7 +10,7 @@ from graphattn.builders.files import open_text, split_suffix
 from graphattn.builders.readers import read_labelled_lines, read_parallel, read_table
 from graphattn.builders.store import Store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, naming_corpus_flags
+from graphattn.experiments.cli.corpus_options import CorpusOptions
 
 Pairs = tuple[list[str | Sentence], list[str]]
 """Sources, and as many targets."""
@@ -49,8 +49,7 @@ def read_pairs(
         raise ConfigError(
             f"{what} is {path} alone, which is no table; give sources and targets, or a CSV, TSV or JSON Lines of both"
         )
-    with naming_corpus_flags():
-        examples = list(_rows(path, text_column, second_column))
+    examples = list(_rows(path, text_column, second_column))
     for row, example in enumerate(examples, 1):
         for name, text in (("source", example.text), ("target", example.second)):
             if not (text or "").strip():

@@ -64,7 +64,12 @@ def of_dev_set() -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(
-            f"the dev set: {error.message}", path=error.path, line=error.line, field=error.field, hint=error.hint
+            f"the dev set: {error.message}",
+            path=error.path,
+            line=error.line,
+            field=error.field,
+            hint=error.hint,
+            options=error.options,
         ) from error
 
 

@@ -1,5 +1,7 @@
 import pytest
 
+from graphattn.exceptions import DataError
+
 
 @pytest.fixture
 def corpus(tmp_path):
@@ -11,3 +13,16 @@ def corpus(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def broken():
+    """Assert that reading a file fails at a line; the error's options."""
+
+    def read_until(items, path, line):
+        with pytest.raises(DataError) as caught:
+            list(items)
+        assert (caught.value.path, caught.value.line) == (str(path), line)
+        return caught.value.options
+
+    return read_until

@@ -67,33 +67,26 @@ def test_comments_and_blank_lines_make_no_sentence(corpus):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "field"),
     [
-        ("1 word _", "1 column where CoNLL-U has 10. Put one tab between columns and '_' where nothing is known."),
-        (
-            "1\tword\t_",
-            "3 columns where CoNLL-U has 10. Put one tab between columns and '_' where nothing is known.",
-        ),
-        (row("x"), "field 'id': 'x' is not a valid id. An id is 1, 2, ..., a range 1-2 or an empty node 1.1."),
-        (row("_"), "field 'id': '_' is not a valid id. An id is 1, 2, ..., a range 1-2 or an empty node 1.1."),
-        (
-            row("2"),
-            "field 'id': word 2 where word 1 was expected. Words count up from 1; a blank line ends a sentence.",
-        ),
-        (row(head="1.1"), "field 'head': '1.1' is not a valid head. A head is the id of a word, or 0 for a root."),
-        (row(head=""), "field 'head': '' is not a valid head. A head is the id of a word, or 0 for a root."),
-        (row(form=""), "field 'form': the field is empty. Write '_'."),
-        (row(upos=""), "field 'upos': the field is empty. Write '_'."),
+        ("1 word _", None),
+        ("1\tword\t_", None),
+        (row("x"), "id"),
+        (row("_"), "id"),
+        (row("2"), "id"),
+        (row(head="1.1"), "head"),
+        (row(head=""), "head"),
+        (row(form=""), "form"),
+        (row(upos=""), "upos"),
     ],
 )
-def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, line, message):
+def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, line, field):
     path = corpus("a.conllu", *[row(), ""] * 2_500, line, *[row(), ""] * 2_500)
     sentences = read_conllu(path)
     assert len(list(islice(sentences, 2_500))) == 2_500
     with pytest.raises(DataError) as caught:
         next(sentences)
-    place = ", " if message.startswith("field") else ": "
-    assert str(caught.value) == f"{path}, line 5001{place}{message}"
+    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 5001, field)
 
 
 def test_an_incomplete_tree_is_reported_at_its_word(corpus):
@@ -119,7 +112,7 @@ def test_an_impossible_tree_is_reported_at_its_sentence(corpus):
 def test_unknown_tags():
     with pytest.raises(ConfigError) as caught:
         read_conllu("missing", tags="feats")
-    assert str(caught.value) == "tags is 'feats'. Set it to 'upos', 'xpos' or None."
+    assert caught.value.options == ("tags",)
 
 
 def test_a_sentence_tells_where_its_first_word_stands(corpus):

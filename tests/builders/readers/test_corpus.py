@@ -1,12 +1,14 @@
+import gzip
 import io
+import lzma
 import sys
 import tracemalloc
 from itertools import islice
 
 import pytest
 
-from graphattn.builders.readers import FORMATS, read_corpus
-from graphattn.builders.readers.corpus import corpus_format
+from graphattn.builders.files import numbered_lines
+from graphattn.builders.readers import FORMATS, read_corpus, read_parallel, register_reader
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -100,58 +102,46 @@ def test_options_and_task_narrow_the_formats(corpus):
     assert next(read_corpus(path, task="classify")) == Example("NNS", label="Dogs")
 
 
-def test_standard_input_needs_a_format(monkeypatch):
-    stdin = io.TextIOWrapper(io.BytesIO(b"1\ttext\n"))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    with pytest.raises(ConfigError) as caught:
-        read_corpus("-", task="tag")
-    assert str(caught.value) == (
-        "standard input can be read only once, so its format cannot be told by looking."
-        " Set format to one of 'conll', 'conllu', 'sentences', 'word/tag'."
-    )
-    with pytest.raises(ConfigError, match="standard input can be read only once, so its columns cannot be told"):
-        read_corpus("-", format="labelled", task="pair")
-    # Nothing of it was used up by the refusals.
-    assert list(read_corpus("-", format="labelled", task="classify")) == [Example("text", label="1")]
+@formats
+def test_formats_of_standard_input_are_detected(monkeypatch, name):
+    head, lines, _ = LINES[name]
+    content = "".join(f"{line}\n" for line in [*head, *lines * 3]).encode()
+    for data in (content, gzip.compress(content)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert len(list(read_corpus("-"))) == 3
+
+
+def test_columns_of_standard_input(monkeypatch):
+    for task, line, expected in (
+        ("classify", "text 1\t1", Example("1", label="text 1")),
+        ("pair", "1\ta b\tc d", Example("a b", "c d", label="1")),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+        assert list(read_corpus("-", format="labelled", task=task)) == [expected]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "options", "message"),
     [
-        (
-            {"format": "xml"},
-            "there is no format 'xml'. Set format to one of 'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled',"
-            " 'sentences', 'tsv', 'word/tag', or 'auto'.",
-        ),
-        (
-            {"text_column": "a"},
-            "no format has an option 'text_column'. Did you mean 'text'? There are: 'columns', 'comment', 'delimiter', "
-            "'label', 'label_separator', 'multilabel', 'prefix', 'quoted', 'require_label', 'second', 'separator', "
-            "'tag_column', 'tags', 'text', 'token_column'.",
-        ),
-        (
-            {"comment": "#", "prefix": "_"},
-            "no format has all of the options 'comment', 'prefix'. Set format and only its options.",
-        ),
-        ({"task": "translate"}, "there is no task 'translate'. Set task to one of 'classify', 'pair', 'tag', or None."),
-        (
-            {"format": "fasttext", "task": "pair"},
-            "format 'fasttext' does not serve task 'pair'. Set format to one of 'csv', 'jsonl', 'labelled', 'tsv'.",
-        ),
+        ({"format": "xml"}, ("format",), "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences', "),
+        ({"text_column": "a"}, (), "Did you mean 'text'?"),
+        ({"comment": "#", "prefix": "_"}, ("format", "comment", "prefix"), "no format has all of the options"),
+        ({"task": "translate"}, (), "there is no task 'translate'"),
+        ({"format": "fasttext", "task": "pair"}, ("format",), "'csv', 'jsonl', 'labelled', 'tsv'"),
         (
             {"format": "conllu", "text": "a", "label": "b"},
-            "format 'conllu' has no option 'label', 'text'. Its options are 'tags'.",
+            ("format", "label", "text"),
+            "has no option label and text",
         ),
-        (
-            {"task": "tag", "text": "a"},
-            "no format for task 'tag' has all of the options 'text'. Set format and only its options.",
-        ),
+        ({"task": "tag", "text": "a"}, ("format", "text"), "for task 'tag'"),
+        ({"task": "classify", "columns": ("text", "second", "label")}, ("columns",), "a classifier takes one text"),
     ],
 )
-def test_what_does_not_go_together(arguments, message):
+def test_contradictions(arguments, options, message):
     with pytest.raises(ConfigError) as caught:
         read_corpus("missing", **arguments)
-    assert str(caught.value) == message
+    assert caught.value.options == options
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "line"), [("a.csv", "text,label"), ("a.conllu", "# newdoc"), ("a.conll", "")])
@@ -159,7 +149,7 @@ def test_a_corpus_without_examples(corpus, name, line):
     path = corpus(name, line)
     with pytest.raises(DataError) as caught:
         list(read_corpus(path))
-    assert str(caught.value) == f"{path}: holds no example. Give a file with at least one."
+    assert str(caught.value) == f"{path}: has no example. Give a file with at least one."
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\1\2", b"caf\xe9\n"])
@@ -174,17 +164,100 @@ def test_what_is_no_text_is_refused_in_every_format(tmp_path, name, content):
         list(read_corpus(tmp_path / "missing", format=name))
 
 
-def test_a_classifier_has_no_use_for_a_second_text(tmp_path):
-    (tmp_path / "a.tsv").write_text("one\ttwo\t1\n")
-    with pytest.raises(ConfigError) as caught:
-        read_corpus(tmp_path / "a.tsv", task="classify", columns=("text", "second", "label"))
-    assert str(caught.value) == (
-        "columns name 'second', but a classifier takes one text. Set columns to None for that field."
-    )
-
-
 def test_options_that_do_not_fit_the_format_that_is_seen(corpus):
     path = corpus("a.txt", "__label__x one", "__label__y two", "__label__x three")
     with pytest.raises(ConfigError) as caught:
-        corpus_format(path, task="classify", label_separator="|")
-    assert str(caught.value).startswith("format 'fasttext' has no option 'label_separator'. Its options are ")
+        read_corpus(path, task="classify", label_separator="|")
+    assert caught.value.options == ("format", "label_separator")
+
+
+def test_several_labels_are_an_option_of_some_formats(corpus):
+    fasttext, table = corpus("a.txt", *["__label__x __label__y one"] * 3), corpus("a.csv", "text,label", "one,x")
+    assert next(read_corpus(fasttext, multilabel=True)).label == ("x", "y")
+    assert next(read_corpus(table, multilabel=True)).label == "x"
+
+
+@pytest.fixture
+def stars():
+    """A reader of texts with their rating in stars, registered while the test runs."""
+
+    def read_stars(path, *, star="*", skip=None):
+        for number, line in numbered_lines(path):
+            if star not in line:
+                raise DataError("no star", path=path, line=number)
+            yield Example(line.rstrip(star), label=str(line.count(star)))
+
+    register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
+    yield "stars"
+    del FORMATS["stars"]
+
+
+def test_readers_can_be_registered(corpus, stars):
+    path = corpus("a.stars", "good**", "bad*")
+    expected = [Example("good", label="2"), Example("bad", label="1")]
+    assert list(read_corpus(path)) == list(read_corpus(path, format=stars, task="classify")) == expected
+    assert list(read_corpus(corpus("a.txt", "good!!"), format=stars, star="!")) == expected[:1]
+    with pytest.raises(ConfigError, match="'stars'"):
+        read_corpus(path, format="star")
+    with pytest.raises(ConfigError, match="does not serve task 'tag'"):
+        read_corpus(path, format=stars, task="tag")
+    with pytest.raises(DataError, match="line 2: no star"):
+        list(read_corpus(corpus("a", "good*", "bad"), format=stars))
+
+
+# Sources and targets.
+
+TREE = "1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(name, content):
+        path = tmp_path / name
+        opener = gzip.open if name.endswith(".gz") else lzma.open if name.endswith(".xz") else open
+        with opener(path, "wt", encoding="utf-8") as file:
+            file.write(content)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("names", [("a.en", "a.de"), ("a.en.gz", "a.de.xz"), ("a.txt", "a.de")])
+def test_pairs_in_order(names, write):
+    one, other = write(names[0], "A dog.\nA cat.\n"), write(names[1], "Ein Hund.\nEine Katze.")
+    assert list(read_parallel(one, other)) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
+
+
+@pytest.mark.parametrize("name", ["a.conllu", "a.conllu.xz", "a.jsonl"])
+def test_parsed_sources_keep_their_trees(name, write):
+    text = '{"tokens": ["Dogs", "bark"], "heads": [2, 0]}\n' * 2 if name.endswith("jsonl") else TREE * 2
+    pairs = list(read_parallel(write(name, text), write("a.de", "Hunde bellen\nwau\n")))
+    assert [(source.tokens, source.heads, target) for source, target in pairs] == [
+        (("Dogs", "bark"), (2, 0), "Hunde bellen"),
+        (("Dogs", "bark"), (2, 0), "wau"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("a\nb\nc\n", "x\n", "{source}, line 2: text 2 has no target, since {target} ends before it. {hint}"),
+        ("a\n", "x\ny\nz\n", "{target}, line 2: text 2 has no source, since {source} ends before it. {hint}"),
+        ("a\n\nc\n", "x\ny\nz\n", "{source}, line 2: the line is empty. Delete it in both files, or complete it."),
+        ("a\nb\n", "x\n \n", "{target}, line 2: the line is empty. Delete it in both files, or complete it."),
+    ],
+)
+def test_what_does_not_match(source, target, message, write):
+    paths = {"source": write("a.en", source), "target": write("a.de", target)}
+    with pytest.raises(DataError) as caught:
+        list(read_parallel(paths["source"], paths["target"]))
+    assert str(caught.value) == message.format(**paths, hint="Give as many sources as targets.")
+
+
+def test_a_parsed_source_without_a_target(write):
+    source, target = write("a.conllu", TREE * 2), write("a.de", "x\n")
+    with pytest.raises(DataError) as caught:
+        list(read_parallel(source, target))
+    assert str(caught.value) == (
+        f"{source}: text 2 has no target, since {target} ends before it. Give as many sources as targets."
+    )

@@ -1,13 +1,11 @@
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
-from graphattn.builders.readers import FORMATS, detect_format, guess_columns
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.builders.readers import DetectedFormat, detect
+from graphattn.exceptions import DataError
 
-ALL = tuple(FORMATS)
 CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_"])
 
 
@@ -43,29 +41,26 @@ CONLLU = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_
 )
 def test_formats(corpus, name, lines, expected):
     path = corpus(name, *lines)
-    assert detect_format(path, among=ALL) == expected
+    assert detect(path).name == expected
     packed = Path(f"{path}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert detect_format(packed, among=ALL) == expected
+    assert detect(packed).name == expected
 
 
 def test_the_text_column_makes_a_header_whatever_its_name(corpus):
     path = corpus("a.tsv", "Satz\tKlasse", "ein Satz\t1")
-    assert detect_format(path, among=ALL) == "labelled"
-    assert detect_format(path, among=ALL, text_column="Satz") == "tsv"
+    assert detect(path).name == "labelled"
+    assert detect(path, text="Satz").name == "tsv"
 
 
 def test_one_long_sentence_is_conll_only_when_it_must_be_tagged(corpus):
     path = corpus("a.txt", *["word\tO"] * 500)
-    assert detect_format(path, among=ALL) == "labelled"
-    assert detect_format(path, among=("conll", "conllu", "word/tag"), for_tagging=True) == "conll"
+    assert detect(path).name == "labelled"
+    assert detect(path, "tag").name == "conll"
 
 
-def test_the_only_candidate_needs_no_look():
-    assert detect_format("-", among=("conll",)) == "conll"
-
-
-LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences', 'tsv', 'word/tag'"
+def test_the_only_candidate_is_not_opened():
+    assert detect("missing", token_column=1) == DetectedFormat("conll", "missing")
 
 
 @pytest.mark.parametrize(
@@ -85,99 +80,110 @@ LISTED = "'conll', 'conllu', 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences'
 def test_unknown_formats(corpus, lines):
     path = corpus("a.txt", *lines)
     with pytest.raises(DataError) as caught:
-        detect_format(path, among=ALL)
-    assert str(caught.value) == (f"{path}: has no format that the first lines tell. Set format to one of {LISTED}.")
-    with pytest.raises(DataError) as caught:
-        detect_format(path, among=ALL, texts_alone=True)
-    assert str(caught.value).endswith(
-        f"{LISTED}; for texts alone, one on each line, set format to 'labelled' and set columns to 'text'."
+        detect(path, "classify")
+    assert str(caught.value) == (
+        f"{path}: has no format that the first lines show. "
+        "Set format to one of 'csv', 'fasttext', 'jsonl', 'labelled', 'sentences', 'tsv'."
     )
+    with pytest.raises(DataError) as caught:
+        detect(path)
+    assert str(caught.value).endswith("; for texts alone, one on each line, to 'labelled' with columns 'text'.")
 
 
 @pytest.mark.parametrize("content", ['[{"text": "a"}, {"text": "b"}]', '[\n {"text": "a"}\n]'])
 def test_a_json_array_is_told(corpus, content):
-    path = corpus("a.json", content)
-    with pytest.raises(DataError) as caught:
-        detect_format(path, among=ALL)
-    assert str(caught.value) == (
-        f"{path}: is a JSON array, where each line must hold an object. Write one on each line: jq -c '.[]' OLD > "
-        "NEW.jsonl."
-    )
+    with pytest.raises(DataError, match=r"is a JSON array, not JSON Lines\. .* jq -c '\.\[\]' OLD > NEW\.jsonl\."):
+        detect(corpus("a.json", content))
 
 
 def test_an_extension_that_contradicts_the_task(corpus):
-    path = corpus("a.csv", "text,label", "a,1")
     with pytest.raises(DataError) as caught:
-        detect_format(path, among=("conll", "conllu"))
-    assert str(caught.value) == (
-        f"{path}: is named as 'csv' is, which does not fit. Set format to one of 'conll', 'conllu'."
-    )
+        detect(corpus("a.csv", "text,label", "a,1"), "tag")
+    assert caught.value.message == "has the extension of 'csv', which does not fit"
+    assert caught.value.hint == "Set {format} to one of 'conll', 'conllu', 'sentences', 'word/tag'."
 
 
-def test_what_can_be_read_only_once_is_not_looked_at(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for path, name in (("-", "standard input"), (pipe, str(pipe))):
-        with pytest.raises(ConfigError) as caught:
-            detect_format(path, among=("csv", "conll"))
-        assert str(caught.value) == (
-            f"{name} can be read only once, so its format cannot be told by looking."
-            " Set format to one of 'conll', 'csv'."
-        )
-        with pytest.raises(ConfigError) as caught:
-            guess_columns(path, pair=True)
-        assert str(caught.value) == (
-            f"{name} can be read only once, so its columns cannot be told by looking."
-            " Set columns to what each holds: 'label', 'text', 'second', or None to skip one."
-        )
+def test_the_sample_is_read_again(corpus):
+    path = corpus("a.txt", *(f"{number % 3}\ttext {number}" for number in range(500)))
+    detected = detect(path)
+    with detected.source as lines:
+        assert sum(1 for _ in lines) == lines.line == 500
+    with detect(path).source as lines:
+        assert next(lines) == "0\ttext 0\n"
+        assert lines.read(4) == b"1\tte"
+        assert lines.read(1 << 20).endswith(b"\n1\ttext 499\n")
 
 
 @pytest.mark.parametrize(
-    ("lines", "pair", "columns"),
+    ("name", "lines", "task", "expected"),
     [
-        (["1\ta film", "0\tdull"], False, ("label", "text")),
-        (["a film\t1", "dull\t0"], None, ("text", "label")),
-        (["pos\tfine", "neg\tdull"], False, ("label", "text")),
-        (["a b\tc d\t1", "a\tc\t0"], True, ("text", "second", "label")),
-        (["yes\ta b\tc d", "no\ta\tc"], None, ("label", "text", "second")),
-        ([f"{number}\ttext {number}\tpos" for number in range(20)], True, ("text", "second", "label")),
+        ("a.txt", ["a film", "a play"], "classify", "text"),
+        ("a.json", ['{"text": "one"}'], "classify", "jsonl"),
+        ("a.json", ['{"body": "one"}'], "classify", None),
+        ("a.txt", ["{see below}"], "classify", "text"),
+        ("a.txt", ["text,label", "one,x"], "classify", None),
+        ("a.csv", ["body,label", "one,x"], "classify", "csv"),
+        ("a.txt", ["label\ttext", "x\tone"], "classify", None),
+        ("a.txt", ["sentence\tlabel", "one\tx"], "classify", None),
+        ("a.tsv", ["sentence\tlabel", "one\tx"], "classify", "tsv"),
+        ("a.txt", ["x\tone two", "x\ta"], "classify", "labelled"),
+        ("a.txt", ["x\tone two", "y\ta b"], "classify", None),
+        ("a.txt", ["x\tone two"], "classify", "text"),
+        ("a.txt", ["one two\tthree four", "one\ttwo"], "classify", "text"),
+        ("a.txt", ["a b\tc d\tx", "a b\tc\tx"], "pair", "labelled"),
+        ("a.txt", ["a b\tc d"] * 2, "pair", "text"),
+        ("a.txt", ["__label__x one"], "tag", "fasttext"),
+        ("a.txt", ["# sent_id = 1", CONLLU], "classify", "conllu"),
+        ("a.txt", ["Ada B-PER", "went O", "home O"], "tag", None),
+        ("a.tsv", ["Ada\tN", "went\tV", "Rome\tN"], "tag", "conll"),
+        ("a.tsv", ["A dog\tEin Hund"], "translate", "labelled"),
     ],
 )
-def test_columns(corpus, lines, pair, columns):
-    assert guess_columns(corpus("a.tsv", *lines), pair=pair) == columns
+def test_labels_are_optional(corpus, name, lines, task, expected):
+    path = corpus(name, *lines)
+    if expected is not None:
+        assert detect(path, task, "optional").name == expected
+        return
+    with pytest.raises(DataError, match=r"could be .* or plain text") as caught:
+        detect(path, task, "optional")
+    assert caught.value.options == ("format",)
+    assert detect(path, task, "optional", format="text").name == "text"
 
 
-def test_a_corpus_of_single_texts_is_no_corpus_of_pairs(corpus):
-    path = corpus("a.tsv", "1\ta film", "0\ta play")
-    with pytest.raises(DataError) as caught:
-        guess_columns(path, pair=True)
-    assert str(caught.value) == (
-        f"{path}: has 2 fields on each line, which is too few for a label and two texts."
-        " Give a corpus of pairs, or set columns to what each holds: 'label', 'text', 'second', or None to skip one."
-    )
+@pytest.mark.parametrize(
+    ("lines", "task", "columns"),
+    [
+        (["1\ta film", "0\tdull"], "classify", ("label", "text")),
+        (["a film\t1", "dull\t0"], None, ("text", "label")),
+        (["pos\tfine", "neg\tdull"], "classify", ("label", "text")),
+        (["a b\tc d\t1", "a\tc\t0"], "pair", ("text", "second", "label")),
+        (["yes\ta b\tc d", "no\ta\tc"], None, ("label", "text", "second")),
+        ([f"{number}\ttext {number}\tpos" for number in range(20)], "pair", ("text", "second", "label")),
+    ],
+)
+def test_columns(corpus, lines, task, columns):
+    assert detect(corpus("a.tsv", *lines), task, format="labelled").columns == columns
 
 
 @pytest.mark.parametrize("lines", [("good\ta film", "", "bad\ta play"), ("good\ta film", "bad", "good\ta play")])
 def test_a_slip_in_the_shortest_corpus_is_left_to_its_reader(corpus, lines):
-    assert detect_format(corpus("a.txt", *lines), among=ALL) == "labelled"
+    assert detect(corpus("a.txt", *lines)).name == "labelled"
 
 
 @pytest.mark.parametrize(
-    ("lines", "pair", "count"),
+    ("lines", "task", "count"),
     [
-        (["1\ta b\tc d"], False, "3 fields"),
+        (["1\ta b\tc d"], "classify", "3 fields"),
         (["1\t2\ta film\t4"], None, "4 fields"),
         (["one two\tthree four"], None, "2 fields"),
-        (["yes\ta b\tno"], True, "3 fields"),
+        (["yes\ta b\tno"], "pair", "3 fields"),
+        (["1\ta film", "0\ta play"], "pair", "2 fields"),
         (["text"], None, "1 field"),
-        ([f"{number}\ttext {number}" for number in range(20)], False, "2 fields"),
+        ([f"{number}\ttext {number}" for number in range(20)], "classify", "2 fields"),
     ],
 )
-def test_columns_that_cannot_be_told(corpus, lines, pair, count):
-    path = corpus("a.tsv", *lines)
+def test_columns_that_cannot_be_detected(corpus, lines, task, count):
     with pytest.raises(DataError) as caught:
-        guess_columns(path, pair=pair)
-    assert str(caught.value) == (
-        f"{path}: its {count} per line do not show which is the text and which the label."
-        " Set columns to what each holds: 'label', 'text', 'second', or None to skip one."
-    )
+        detect(corpus("a.tsv", *lines), task, format="labelled")
+    assert count in caught.value.message
+    assert caught.value.options == ("columns",)

@@ -8,8 +8,6 @@ from graphattn.builders import Sentence
 from graphattn.builders.readers import read_corpus, read_sentences
 from graphattn.exceptions import DataError
 
-HINT = 'A line is {"tokens": ["Dogs", "bark"], "heads": [2, 0]}.'
-
 
 def test_all_fields_are_read(corpus):
     full = {
@@ -39,25 +37,23 @@ def test_labels_are_as_those_of_other_json_lines(corpus):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "field"),
     [
-        ('{"heads": [0]}', f"field 'tokens': there are no tokens. {HINT}"),
-        ('{"tokens": "a b"}', f"field 'tokens': this is not a list of strings. {HINT}"),
-        ('{"tokens": ["a"], "heads": [true]}', f"field 'heads': this is not a list of whole numbers. {HINT}"),
-        ('{"tokens": ["a"], "links": [0, 0]}', "field 'links': this is not a list of pairs of whole numbers. "
-         "Write [[0, 1]]."),
-        ('{"tokens": ["a"], "label": {}}', "field 'label': an object where a label was expected. A label is a string, "
-         "a number, or a list of them; leave it out where there is none."),
-        ('{"tokens": ["\\ud800"]}', "field 'tokens': half a surrogate pair. Write both halves."),
-        ('{"tokens": ["a"], "heads": [1, 0]}', "field 'heads': 2 heads for 1 words. Give one for each word."),
-        ('{"tokens": ["a", "b"], "heads": [2, 1]}', "field 'heads': heads form a cycle through word 1 ('a'). "
-         "Each word must lead to a root."),
-        ("[1]", "a list where an object was expected. JSON Lines hold one object in braces on each line."),
-        ("\n{}", "the line is blank. Delete it, or complete it."),
+        ('{"heads": [0]}', "tokens"),
+        ('{"tokens": "a b"}', "tokens"),
+        ('{"tokens": ["a"], "heads": [true]}', "heads"),
+        ('{"tokens": ["a"], "links": [0, 0]}', "links"),
+        ('{"tokens": ["a"], "label": {}}', "label"),
+        ('{"tokens": ["\\ud800"]}', "tokens"),
+        ('{"tokens": ["a"], "heads": [1, 0]}', "heads"),
+        ('{"tokens": ["a", "b"], "heads": [2, 1]}', "heads"),
+        ("[1]", None),
+        ("\n{}", None),
     ],
-)  # fmt: skip
-def test_what_is_wrong_is_told_with_its_line(corpus, line, message):
+)
+def test_errors_name_line_and_field(corpus, line, field):
     path = corpus("a.jsonl", '{"tokens": ["fine"]}', line)
     with pytest.raises(DataError) as caught:
         list(read_sentences(path))
-    assert str(caught.value) == f"{path}, line 2{',' if message.startswith('field') else ':'} {message}"
+    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
+    assert str(caught.value).startswith(f"{path}, line 2")

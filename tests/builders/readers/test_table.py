@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders.files import open_text
-from graphattn.builders.readers import read_table
-from graphattn.builders.readers.formats import detect_format
-from graphattn.builders.readers.rows import LONGEST_RECORD, QuotedRows
+from graphattn.builders.readers import detect, read_labelled_lines, read_table
+from graphattn.builders.readers.rows import MAX_RECORD_LINES, QuotedRows
 from graphattn.builders.sentence import Example
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 
@@ -93,8 +92,8 @@ def test_quotes_that_a_writer_of_tables_put_are_told_once(corpus):
         examples = list(read_table(path))
     assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
     assert [str(warning.message) for warning in told] == [
-        f"{path}, line 3: the text stands in double quotes, which are read as a part of it; "
-        "quoted=True (--quoted) takes them off, quoted=False (--no-quoted) keeps them without a word"
+        f"{path}, line 3: the text is in double quotes, which are read as part of it; "
+        "quoted=True (--quoted) removes them, quoted=False (--no-quoted) silences this warning"
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -104,7 +103,7 @@ def test_quotes_that_a_writer_of_tables_put_are_told_once(corpus):
 
 def test_a_tsv_whose_whole_header_is_quoted_has_quotes(corpus):
     path = corpus("a.tsv", '"text"\t"label"', '"so ""fine"""\t"pos"', '"a\tb"\tneg')
-    assert detect_format(path, among=("tsv", "labelled")) == "tsv"
+    assert detect(path, "classify").name == "tsv"
     assert list(read_table(path)) == [Example('so "fine"', label="pos"), Example("a\tb", label="neg")]
     with pytest.raises(DataError, match="no column 'text'"):
         list(read_table(path, quoted=False))
@@ -142,126 +141,87 @@ def test_json_labels_become_their_text(corpus):
 
 
 @pytest.mark.parametrize(
-    ("name", "header", "options", "message"),
+    ("name", "header", "arguments", "options"),
     [
-        (
-            "a.csv",
-            "sentence,class",
-            {},
-            "there is no column 'text'; the columns are 'sentence', 'class'. Set text to one of them;"
-            " if the first line is no header, set columns to what each field holds.",
-        ),
-        (
-            "a.tsv",
-            "text\tclass\t" + "x" * 50,
-            {},
-            f"there is no column 'label'; the columns are 'text', 'class', '{'x' * 37}...'. Set label to one of them,"
-            " or to None to read texts alone; if the first line is no header, set columns to what each field holds.",
-        ),
-        (
-            "a.jsonl",
-            '{"text": "a", "label": "b"}',
-            {"second": "other"},
-            "there is no column 'other'; the columns are 'text', 'label'. Set second to one of them.",
-        ),
-        (
-            "a.csv",
-            "text;label",
-            {},
-            "there is no column 'text', only one that is called 'text;label'. Set delimiter to ';' if that stands"
-            " between two fields.",
-        ),
-        ("a.csv", "text,label,text", {}, "2 columns are named 'text'. Rename one."),
+        ("a.csv", "sentence,class", {}, {"text", "columns"}),
+        ("a.tsv", "text\tclass", {}, {"label", "columns"}),
+        ("a.jsonl", '{"text": "a", "label": "b"}', {"second": "other"}, {"second"}),
+        ("a.csv", "text;label", {}, {"delimiter"}),
+        ("a.csv", "text,label,text", {}, set()),
     ],
 )
-def test_missing_and_doubled_columns(corpus, name, header, options, message):
-    assert problem(corpus(name, header), **options) == f"FILE, line 1: {message}"
+def test_missing_and_doubled_columns(corpus, broken, name, header, arguments, options):
+    path = corpus(name, header)
+    assert options <= {*broken(read_table(path, **arguments), path, 1)}
+
+
+def test_what_to_do_about_a_missing_column(corpus):
+    with pytest.raises(DataError) as caught:
+        list(read_table(corpus("a.tsv", f"text\tclass\t{'x' * 50}")))
+    assert caught.value.message == f"there is no column 'label'; the columns are 'text', 'class', '{'x' * 37}...'"
+    assert caught.value.hint == "Set {label} to one of them; if the first line is no header, set {columns}."
+    assert caught.value.alternative == "For texts without labels, set {label} to None."
 
 
 BROKEN = [
-    ("a.csv", "text,label", "fine,1", "one, too many,1", "3 fields, the header names 2. A text that holds ',' must"
-     " stand in double quotes."),
-    ("a.csv", "text,label", "fine,1", "alone", "1 field, the header names 2. A text that holds ',' must stand in"
-     " double quotes."),
-    ("a.tsv", "text\tlabel", "fine\t1", "a\tb\t1", "3 fields, the header names 2. A text that holds a tab must not"
-     " stand in this table."),
-    ("a.csv", "text,label", "fine,1", "", "the line is blank. Delete it, or complete it."),
-    ("a.tsv", "text\tlabel", "fine\t1", "", "the line is blank. Delete it, or complete it."),
-    ("a.csv", "text,label", "fine,1", 'a,"1"2', "the double quotes of the row that begins here do not pair up. Close"
-     " each quoted field, double each quote inside it, or set quoted to False."),
-    ("a.csv", "text,label", "fine,1", "a\rb,1", "a carriage return stands alone. Delete it, or put the field in double"
-     " quotes."),
-    ("a.csv", "text,label", "fine,1", "a, ", "the label is empty. Fill it in, or read the file without its label"
-     " column; where texts may have none or several, set label_separator to what stands between labels."),
-    ("a.jsonl", None, '{"text": "fine", "label": 1}', '{"text": "bad", "label": }', "broken JSON: Expecting value at"
-     " column 26. JSON Lines hold one object in braces on each line."),
-    ("a.jsonl", None, '{"text": "fine", "label": 1}', '["bad", 1]', "a list where an object was expected. JSON Lines"
-     " hold one object in braces on each line."),
-    ("a.jsonl", None, '{"text": "fine", "label": 1}', "", "the line is blank. Delete it, or complete it."),
-]  # fmt: skip
+    ("a.csv", "text,label", "fine,1", "one, too many,1", "columns"),
+    ("a.csv", "text,label", "fine,1", "alone", "columns"),
+    ("a.tsv", "text\tlabel", "fine\t1", "a\tb\t1", "columns"),
+    ("a.csv", "text,label", "fine,1", "", None),
+    ("a.tsv", "text\tlabel", "fine\t1", "", None),
+    ("a.csv", "text,label", "fine,1", 'a,"1"2', "quoted"),
+    ("a.csv", "text,label", "fine,1", "a\rb,1", None),
+    ("a.csv", "text,label", "fine,1", "a, ", "label_separator"),
+    ("a.jsonl", None, '{"text": "fine", "label": 1}', '{"text": "bad", "label": }', None),
+    ("a.jsonl", None, '{"text": "fine", "label": 1}', '["bad", 1]', None),
+    ("a.jsonl", None, '{"text": "fine", "label": 1}', "", None),
+]
 
 
-@pytest.mark.parametrize(("name", "header", "fine", "broken", "message"), BROKEN)
-def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, name, header, fine, broken, message):
+@pytest.mark.parametrize(("name", "header", "fine", "wrong", "option"), BROKEN)
+def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, broken, name, header, fine, wrong, option):
     head = [] if header is None else [header]
     lines = [*head, *[fine] * 10_000]
-    lines[5_000] = broken
-    examples = read_table(corpus(name, *lines))
+    lines[5_000] = wrong
+    path = corpus(name, *lines)
+    examples = read_table(path)
     before = 5_000 - len(head)
     assert list(islice(examples, before)) == [Example("fine", label="1")] * before
-    with pytest.raises(DataError) as caught:
-        next(examples)
-    assert str(caught.value).partition("a." + name[2:])[2] == f", line 5001: {message}"
+    assert broken(examples, path, 5001) == (() if option is None else (option,))
 
 
-def test_an_unclosed_quote_is_reported_where_its_row_begins(corpus):
+def test_an_unclosed_quote_is_reported_where_its_row_begins(corpus, broken):
     path = corpus("a.csv", "text,label", '"two', 'lines",1', '"open,1', *["next,0"] * 10)
-    expected = (
-        "FILE, line 4: the double quotes of the row that begins here do not pair up. Close each quoted field, double"
-        " each quote inside it, or set quoted to False."
-    )
-    assert problem(path) == expected
+    assert broken(read_table(path), path, 4) == ("quoted",)
 
 
 def test_an_unclosed_quote_does_not_swallow_a_large_file(corpus):
-    path = corpus("a.csv", "text,label", '"open,1', *["next,0"] * (LONGEST_RECORD + 1_000))
+    path = corpus("a.csv", "text,label", '"open,1', *["next,0"] * (MAX_RECORD_LINES + 1_000))
     with open_text(path) as lines:
         rows = QuotedRows(lines, ",")
         assert next(rows) == (1, ["text", "label"])
-        with pytest.raises(DataError, match="line 2: the double quotes"):
+        with pytest.raises(DataError, match="line 2: the row that begins here"):
             next(rows)
-        assert lines.line == 2 + LONGEST_RECORD
+        assert lines.line == 2 + MAX_RECORD_LINES
 
 
 @pytest.mark.parametrize(
-    ("record", "message"),
+    ("record", "field"),
     [
-        ('{"text": null, "label": 1}', "field 'text': null where a string was expected. Quote the text."),
-        ('{"text": 5, "label": 1}', "field 'text': a number where a string was expected. Quote the text."),
-        ('{"text": ["a"], "label": 1}', "field 'text': a list where a string was expected. Quote the text."),
-        (
-            '{"text": "a\\ud83d", "label": 1}',
-            "field 'text': half a surrogate pair at character 2. Write both halves, or the character itself.",
-        ),
-        (
-            '{"text": "a", "label": null}',
-            "field 'label': null where a label was expected. A label is a string, a number, or a list of them;"
-            " set label to None to read texts alone.",
-        ),
-        (
-            '{"text": "a", "label": NaN}',
-            "field 'label': NaN where a label was expected. A label is a string, a number, or a list of them;"
-            " set label to None to read texts alone.",
-        ),
-        (
-            '{"text": "a", "label": [{}]}',
-            "field 'label': an object where a label was expected. A label is a string, a number, or a list of them;"
-            " set label to None to read texts alone.",
-        ),
+        ('{"text": null, "label": 1}', "text"),
+        ('{"text": 5, "label": 1}', "text"),
+        ('{"text": ["a"], "label": 1}', "text"),
+        ('{"text": "a\\ud83d", "label": 1}', "text"),
+        ('{"text": "a", "label": null}', "label"),
+        ('{"text": "a", "label": NaN}', "label"),
+        ('{"text": "a", "label": [{}]}', "label"),
+        ('{"text": "good", "label": "\\ud83d"}', "label"),
     ],
 )
-def test_json_values_of_the_wrong_kind(corpus, record, message):
-    assert problem(corpus("a.jsonl", record)) == f"FILE, line 1, {message}"
+def test_json_values_of_the_wrong_kind(corpus, record, field):
+    with pytest.raises(DataError) as caught:
+        list(read_table(corpus("a.jsonl", record)))
+    assert (caught.value.line, caught.value.field) == (1, field)
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"text": "a", "label": ' + "9" * 5_000 + "}"])
@@ -286,34 +246,23 @@ def test_a_header_alone_holds_no_example(corpus):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("read", "arguments", "option"),
     [
-        (
-            "a.txt",
-            {},
-            "format is None and the extension of a.txt names none. Set format to 'csv', 'tsv' or 'jsonl'.",
-        ),
-        (
-            "a.csv",
-            {"format": "xml"},
-            "format is 'xml' and the extension of a.csv names none. Set format to 'csv', 'tsv' or 'jsonl'.",
-        ),
-        (
-            "a.csv",
-            {"delimiter": "||"},
-            "delimiter is '||'. Set it to one character, neither a quote nor a line end.",
-        ),
-        (
-            "a.jsonl",
-            {"delimiter": ","},
-            "JSON Lines have no delimiter and no quoting. Leave delimiter and quoted out.",
-        ),
+        (read_table, {}, "format"),
+        (read_table, {"format": "xml"}, "format"),
+        (read_table, {"format": "csv", "delimiter": "||"}, "delimiter"),
+        (read_table, {"format": "csv", "label_separator": ""}, "label_separator"),
+        (read_labelled_lines, {"label_separator": ""}, "label_separator"),
+        (read_labelled_lines, {"separator": ""}, "separator"),
+        (read_labelled_lines, {"columns": ("label",)}, "columns"),
+        (read_labelled_lines, {"columns": ("text", "text")}, "columns"),
+        (read_labelled_lines, {"columns": ("text", "tag")}, "columns"),
     ],
 )
-def test_wrong_options_are_refused_before_anything_is_read(name, options, message):
+def test_wrong_options_are_errors_before_anything_is_read(read, arguments, option):
     with pytest.raises(ConfigError) as caught:
-        read_table(name, **options)
-    assert str(caught.value) == message
+        read("missing.txt", **arguments)
+    assert caught.value.options == (option,)
 
 
 def test_quotes_of_a_csv_file_can_be_kept(corpus):
@@ -331,13 +280,64 @@ def test_long_names_of_columns_are_cut(corpus, length, shown):
     assert f"the columns are '{shown}', 'label'." in problem(path)
 
 
-def test_half_a_character_in_a_label(corpus):
-    path = corpus("a.jsonl", '{"text": "good", "label": "\\ud83d"}')
-    assert problem(path) == (
-        "FILE, line 1, field 'label': half a surrogate pair at character 1. Write both halves, or the character itself."
-    )
-
-
 def test_blank_labels_between_separators_are_none(corpus):
     path = corpus("a.csv", "text,label", "good,a| |b|")
     assert next(read_table(path, label_separator="|")).label == ("a", "b")
+
+
+# Lines without a header.
+
+
+def test_label_and_text(corpus):
+    path = corpus("a.tsv", "1\tgood film ", '0\t"bad', "0\t")
+    assert list(read_labelled_lines(path)) == [
+        Example("good film ", label="1"),
+        Example('"bad', label="0"),
+        Example("", label="0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (("text", "second", "label"), "one\ttwo\tyes"),
+        (("label", "text", "second"), "yes\tone\ttwo"),
+        (["label", None, None, "text", None, "second"], "yes\t9\t17\tone\t\ttwo"),
+    ],
+)
+def test_columns_in_any_order(corpus, columns, line):
+    assert list(read_labelled_lines(corpus("a", line), columns=columns)) == [Example("one", "two", "yes")]
+
+
+def test_each_line_is_a_text_when_there_is_one_column(corpus):
+    texts = [example.text for example in read_labelled_lines(corpus("a", "one", "", "two", ""), columns="text")]
+    assert texts == ["one", "", "two", ""]
+
+
+def test_separator_without_a_header(corpus):
+    path = corpus("a.txt", 'pos ||| "fine"')
+    assert list(read_labelled_lines(path, separator=" ||| ")) == [Example('"fine"', label="pos")]
+
+
+def test_a_csv_file_without_a_header_has_commas_and_quotes(corpus):
+    path = corpus("a.csv", '"3","Wall St.","Bears, again', 'and again"')
+    examples = list(read_labelled_lines(path, columns=("label", None, "text")))
+    assert examples == [Example("Bears, again\nand again", label="3")]
+
+
+def test_several_labels_without_a_header(corpus):
+    path = corpus("a", "joy,love\tone", "\ttwo")
+    assert [example.label for example in read_labelled_lines(path, label_separator=",")] == [("joy", "love"), ()]
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [("alone", ("columns",)), ("1\ta\tb", ("columns",)), ("", ()), (" \ttext", ("label_separator",))],
+)
+def test_a_broken_line_without_a_header(corpus, broken, line, options):
+    path = corpus("a.tsv", *["1\tfine"] * 5_000, line, *["1\tfine"] * 5_000)
+    assert broken(read_labelled_lines(path), path, 5001) == options
+
+
+def test_a_separator_that_is_given_leaves_a_csv_file_its_quotes(corpus):
+    assert list(read_labelled_lines(corpus("a.csv", '1;"a, b"'), separator=";")) == [Example('"a, b"', label="1")]

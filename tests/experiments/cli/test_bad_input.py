@@ -29,12 +29,11 @@ def test_a_missing_file(train, graphattn, tmp_path):
 def test_a_missing_column(train):
     assert train("classify", "a.csv", "review,stars\ngood,5\n", "--text-column", "text") == (
         "error: a.csv, line 1: there is no column 'text'; the columns are 'review', 'stars'. Set --text-column to one "
-        "of them; if the first line is no header, set --columns to what "
-        "each field holds.\n"
+        "of them; if the first line is no header, set --columns.\n"
     )
     assert train("classify", "a.csv", "review,stars\ngood,5\n", "--text-column", "review") == (
         "error: a.csv, line 1: there is no column 'label'; the columns are 'review', 'stars'. Set --label-column to "
-        "one of them; if the first line is no header, set --columns to what each field holds.\n"
+        "one of them; if the first line is no header, set --columns.\n"
     )
 
 
@@ -54,11 +53,11 @@ def test_a_binary_file(train):
     [
         (
             *("a.tsv", "pos\ta film\n", "neg a film\n"),
-            "1 field, the header names 2. A text that holds a tab must not stand in this table.",
+            "1 field, the header names 2. A text that contains a tab must not be in this table.",
         ),
         (
             *("a.jsonl", '{"text": "a", "label": "x"}\n', '{"text": "a", "label": }\n'),
-            "broken JSON: Expecting value at column 24. JSON Lines hold one object in braces on each line.",
+            "broken JSON: Expecting value at column 24. JSON Lines have one object in braces on each line.",
         ),
     ],
 )

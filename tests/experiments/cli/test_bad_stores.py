@@ -173,7 +173,7 @@ def test_a_store_without_sentences(graphattn, commands, tmp_path):
     answers = commands(store)
     for name in ("train", "evaluate", "predict", "encode"):
         assert (answers[name].code, answers[name].err) == (
-            1, f"error: {store}: holds no sentence. Build it from a corpus with at least one.\n",
+            1, f"error: {store}: has no sentence. Build it from a corpus with at least one.\n",
         )  # fmt: skip
 
 

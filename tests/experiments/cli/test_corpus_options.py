@@ -1,4 +1,4 @@
-"""Corpus flags: what readers get of them, and errors in their words."""
+"""Corpus flags, and how commands read corpora."""
 
 from dataclasses import fields
 
@@ -11,12 +11,11 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import (
     TASKS,
     CorpusOptions,
-    flag_of,
     irrelevant_options,
-    naming_corpus_flags,
     read_items,
     stream_items,
 )
+from graphattn.experiments.cli.flags import as_flag
 
 
 def test_the_help_names_every_format():
@@ -53,18 +52,9 @@ def test_readers_get_what_differs_from_the_defaults(options, expected):
     assert options.reader_options() == expected
 
 
-def test_errors_speak_of_flags():
-    with pytest.raises(DataError) as error, naming_corpus_flags():
-        raise DataError("no", path="a.csv", line=2, hint="Set second to a column, or set quoted to False.")
-    assert str(error.value) == "a.csv, line 2: no. Set --second-column to a column, or give --no-quoted."
-    with pytest.raises(ConfigError, match=r"^Set --columns\.$"), naming_corpus_flags():
-        raise ConfigError("Set columns.")
-
-
-def test_flags_are_found_by_the_readers_names():
-    assert [flag_of(name) for name in ("text", "label", "tag_column")] == [
-        *("--text-column", "--label-column", "--tag-column"),
-    ]
+def test_readers_options_are_flags():
+    names = {item.metadata["reader"] or item.name: item.name for item in fields(CorpusOptions)}
+    assert all(as_flag(name) == as_flag(field) for name, field in names.items())
 
 
 @pytest.fixture
@@ -80,7 +70,9 @@ def test_lists_of_labels_have_to_be_expected(write):
     path = write("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
     with pytest.raises(DataError) as error:
         read_items(path, "classify", CorpusOptions())
-    assert str(error.value) == f"{path}: text 2 has a list of labels. Give --multilabel if a text may have several."
+    assert error.value.render(as_flag) == (
+        f"{path}: text 2 has a list of labels. Use --multilabel if a text may have several."
+    )
     assert read_items(path, "classify", CorpusOptions(), multilabel=True)[1].label == ("x", "y")
 
 
@@ -89,9 +81,9 @@ def test_labels_that_nothing_separates(tmp_path):
     path.write_text("x,y\ta film\nx\ta play\n")
     with pytest.raises(DataError) as error:
         read_items(path, "classify", CorpusOptions(), multilabel=True)
-    assert str(error.value) == (
+    assert error.value.render(as_flag) == (
         f"{path}: the label 'x,y' is no list of labels. "
-        "Say what stands between several: --label-separator ',' for instance."
+        "Set --label-separator to the characters between several, ',' for example."
     )
     separated = read_items(path, "classify", CorpusOptions(label_separator=","), multilabel=True)
     assert [item.label for item in separated] == [("x", "y"), ("x",)]
@@ -108,8 +100,9 @@ def test_a_store_without_tags_trains_no_tagger(tmp_path):
 
 def test_fasttext_can_hold_several_labels(write):
     path = write("a.txt", "__label__x __label__y a\n__label__x b\n")
-    with pytest.raises(DataError, match=r"Give --multilabel\.$"):
+    with pytest.raises(DataError) as caught:
         read_items(path, "classify", CorpusOptions())
+    assert caught.value.render(as_flag).endswith("2 labels where one is expected. Use --multilabel.")
     assert [item.label for item in read_items(path, "classify", CorpusOptions(), multilabel=True)] == [
         ("x", "y"),
         ("x",),
@@ -140,23 +133,25 @@ def test_texts_with_several_labels_in_a_store(tmp_path):
     assert len(read_items(tmp_path / "s", "classify", CorpusOptions(), multilabel=True)) == 2
     with pytest.raises(DataError) as caught:
         read_items(tmp_path / "s", "classify", CorpusOptions())
-    assert str(caught.value) == (
-        f"{tmp_path / 's'}: text 2 has a list of labels. Give --multilabel if a text may have several."
-    )
+    assert caught.value.options == ("multilabel",)
 
 
-@pytest.mark.parametrize(("labelled", "otherwise"), [(True, ""), (False, ", or to None to read texts alone")])
-def test_texts_alone_are_no_way_out_where_labels_are_needed(labelled, otherwise):
-    with pytest.raises(DataError) as caught, naming_corpus_flags(labelled=labelled):
-        raise DataError("no", hint="Set label to one of them, or to None to read texts alone.")
-    assert caught.value.hint == f"Set --label-column to one of them{otherwise}."
+def test_texts_alone_are_no_fix_where_labels_are_needed(write):
+    path = write("a.csv", "text,stars\na,5\n")
+    for read, advice in ((stream_items, "For texts without labels, set --label-column to None."), (read_items, "")):
+        with pytest.raises(DataError) as caught:
+            list(read(path, *([] if read is stream_items else ["classify"]), CorpusOptions()))
+        assert caught.value.render(as_flag) == (
+            f"{path}, line 1: there is no column 'label'; the columns are 'text', 'stars'. Set --label-column to "
+            f"one of them; if the first line is no header, set --columns. {advice}".rstrip()
+        )
 
 
 @pytest.mark.parametrize("read", [read_items, lambda path, task, options: list(stream_items(path, options))])
-def test_options_that_the_format_has_no_use_for(write, read):
+def test_options_that_the_format_lacks(write, read):
     path = write("a.tsv", "x\ta film\nx\ta play\ny\tno\n")
     with pytest.raises(ConfigError) as caught:
         read(path, "classify", CorpusOptions(format="labelled", text_column="foo", delimiter=";"))
-    assert str(caught.value) == (
-        "format 'labelled' has no use for --delimiter and --text-column; leave that out, or choose another --format"
+    assert caught.value.render(as_flag) == (
+        "format 'labelled' has no option --delimiter and --text-column; leave that out, or choose another --format"
     )

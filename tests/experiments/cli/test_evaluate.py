@@ -89,8 +89,8 @@ def test_several_labels_are_no_matter_of_a_flag_here(graphattn, classifier, tmp_
     corpus = tmp_path / "several.txt"
     corpus.write_text("__label__good a film\n__label__good __label__bad a play\n")
     assert graphattn("evaluate", classifier, corpus).err == (
-        f"error: {corpus}, line 2: 2 labels where one is expected. The model gives each text one label; one that is "
-        "trained with --multilabel can be measured on this.\n"
+        f"error: {corpus}, line 2: 2 labels where one is expected. The model gives each text one label; train one "
+        "with --multilabel for this corpus.\n"
     )
 
 

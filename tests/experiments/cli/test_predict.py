@@ -168,16 +168,11 @@ def test_a_file_appears_when_it_is_complete(graphattn, classifier, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (
-            ["--format", "xml"],
-            "there is no format 'xml'; choose one of: auto, text, words, csv, tsv, jsonl, labelled, ",
-        ),
-        (["--text-column", "review"], "--text-column is of no use for plain text; give --format too"),
-        (["--format", "jsonl", "--columns", "text"], "format 'jsonl' has no use for --columns; leave it out"),
-        (
-            ["--format", "labelled"],
-            "standard input can be read only once, so its columns cannot be told by looking. Set ",
-        ),
+        (["--format", "xml"], "there is no format 'xml'. Set --format to one of 'conll', "),
+        (["--text-column", "review"], "standard input: has no format that the first lines show. Set --format to one "),
+        (["--format", "text", "--text-column", "review"], "format 'text' has no option --text-column; leave that out"),
+        (["--format", "jsonl", "--columns", "text"], "format 'jsonl' has no option --columns; leave that out"),
+        (["--format", "labelled"], "standard input: its 1 field per line do not show which is the text"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(graphattn, classifier, flags, message):

@@ -1,17 +1,17 @@
-"""Texts to predict: the format by the extension, the labels left out."""
+"""Texts to predict: formats are detected, labels left out."""
 
 import gzip
 import io
 import os
 import threading
-import warnings
 
 import pytest
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Window
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.text_stream import read_texts
 
 
@@ -42,15 +42,10 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
     ("name", "content", "task", "expected"),
     [
         ("a.json", '{"text": "one", "label": "x"}\n', "classify", [Example("one")]),
-        ("a.json", '{"name": "one"}\n', "classify", ['{"name": "one"}']),
-        ("a.txt", "text,label\none,x\n", "classify", [Example("one")]),
-        ("a.txt", "label\ttext\nx\tone\n", "classify", [Example("one")]),
         ("a.txt", "well, one\nand two, label\n", "classify", ["well, one", "and two, label"]),
-        ("a.txt", "one X\ntwo X\n\na Y\n", "tag", [Sentence(["one", "two"]), Sentence(["a"])]),
         ("a.txt", "one X\ntwo X\n\na Y\n", "classify", ["one X", "two X", "", "a Y"]),
-        ("a.txt", "Ada B-PER\nwent O\nhome O\n", "tag", [Sentence(["Ada", "went", "home"])]),
         ("a.tsv", "Ada\tN\nwent\tV\nRome\tN\n", "tag", [Sentence(["Ada", "went", "Rome"])]),
-        ("a.txt", "Ada/N went/V\nand/or/C\n", "tag", [Sentence(["Ada", "went"], tags=["N", "V"]),
+        ("a.tsv", "Ada/N went/V\nand/or/C\n", "tag", [Sentence(["Ada", "went"], tags=["N", "V"]),
                                                       Sentence(["and/or"], tags=["C"])]),
         ("a.txt", "good film\nbad film\n", "tag", ["good film", "bad film"]),
         ("a.txt", "dogs bark\n\ncats sleep\n", "tag", ["dogs bark", "", "cats sleep"]),
@@ -63,11 +58,11 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
         ("a.txt", "NASA/JPL\n", "tag", ["NASA/JPL"]),
         ("a.txt", "https://example.org/a https://example.org/b\n", "tag",
          ["https://example.org/a https://example.org/b"]),
-        ("a.txt", "le/det chat/nc dort/v ./pct\nun/det chat/nc et/cc un/det chien/nc dorment/v\n", "tag",
+        ("a.tsv", "le/det chat/nc dort/v ./pct\nun/det chat/nc et/cc un/det chien/nc dorment/v\n", "tag",
          [Sentence("le chat dort .".split(), tags=["det", "nc", "v", "pct"]),
           Sentence("un chat et un chien dorment".split(), tags=["det", "nc", "cc", "det", "nc", "v"])]),
-        ("a.txt", "Ada B-PER\nRome B-LOC\n", "tag", [Sentence(["Ada", "Rome"])]),
-        ("a.txt", "The O\ndog O\nruns O\n", "tag", [Sentence(["The", "dog", "runs"])]),
+        ("a.tsv", "Ada B-PER\nRome B-LOC\n", "tag", [Sentence(["Ada", "Rome"])]),
+        ("a.tsv", "The O\ndog O\nruns O\n", "tag", [Sentence(["The", "dog", "runs"])]),
         ("a.txt", "Type O\nBlood O\n", "tag", ["Type O", "Blood O"]),
         ("a.txt", "take B-12\nneed B-6\n", "tag", ["take B-12", "need B-6"]),
         ("a.txt", "die U-Bahn\ndas E-Auto\n", "tag", ["die U-Bahn", "das E-Auto"]),
@@ -81,17 +76,40 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
 )  # fmt: skip
 def test_markup_does_not_become_words(tmp_path, name, content, task, expected):
     (tmp_path / name).write_text(content)
-    guessed = name == "a.txt" and not isinstance(expected[0], str) and "__label__" not in content
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        assert read(tmp_path / name, task) == expected
-    assert [str(warning.message).startswith(f"{tmp_path / name} looks like the format ") for warning in told] == (
-        [True] * guessed
-    )
+    assert read(tmp_path / name, task) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "task", "format", "expected"),
+    [
+        ('{"name": "one"}\n', "classify", "jsonl", None),
+        ("text,label\none,x\n", "classify", "csv", [Example("one")]),
+        ("label\ttext\nx\tone\n", "classify", "tsv", [Example("one")]),
+        ("0\tno movement\n1\ta film\n", "classify", "labelled", [Example("no movement", label="0"),
+                                                                Example("a film", label="1")]),
+        ("one X\ntwo X\n\na Y\n", "tag", "conll", [Sentence(["one", "two"]), Sentence(["a"])]),
+        ("Ada B-PER\nwent O\nhome O\n", "tag", "conll", [Sentence(["Ada", "went", "home"])]),
+        ("Ada/N went/V\nto/P\n", "tag", "word/tag", [Sentence(["Ada", "went"], tags=["N", "V"]),
+                                                   Sentence(["to"], tags=["P"])]),
+    ],
+)  # fmt: skip
+def test_an_ambiguous_file_needs_a_format(tmp_path, monkeypatch, content, task, format, expected):
+    path = tmp_path / "a.txt"
+    path.write_text(content)
+    for source, name in ((path, str(path)), ("-", "standard input")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        with pytest.raises(DataError) as caught:
+            read(source, task)
+        assert caught.value.render(as_flag) == (
+            f"{name}: could be {format!r} or plain text. Set --format to {format}, or to text if each line is a text."
+        )
+    assert read(path, task, format="text") == content.splitlines()
+    if expected is not None:
+        assert read(path, task, format=format) == expected
 
 
 def test_columns_of_a_table_to_translate(tmp_path):
-    """A header tells of a table, whatever its quotes; a pipe is not looked at, which would take its first line."""
+    """A header with both columns, or options of tables, make a table; a pipe is read like a file."""
     (tmp_path / "a.tsv").write_text('"Text"\t"x"\n"dogs bark"\t"y"\n')
     assert read(tmp_path / "a.tsv", "translate", text_column="Text") == [Example("dogs bark")]
     (tmp_path / "d.txt").write_text("1\tThe\tDT\n2\tdog\tNN\n")
@@ -101,43 +119,40 @@ def test_columns_of_a_table_to_translate(tmp_path):
     os.mkfifo(tmp_path / "c.tsv")
     writer = threading.Thread(target=(tmp_path / "c.tsv").write_text, args=["text\tx\ndogs\ty\n"])
     writer.start()
-    assert read(tmp_path / "c.tsv", "translate") == [Example("dogs")]
+    assert read(tmp_path / "c.tsv", "translate") == [Example("text", "x"), Example("dogs", "y")]
     writer.join(timeout=10)
 
 
 @pytest.mark.parametrize(
-    ("task", "lines", "look"),
+    ("task", "content", "expected"),
     [
-        ("classify", ['{"text": "one"}'] * 2, "jsonl"),
-        ("classify", ["{see below}"] * 2, None),
-        ("classify", ["one", "two"], None),
-        ("classify", ["0\tno movement", "1\ta film"], "labelled"),
-        ("classify", ["one text\tanother one"], None),
-        ("classify", ["__label__x one"], "fasttext"),
-        ("classify", ["text,label", "one,x"], "csv"),
-        ("classify", ["label\ttext", "x\tone"], "tsv"),
-        ("classify", ["# sent_id = 1", "\t".join(["1", "one", *"____0___"])], "conllu"),
-        ("tag", ["SOCCER NN I-NP O", "JAPAN NNP B-NP B-LOC"], "conll"),
-        ("tag", ["Ada/N went/V home/R"], "word/tag"),
-        ("tag", ["AC/DC TCP/IP", "Hello world"], None),
-        ("tag", ["1/2 " * 12], None),
-        ("classify", ["Hello\tthe world is big"], None),
-        ("tag", ["Ada went home", "she slept well"], None),
+        ("classify", "one\ntwo\n", ["one", "two"]),
+        ("classify", "{see below}\n", ["{see below}"]),
+        ("classify", "one text\tanother one\n", ["one text\tanother one"]),
+        ("classify", "Hello\tthe world is big\n", ["Hello\tthe world is big"]),
+        ("tag", "AC/DC TCP/IP\nHello world\n", ["AC/DC TCP/IP", "Hello world"]),
+        ("tag", "Ada went home\nshe slept well\n", ["Ada went home", "she slept well"]),
+        ("classify", '{"text": "one"}\n', [Example("one")]),
+        ("classify", "__label__x one\n", [Example("one", label="x")]),
+        ("classify", "# sent_id = 1\n" + "\t".join(["1", "one", *"____0___"]) + "\n", [Sentence(["one"], heads=[0])]),
     ],
 )
-def test_other_formats_on_standard_input_are_told(task, lines, look, monkeypatch):
-    def read_input(**options):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{one}\n" for one in lines).encode())))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            assert list(read_texts("-", task, CorpusOptions(**options))) == lines
-        return [str(warning.message) for warning in told]
+def test_standard_input_is_read_like_a_file(task, content, expected, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    assert read("-", task) == expected
 
-    assert read_input(format="text") == []
-    assert read_input() == [
-        f"standard input is read as plain text, and looks like the format {look}; give --format {look} if it is, "
-        "--format text if not"
-    ] * (look is not None)
+
+def test_a_stream_is_not_read_ahead_further_than_needed():
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writing, "w") as stream, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", stdin)
+        stream.write("one\n")
+        stream.flush()
+        texts = read_texts("-", "classify", CorpusOptions(), sample_lines=1)
+        assert next(texts) == "one"
+        stream.write("two\n")
+        stream.flush()
+        assert next(texts) == "two"
 
 
 def test_words_are_cut_at_blanks(tmp_path):

@@ -70,12 +70,12 @@ def test_empty_cells(tmp_path):
         (
             ['{"text": "a", "second": "b"}', '{"text": "a"}'],
             {},
-            "line 2: there is no column 'second'; the columns are 'text'. Set --second-column to one of them.",
+            "line 2: there is no column 'second'; the columns are 'text'. Set second to one of them.",
         ),
         (
             ['{"en": "a", "de": "b"}'],
             {"second_column": "de"},
-            "line 1: there is no column 'text'; the columns are 'en', 'de'. Set --text-column to one of them.",
+            "line 1: there is no column 'text'; the columns are 'en', 'de'. Set text to one of them.",
         ),
         (
             ['{"text": ["a", "b"], "second": "b"}'],

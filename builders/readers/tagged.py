@@ -1,4 +1,4 @@
-"""Read CoNLL columns: one token per line, its tag in another column, a blank line after each sentence."""
+"""Read tagged sentences: CoNLL columns, with one token per line, and lines of ``word/TAG`` pairs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from graphattn.builders.files import FilePath, display_name, open_text
-from graphattn.builders.readers.rows import split_at_blanks
-from graphattn.builders.readers.skipping import Skip, iterate_with_errors, refuse
+from graphattn.builders.readers.rows import Skip, iterate_with_errors, map_with_errors, raise_or_skip, split_at_blanks
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -25,18 +24,18 @@ def read_conll(
 ) -> Iterator[Sentence]:
     """Read tagged sentences from CoNLL columns (2000, 2003, WNUT and their like), one at a time.
 
-    Lines whose token is ``-DOCSTART-`` are skipped. Tags are passed on as they stand; see
-    :mod:`graphattn.builders.tag_schemes` for IOB1, IOB2 and BIOES.
+    Lines whose token is ``-DOCSTART-`` are skipped. Tags are not converted; see :mod:`graphattn.builders.tag_schemes`
+    for IOB1, IOB2 and BIOES.
 
     Parameters
     ----------
     path : the corpus, plain or compressed, or ``"-"`` for standard input
     token_column : the token's column, from 0; -1 is the last
     tag_column : the tag's column; None reads tokens alone
-    separator : what stands between two columns; None means tabs if the first token's line holds one, else any
+    separator : the characters between two columns; None means tabs if the first token's line has one, else any
         number of blanks
-    comment : what a line to skip begins with; None when there are none, for ``#`` is a frequent token
-    skip : is handed the first error of each sentence that is left out; None stops at the first
+    comment : the first characters of a line to skip; None by default, because ``#`` is a frequent token
+    skip : receives the first error of each sentence that is left out; None raises the first
 
     Returns
     -------
@@ -59,12 +58,12 @@ def read_conll(
     """
     for option, value in (("separator", separator), ("comment", comment)):
         if value == "":
-            raise ConfigError(f"{option} is empty. Set it to the characters in question, or to None.")
+            raise ConfigError(f"{{{option}}} is empty. Set it to one or more characters", options=(option,))
     return _read_sentences(_Layout(path, token_column, tag_column, separator), path, comment, skip)
 
 
 class _Layout:
-    """Where a line has its token and its tag; the first line settles the separator and the number of columns."""
+    """Where a line has its token and its tag; the first line decides the separator and the number of columns."""
 
     def __init__(self, path: FilePath, token_column: int, tag_column: int | None, separator: str | None):
         self.path = display_name(path)
@@ -74,14 +73,13 @@ class _Layout:
         self.separator = separator
         self.width = 0
 
-    def cut(self, line: int, content: str) -> list[str]:
-        """The columns of a line that holds a token."""
+    def split(self, content: str) -> list[str]:
         if not self.width and self.separator is None and "\t" in content:
             self.separator = "\t"
         return split_at_blanks(content) if self.separator is None else content.split(self.separator)
 
     def check(self, line: int, fields: list[str]) -> None:
-        """Refuse a line that is not laid out as the first one."""
+        """Reject a line with other columns than the first."""
         if not self.width:
             self._check_columns(line, len(fields))
             self.width = len(fields)
@@ -90,7 +88,8 @@ class _Layout:
                 f"{_columns(len(fields))}, but {self.width} on the lines before",
                 path=self.path,
                 line=line,
-                hint="Complete the line, or set comment if it is one.",
+                hint="Complete the line, or set {comment} if it is one.",
+                options=("comment",),
             )
         for role, column in self.columns.items():
             if not fields[column]:
@@ -103,7 +102,8 @@ class _Layout:
                     f"there is no column {column} for the {role}: the line has {_columns(width)}, counted from 0",
                     path=self.path,
                     line=line,
-                    hint=f"Set {role}_column to one of them, -1 for the last.",
+                    hint=f"Set {{{role}_column}} to one of them, -1 for the last.",
+                    options=(f"{role}_column",),
                 )
 
 
@@ -115,11 +115,11 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
     with open_text(path) as lines:
 
         def fields_of(content: str) -> list[str] | None:
-            """The columns of a token, none between two sentences, None for a comment."""
+            """The columns of a token; none between two sentences; None for a comment."""
             content = content.removesuffix("\n")
             if comment is not None and content.startswith(comment):
                 return None
-            fields = layout.cut(lines.line, content) if content.strip(" \t\r") else []
+            fields = layout.split(content) if content.strip(" \t\r") else []
             if fields and _DOCUMENT_START not in (fields[0], fields[layout.columns["token"] % len(fields)]):
                 layout.check(lines.line, fields)
                 return fields
@@ -127,21 +127,21 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
 
         rows: list[list[str]] = []
         begin = 0
-        wrong: DataError | None = None
+        first_error: DataError | None = None
         for fields in chain(iterate_with_errors(map(fields_of, lines)), [[]]):
             if isinstance(fields, DataError):
                 if skip is None:
                     raise fields
-                wrong = wrong or fields
+                first_error = first_error or fields
             elif fields:
                 begin = begin if rows else lines.line
                 rows.append(fields)
             elif fields is not None:
-                if wrong is not None:
-                    refuse(wrong, skip)
+                if first_error is not None:
+                    raise_or_skip(first_error, skip)
                 elif rows:
                     yield _sentence(rows, layout, (lines.path, begin))
-                rows, wrong = [], None
+                rows, first_error = [], None
 
 
 def _sentence(rows: list[list[str]], layout: _Layout, origin: tuple[str, int]) -> Sentence:
@@ -151,3 +151,72 @@ def _sentence(rows: list[list[str]], layout: _Layout, origin: tuple[str, int]) -
         tags=None if tag is None else tuple(row[tag] for row in rows),
         origin=origin,
     )
+
+
+def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = None) -> Iterator[Sentence]:
+    """Read tagged sentences from lines such as ``a/DT dog/NN barks/VBZ``, one at a time.
+
+    A word ends at its last separator that no backslash stands before; in the word, a backslash before a separator
+    is dropped, as in the Penn Treebank's ``1\\/2/CD``. Blank lines are skipped.
+
+    Parameters
+    ----------
+    path : the corpus, plain or compressed, or ``"-"`` for standard input
+    separator : the characters between a word and its tag
+    skip : receives the error of each line that is left out; None raises the first
+
+    Returns
+    -------
+    An iterator over the lines as :class:`~graphattn.builders.sentence.Sentence`.
+
+    Raises
+    ------
+    ConfigError
+        when the separator is empty, or contains a blank or a backslash
+    DataError
+        when a word lacks its tag or a tag its word; it names the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.pos"
+    >>> _ = path.write_text("1\\\\/2/CD hour/NN\\n")
+    >>> [(sentence.tokens, sentence.tags) for sentence in read_word_tag(path)]
+    [(('1/2', 'hour'), ('CD', 'NN'))]
+    """
+    if not separator or "\\" in separator or len(separator.split()) != 1 or separator != separator.strip():
+        raise ConfigError(
+            f"{{separator}} is {separator!r}. Set it to the characters between word and tag, '/' for example",
+            options=("separator",),
+        )
+    return _read_word_tag_lines(path, separator, skip)
+
+
+def _read_word_tag_lines(path: FilePath, separator: str, skip: Skip | None) -> Iterator[Sentence]:
+    with open_text(path) as lines:
+
+        def pairs_of(line: str) -> list[tuple[str, str]]:
+            pieces = split_at_blanks(line.rstrip("\n"))
+            return [_split_pair(piece, separator, lines.path, lines.line) for piece in pieces]
+
+        for pairs in map_with_errors(lines, pairs_of, skip):
+            if pairs:
+                words, tags = zip(*pairs, strict=True)
+                yield Sentence(words, tags=tags, origin=(lines.path, lines.line))
+
+
+def _split_pair(piece: str, separator: str, path: str, line: int) -> tuple[str, str]:
+    end = piece.rfind(separator)
+    while end > 0 and piece[end - 1] == "\\":
+        end = piece.rfind(separator, 0, end)
+    word, tag = piece[: max(end, 0)], piece[end + len(separator) :]
+    if end < 0 or not word or not tag:
+        missing = "word" if end >= 0 and not word else "tag"
+        raise DataError(
+            f"{piece!r} has no {missing}",
+            path=path,
+            line=line,
+            hint=f"Write word{separator}TAG, or set {{separator}}.",
+            options=("separator",),
+        )
+    return word.replace("\\" + separator, separator), tag

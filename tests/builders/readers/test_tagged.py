@@ -1,8 +1,10 @@
 from itertools import islice
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graphattn.builders.readers import read_conll
+from graphattn.builders.readers import read_conll, read_word_tag
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
@@ -60,51 +62,27 @@ def test_comments_are_skipped_only_when_told(corpus):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"tag_column": 4},
-            "there is no column 4 for the tag: the line has 4 columns, counted from 0."
-            " Set tag_column to one of them, -1 for the last.",
-        ),
-        (
-            {"token_column": -5},
-            "there is no column -5 for the token: the line has 4 columns, counted from 0."
-            " Set token_column to one of them, -1 for the last.",
-        ),
-    ],
-)
-def test_missing_column(corpus, options, message):
+@pytest.mark.parametrize("options", [{"tag_column": 4}, {"token_column": -5}])
+def test_missing_column(corpus, broken, options):
     path = corpus("a", *NEWS)
-    with pytest.raises(DataError) as caught:
-        list(read_conll(path, **options))
-    assert str(caught.value) == f"{path}, line 3: {message}"
+    assert broken(read_conll(path, **options), path, 3) == tuple(options)
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("lonely", "1 column, but 2 on the lines before. Complete the line, or set comment if it is one."),
-        ("a\tb\tO", "3 columns, but 2 on the lines before. Complete the line, or set comment if it is one."),
-        ("a\t", "the tag is empty. Fill it in."),
-        ("\tO", "the token is empty. Fill it in."),
-    ],
+    ("line", "options"), [("lonely", ("comment",)), ("a\tb\tO", ("comment",)), ("a\t", ()), ("\tO", ())]
 )
-def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, line, message):
+def test_a_broken_line_in_the_middle_of_ten_thousand(corpus, broken, line, options):
     path = corpus("a.conll", *["fine\tO", ""] * 2_500, line, *["fine\tO", ""] * 2_500)
     sentences = read_conll(path)
     assert list(islice(sentences, 2_500)) == [Sentence(("fine",), tags=("O",))] * 2_500
-    with pytest.raises(DataError) as caught:
-        next(sentences)
-    assert str(caught.value) == f"{path}, line 5001: {message}"
+    assert broken(sentences, path, 5001) == options
 
 
 @pytest.mark.parametrize("option", ["separator", "comment"])
 def test_empty_marks(option):
     with pytest.raises(ConfigError) as caught:
         read_conll("missing", **{option: ""})
-    assert str(caught.value) == f"{option} is empty. Set it to the characters in question, or to None."
+    assert caught.value.options == (option,)
 
 
 def test_documents_begin_in_the_token_column_too(corpus):
@@ -119,3 +97,46 @@ def test_a_sentence_tells_where_it_begins(corpus):
 
 def test_a_word_of_a_blank_that_is_none_of_the_separators(corpus):
     assert next(read_conll(corpus("a", "a", "\u00a0", "b"), tag_column=None)) == Sentence(("a", "\u00a0", "b"))
+
+
+words = st.text(st.characters(exclude_characters=" \t\n\r\0\\", exclude_categories=["Cs"]), min_size=1)
+tags = st.text(st.characters(exclude_characters=" \t\n\r\0\\/", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.lists(st.lists(st.tuples(words, tags), min_size=1), min_size=1))
+def test_word_tag_lines_are_read_as_written(tmp_path_factory, sentences):
+    lines = [" ".join(word.replace("/", "\\/") + "/" + tag for word, tag in sentence) for sentence in sentences]
+    path = tmp_path_factory.mktemp("pos") / "a.pos"
+    path.write_text("x/X\n" + "\n".join(lines), encoding="utf-8", newline="")
+    read = [list(zip(sentence.tokens, sentence.tags, strict=True)) for sentence in read_word_tag(path)]
+    assert read == [[("x", "X")], *sentences]
+
+
+def test_the_last_separator_counts_unless_a_backslash_stands_before_it(corpus):
+    path = corpus("a.pos", r"and/or/CC  1\/2/CD //SYM \//SYM w/\/", "", r"http://x.y/URL")
+    assert list(read_word_tag(path)) == [
+        Sentence(("and/or", "1/2", "/", "/", "w"), tags=("CC", "CD", "SYM", "SYM", "\\/")),
+        Sentence(("http://x.y",), tags=("URL",)),
+    ]
+
+
+@pytest.mark.parametrize(("separator", "line"), [("_", "a/b_DT c_NN"), ("|||", "a/b|||DT c|||NN")])
+def test_separator_of_word_and_tag(corpus, separator, line):
+    assert list(read_word_tag(corpus("a", line), separator=separator)) == [Sentence(("a/b", "c"), tags=("DT", "NN"))]
+
+
+@pytest.mark.parametrize("piece", ["plain", "word/", "/TAG", "/", r"a\/b", r"a\/b\/c"])
+def test_a_word_without_its_tag(corpus, broken, piece):
+    path = corpus("a.pos", "fine/JJ", f"so/RB {piece} here/RB")
+    assert broken(read_word_tag(path), path, 2) == ("separator",)
+
+
+@pytest.mark.parametrize("separator", ["", " ", "\\", "/ /", "/\n"])
+def test_impossible_separator(separator):
+    with pytest.raises(ConfigError) as caught:
+        read_word_tag("missing", separator=separator)
+    assert caught.value.options == ("separator",)
+
+
+def test_a_backslash_before_anything_else_stays(corpus):
+    assert next(read_word_tag(corpus("a.pos", r"C:\dir/NN"))) == Sentence((r"C:\dir",), tags=("NN",))

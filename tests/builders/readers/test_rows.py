@@ -1,4 +1,4 @@
-"""Lines that cannot be used are told, every one of them, and nothing else is lost."""
+"""Every line that cannot be read is reported, and nothing else is lost."""
 
 import gzip
 
@@ -66,7 +66,7 @@ def test_fasttext(read):
     assert items == [Example("a", label="x"), Example("e", label="y")]
     assert told == [
         (2, "no word begins with '__label__'"),
-        (3, "'__label__' stands without a name"),
+        (3, "'__label__' has no name after it"),
         (4, "2 labels where one is expected"),
     ]
 
@@ -88,7 +88,7 @@ def test_an_open_quote_costs_one_line(read):
     text = 'text,label\na,x\n"b,x\n"c, d",x\ne,x\n"f\ng",x\n"h,x\n'
     items, told = read("a.csv", text)
     assert items == [Example(word, label="x") for word in ("a", "c, d", "e", "f\ng")]
-    assert told == [(line, "the double quotes of the row that begins here do not pair up") for line in (3, 8)]
+    assert told == [(line, "the row that begins here has an unpaired double quote") for line in (3, 8)]
 
 
 def test_lines_around_a_broken_one_are_rows_of_their_own(read):
@@ -97,7 +97,7 @@ def test_lines_around_a_broken_one_are_rows_of_their_own(read):
     assert items == [Example('b"', label="x"), Example("c", label="x"), Example("d\n", label="x")]
     assert told == [
         (3, "byte 0xe9 at column 1 is not UTF-8"),
-        (2, "the double quotes of the row that begins here do not pair up"),
+        (2, "the row that begins here has an unpaired double quote"),
     ]
 
 

@@ -1,0 +1,117 @@
+"""The fields of a line: labels, and the objects, texts and labels of JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from graphattn.builders.sentence import Label
+from graphattn.exceptions import ConfigError, DataError
+
+
+def parse_label(field: str, separator: str | None, path: str, line: int) -> Label:
+    """The label in a field, without surrounding blanks; with a ``separator`` a tuple of labels, which may be empty.
+
+    Examples
+    --------
+    >>> parse_label(" 1 ", None, "train.csv", 2)
+    '1'
+    >>> parse_label("joy|love", "|", "train.csv", 2)
+    ('joy', 'love')
+    """
+    if separator is not None:
+        return distinct_labels(field.split(separator))
+    label = field.strip()
+    if not label:
+        raise DataError(
+            "the label is empty",
+            path=path,
+            line=line,
+            hint="Fill it in, or read the file without its label column; if texts may have no label or several, set "
+            "{label_separator}.",
+            options=("label_separator",),
+        )
+    return label
+
+
+def check_label_separator(separator: str | None) -> None:
+    """Reject an empty separator, which Python cannot split at."""
+    if separator == "":
+        raise ConfigError(
+            "{label_separator} is empty. Set it to the characters between two labels, '|' for example",
+            options=("label_separator",),
+        )
+
+
+def distinct_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """The names that are not blank, in their order, without repetitions."""
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def parse_object(content: str, path: str, line: int) -> dict[str, Any]:
+    """The object on a line of JSON Lines."""
+    hint = "JSON Lines have one object in braces on each line."
+    try:
+        record = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise DataError(f"broken JSON: {error.msg} at column {error.colno}", path=path, line=line, hint=hint) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"unreadable JSON: {error}", path=path, line=line, hint=hint) from error
+    if not isinstance(record, dict):
+        raise DataError(f"{_kind(record)} where an object was expected", path=path, line=line, hint=hint)
+    return record
+
+
+def json_text(value: object, field: str, path: str, line: int) -> str:
+    """The text in a field of a JSON object."""
+    if not isinstance(value, str):
+        problem = f"{_kind(value)} where a string was expected"
+        raise DataError(problem, path=path, line=line, field=field, hint="Quote the text.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        problem, hint = f"half a surrogate pair at character {error.start + 1}", "Write both halves, or the character."
+        raise DataError(problem, path=path, line=line, field=field, hint=hint) from error
+    return value
+
+
+def json_label(
+    value: object, separator: str | None, field: str, path: str, line: int, *, alternative: str | None = None
+) -> Label:
+    """The label, or labels, in a field of a JSON object; numbers and booleans are spelled as in JSON.
+
+    Parameters
+    ----------
+    value : a string, a number, a boolean, or a list of them
+    separator : the characters between several labels in a string; None when it holds one
+    field, path, line : for errors
+    alternative : see :class:`~graphattn.exceptions.DataError`; its option is ``label``
+    """
+
+    def spell(item: object) -> str:
+        if isinstance(item, str):
+            return json_text(item, field, path, line)
+        if isinstance(item, (bool, int, float)) and math.isfinite(item):
+            return json.dumps(item)
+        raise DataError(
+            f"{_kind(item)} where a label was expected",
+            path=path,
+            line=line,
+            field=field,
+            hint="A label is a string, a number, or a list of them.",
+            alternative=alternative,
+            options=("label",),
+        )
+
+    if isinstance(value, list):
+        return distinct_labels(map(spell, value))
+    return parse_label(spell(value), separator, path, line)
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    return kinds.get(type(value), "a number")
