@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphattn.experiments.drawing.graph import draw_graph
     from graphattn.layers.multi_scale import MultiScaleAttention
     from graphattn.layers.tensorized import TensorizedAttention
-    from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, Translator, load
+    from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, Translator, load, register_encoder
     from graphattn.networkx_graphs import to_networkx
     from graphattn.scales import Scale, allocate_heads
     from graphattn.tensorized import tensorized_attend
@@ -47,6 +47,7 @@ _HOMES = {
     "draw_graph": "graphattn.experiments.drawing.graph",
     "load": "graphattn.models",
     "register_backend": "graphattn.backends.registry",
+    "register_encoder": "graphattn.models",
     "register_reader": "graphattn.builders.readers",
     "tensorized_attend": "graphattn.tensorized",
     "to_networkx": "graphattn.networkx_graphs",
@@ -70,6 +71,7 @@ __all__ = [
     "draw_graph",
     "load",
     "register_backend",
+    "register_encoder",
     "register_reader",
     "tensorized_attend",
     "to_networkx",

@@ -10,6 +10,7 @@ from graphattn.models.encoders import (
     BiLSTMOptions,
     DuoOptions,
     DuoTransformerOptions,
+    Encoder,
     EncoderOptions,
     MSTransOptions,
     MTSAOptions,
@@ -17,6 +18,7 @@ from graphattn.models.encoders import (
     TNTOptions,
     TransformerOptions,
     UMSTOptions,
+    register_encoder,
 )
 from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
 from graphattn.models.loading import load
@@ -27,6 +29,7 @@ __all__ = [
     "DecoderOptions",
     "DuoOptions",
     "DuoTransformerOptions",
+    "Encoder",
     "EncoderOptions",
     "HeadOptions",
     "InputOptions",
@@ -47,4 +50,5 @@ __all__ = [
     "Translator",
     "UMSTOptions",
     "load",
+    "register_encoder",
 ]

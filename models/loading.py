@@ -30,9 +30,8 @@ def load(path: str | Path) -> Any:
     encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
     if encoder not in ENCODERS:
         raise ModelDirectoryError(
-            f"{path} is a model with the encoder {encoder!r}, which is not registered. Before you load it, set "
-            f"graphattn.models.encoders.ENCODERS[{encoder!r}] to its classes of options and encoder; on the command "
-            "line, name the module that does so: graphattn --import MODULE ..."
+            f"{path} is a model with the encoder {encoder!r}, which is not registered. Call register_encoder "
+            "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
         )
     try:
         return TASKS[task]._from_files(files)

@@ -1,4 +1,4 @@
-"""Encoders, one file each: a choice of relations and a layer. Heads, training and data do not belong here."""
+"""Encoders, one file each: a choice of relations and a layer."""
 
 from __future__ import annotations
 
@@ -28,23 +28,38 @@ ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
     "transformer": (TransformerOptions, TransformerEncoder),
     "bilstm": (BiLSTMOptions, BiLSTMEncoder),
 }
-"""Name -> its options and its module."""
+"""Name -> class of options, class of module."""
 
 
-def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> EncoderOptions:
-    """Options from a name, from plain values with a ``name``, or as they are.
+def register_encoder(options: type[EncoderOptions], encoder: type[Encoder]) -> None:
+    """Add an encoder under the name of its options.
+
+    Parameters
+    ----------
+    options : dataclass with a class attribute ``name``; its fields become flags of ``graphattn train``
+    encoder : module that is built from such options
 
     Raises
     ------
     ConfigError
-        for an unknown name, or something else
+        when another encoder has this name
+    """
+    known = ENCODERS.get(options.name, (options, encoder))[0]
+    if (known.__module__, known.__qualname__) != (options.__module__, options.__qualname__):
+        raise ConfigError(f"encoder {options.name!r} exists already ({known.__module__}); choose another name")
+    ENCODERS[options.name] = options, encoder
+
+
+def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> EncoderOptions:
+    """Encoder options, given as a name, as plain values with a ``name``, or as options.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown name; the message lists the known ones
     """
     if isinstance(encoder, EncoderOptions):
         return encoder
-    if not isinstance(encoder, (str, Mapping)):
-        raise ConfigError(
-            f"{{encoder}} is {encoder!r}; give one of {', '.join(ENCODERS)}, or its options", options=("encoder",)
-        )
     values = {"name": encoder} if isinstance(encoder, str) else dict(encoder)
     name = values.pop("name", None)
     if name not in ENCODERS:
@@ -55,7 +70,7 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
 
 
 def make_encoder(options: EncoderOptions) -> Encoder:
-    """The encoder that the options describe, with fresh weights."""
+    """Build the encoder that the options describe."""
     return ENCODERS[options.name][1](options)
 
 
@@ -83,4 +98,5 @@ __all__ = [
     "UMSTOptions",
     "encoder_options",
     "make_encoder",
+    "register_encoder",
 ]

@@ -80,9 +80,8 @@ def test_an_encoder_that_is_not_registered(model):
     config = json.loads((model / "config.json").read_text())
     change(model, encoder={**config["encoder"], "name": "gru"})
     assert failure(model) == (
-        f"{model} is a model with the encoder 'gru', which is not registered. Before you load it, set "
-        "graphattn.models.encoders.ENCODERS['gru'] to its classes of options and encoder; on the command line, name "
-        "the module that does so: graphattn --import MODULE ..."
+        f"{model} is a model with the encoder 'gru', which is not registered. Call register_encoder "
+        "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
     )
 
 

@@ -27,8 +27,7 @@ register_relation("before:REACH", lambda reach: Before(int(reach)))
 ENCODER = """
 from dataclasses import dataclass
 from graphattn.builders import Window
-from graphattn.models import EncoderOptions
-from graphattn.models.encoders import ENCODERS, Encoder
+from graphattn.models import Encoder, EncoderOptions, register_encoder
 from graphattn.models.options import option
 
 @dataclass
@@ -47,7 +46,7 @@ class Still(Encoder):
     def forward(self, graph, tokens, *, weights=None):
         return tokens
 
-ENCODERS["still"] = Options, Still
+register_encoder(Options, Still)
 """
 
 

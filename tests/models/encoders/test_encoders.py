@@ -9,11 +9,14 @@ import torch
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.layers.linear import LEAST_ROWS
+from graphattn.models import encoders
 from graphattn.models.encoders import (
     ENCODERS,
+    BiLSTMEncoder,
     BiLSTMOptions,
     DuoOptions,
     DuoTransformerOptions,
+    EncoderOptions,
     MSTransOptions,
     MTSAOptions,
     MultiStageOptions,
@@ -22,6 +25,7 @@ from graphattn.models.encoders import (
     UMSTOptions,
     encoder_options,
     make_encoder,
+    register_encoder,
 )
 
 
@@ -35,7 +39,6 @@ def test_lists_become_tuples():
     [
         ("lstm", "encoder 'lstm' does not exist; choose one of: " + ", ".join(ENCODERS)),
         ({"hidden": 3}, "encoder None does not exist; choose one of: " + ", ".join(ENCODERS)),
-        (3, f"encoder is 3; give one of {', '.join(ENCODERS)}, or its options"),
         (
             {"name": "bilstm", "heads": 3},
             "BiLSTMOptions has no option 'heads'; it has: dropout, hidden, layers",
@@ -46,6 +49,19 @@ def test_unknown_encoders(given, message):
     with pytest.raises(ConfigError) as caught:
         encoder_options(given)
     assert str(caught.value) == message
+
+
+def test_registered_encoder(monkeypatch):
+    class EchoOptions(EncoderOptions):
+        name = "echo"
+
+    monkeypatch.setattr(encoders, "ENCODERS", dict(ENCODERS))
+    register_encoder(EchoOptions, BiLSTMEncoder)
+    register_encoder(EchoOptions, BiLSTMEncoder)  # as when a module is reloaded
+    assert type(encoder_options("echo")) is EchoOptions
+    assert isinstance(make_encoder(EchoOptions(hidden=4, layers=1)), BiLSTMEncoder)
+    with pytest.raises(ConfigError, match="encoder 'echo' exists already"):
+        register_encoder(type("Other", (EncoderOptions,), {"name": "echo"}), BiLSTMEncoder)
 
 
 SIZES = {"hidden": 12, "layers": 2, "heads": 3, "ffn": 8}
