@@ -1,4 +1,4 @@
-"""``graphattn demo``: from a generated corpus to graphs, two models, a prediction and pictures, in a minute."""
+"""``graphattn demo``: a generated corpus, its graphs, two models, a prediction and pictures, in a minute."""
 
 from __future__ import annotations
 
@@ -34,62 +34,62 @@ def demo(
 
 
 def run_steps(run: Demo, text: str) -> None:
-    """Go through the steps of a demo and say what happens.
+    """Run the steps of a demo and print their results.
 
     Parameters
     ----------
     run : the demo
-    text : what to predict
+    text : to predict
     """
-    _step("a corpus, written by a small grammar")
+    _print_title("a corpus, written by a small grammar")
     example = run.write_corpus()
     print(f"{run.size.train} reviews to train on, in {run.out / 'corpus'}. One of them:")
     print(f"  {' '.join(example.tokens)}  ({example.label})")
 
-    _step("graphs: one node for each token, one kind of edge for each relation")
+    _print_title("graphs: one node for each token, one kind of edge for each relation")
     counts = run.build_store()
     print(f"{counts.sentences} sentences in the store {run.out / 'store'}, from which batches of graphs are made")
     print("  " + ", ".join(f"{relation}: {edges:,}" for relation, edges in counts.edges.items()) + " edges")
     sentence, picture = run.draw_graph()
     print(f"  {picture} shows the graph of: {' '.join(sentence.words)}")
 
-    _step("a classifier whose heads look through windows of 1, 3, 5 and 9 tokens")
-    _tell_accuracies(run.train(CLASSIFY))
+    _print_title("a classifier whose heads look through windows of 1, 3, 5 and 9 tokens")
+    _print_accuracies(run.train(CLASSIFY))
     print("  A bag of words cannot tell what is negated, nor which of two clauses counts; edges can.")
 
-    _step("a tagger, on the same edges")
-    _tell_accuracies(run.train(TAG))
+    _print_title("a tagger, on the same edges")
+    _print_accuracies(run.train(TAG))
 
-    _step("a prediction")
+    _print_title("a prediction")
     print(f"  {text}")
-    told = run.predict(text)
-    print(f"  {told['label']} ({told['chance']:.0%})")
-    print("  " + " ".join(f"{word}/{tag}" for word, tag in told["tags"]))
+    prediction = run.predict(text)
+    print(f"  {prediction['label']} ({prediction['probability']:.0%})")
+    print("  " + " ".join(f"{word}/{tag}" for word, tag in prediction["tags"]))
     print(f"  {' and '.join(map(str, run.show_attention(text)))} show which tokens it looked at")
 
 
-def _tell_accuracies(accuracies: dict[str, float]) -> None:
+def _print_accuracies(accuracies: dict[str, float]) -> None:
     for model, accuracy in accuracies.items():
         print(f"  {model}: {accuracy:.1f} % of the test set right")
 
 
-def _step(title: str) -> None:
+def _print_title(title: str) -> None:
     print(f"\n{title[0].upper()}{title[1:]}.", flush=True)
 
 
 def _next_commands(run: Demo) -> list[str]:
-    """Commands that work on the files of this demo as they stand."""
+    """Commands that work on the files of this demo."""
     classifier, train = run.model(CLASSIFY), run.corpus_file(CLASSIFY, "train")
     settings, test = run.settings_file(CLASSIFY), run.corpus_file(CLASSIFY, "test")
     sentence = shlex.quote("the guests felt that the cake was never dull .")
     return [
-        f"echo {sentence} | graphattn predict {_quoted(classifier)} --probabilities",
-        f"graphattn evaluate {_quoted(classifier)} {_quoted(test)}",
-        f"graphattn train classify {_quoted(train)} --config {_quoted(settings)} "
-        f"--encoder transformer --ffn 256 --out {_quoted(run.out / 'transformer')}",
-        f"graphattn build {_quoted(train)} --relations window:5,all --out {_quoted(run.out / 'more')}",
+        f"echo {sentence} | graphattn predict {_quote(classifier)} --probabilities",
+        f"graphattn evaluate {_quote(classifier)} {_quote(test)}",
+        f"graphattn train classify {_quote(train)} --config {_quote(settings)} "
+        f"--encoder transformer --ffn 256 --out {_quote(run.out / 'transformer')}",
+        f"graphattn build {_quote(train)} --relations window:5,all --out {_quote(run.out / 'more')}",
     ]
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return shlex.quote(str(path))

@@ -1,16 +1,16 @@
-"""A small grammar of English-like reviews: a corpus made on the spot, for the demo and for tests.
+"""A small grammar of English-like reviews, which generates a corpus for the demo and for tests.
 
-A review says that things were good or bad, in one clause or in two, and every answer is known by construction: label,
-tags, dependency heads, and the sub-words of a word.
+A review says that things were good or bad, in one clause or in two. The grammar knows every answer: label, tags,
+dependency heads, and the sub-words of a word.
 
-- *Local evidence.* "not", "never" and "hardly" turn the adjective around that follows in the same predicate ("were
-  not a really good choice"); the same words inside "that the guests never ordered" turn nothing around.
-- *Long-range evidence.* Two clauses joined by "and" agree; of others one decides: the one after "but", or the one
-  without "although", "though" or "while". That word can stand twenty words away from the adjective that it weighs.
-- *Inside a word.* Sub-words flip too: "un|pleasant", "taste|less", but "un|forgettable" and "fault|less" are praise.
-- *Tags.* "orders" is a noun or a verb, "ordered" past tense or participle, "that" a pronoun or a conjunction, as the
-  neighbours say. "fish" or "series" is singular or plural only by its verb, behind the relative clause and its nouns.
-- *Words.* About 120, in lower case; tags are Penn Treebank's, relations are Universal Dependencies'.
+- *Local evidence.* "not", "never" and "hardly" negate the next adjective of the same predicate ("were not a really good
+  choice"); inside "that the guests never ordered" they negate nothing.
+- *Long-range evidence.* Two clauses joined by "and" agree; otherwise one of them decides: the one after "but", or the
+  one without "although", "though" or "while". That word can be twenty words away from the adjective.
+- *Inside a word.* Sub-words negate, too: "un|pleasant", "taste|less", but "un|forgettable" and "fault|less" are praise.
+- *Tags.* "orders" is a noun or a verb, "ordered" past tense or participle, "that" a pronoun or a conjunction, depending
+  on the neighbours. "fish" or "series" is singular or plural only by its verb, which follows the relative clause.
+- *Words.* About 120, in lower case; tags are those of the Penn Treebank, relations those of Universal Dependencies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from graphattn.exceptions import ConfigError, DataError
 
 LABELS = ("negative", "positive")
 LONGEST = 40
-"""Most tokens in a sentence, counted after words are cut into sub-words."""
+"""Most tokens of a sentence, after words are split into sub-words."""
 
 _NEGATORS = ("not", "never", "hardly")
 _SUBORDINATORS = ("although", "though", "while")
@@ -35,7 +35,7 @@ _OUTCOMES = ("choice", "surprise", "experience")
 _PREPOSITIONS = ("from", "at")
 _PLACES = (("hotel", "hotels"), ("market", "markets"), ("village", "villages"), ("festival", "festivals"))
 
-# A bar marks where an adjective is cut when sub-words are asked for.
+# A bar separates the sub-words of an adjective.
 _PRAISE = (
     *("good", "great", "superb", "lovely", "fine", "charming", "pleasant", "impressive", "remarkable", "inspired"),
     *("un|forgettable", "un|spoiled", "joy|ful", "taste|ful", "flaw|less", "fault|less"),
@@ -56,7 +56,7 @@ _Forms = TypeVar("_Forms", bound=tuple[str, ...])
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """Words that go together: nouns as (singular, plural), verbs as (base, third person, past, participle)."""
+    """Words of one topic: nouns as (singular, plural), verbs as (base, third person, past, participle)."""
 
     things: tuple[tuple[str, str], ...]
     people: tuple[tuple[str, str], ...]
@@ -80,7 +80,7 @@ _TOPICS = (
     _Topic(
         things=(
             *(("play", "plays"), ("film", "films"), ("show", "shows"), ("review", "reviews")),
-            *(("series", "series"), ("series", "series")),  # twice, to be as frequent as the fish are together
+            *(("series", "series"), ("series", "series")),  # twice, to be as frequent as all fish
         ),
         people=(("actor", "actors"), ("critic", "critics"), ("student", "students"), ("director", "directors")),
         verbs=(
@@ -94,23 +94,23 @@ _TOPICS = (
 
 
 def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]:
-    """Write a corpus of distinct sentences, half of them positive.
+    """Generate distinct sentences, half of them positive.
 
     Parameters
     ----------
-    count : how many sentences
+    count : number of sentences
     seed : the same seed gives the same sentences
-    subwords : cut adjectives such as "unpleasant" into "un" and "pleasant"; the words stay the same
+    subwords : split adjectives such as "unpleasant" into "un" and "pleasant"
 
     Returns
     -------
-    Sentences of 4 to 40 tokens with label, tags, heads and relation names; of any two in a row that start at an even
-    index one is positive and one negative.
+    Sentences of 4 to 40 tokens with label, tags, heads and relation names. Of sentences 2 i and 2 i + 1, one is positive
+    and one negative.
 
     Raises
     ------
     ConfigError
-        when ``count`` is negative
+        if ``count`` is negative
 
     Examples
     --------
@@ -129,17 +129,17 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
 def corpus(
     train: int, dev: int, test: int, *, seed: int, subwords: bool = False
 ) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
-    """Write the three parts of a corpus; no sentence is in two of them.
+    """Generate the three parts of a corpus; no sentence is in two of them.
 
     Parameters
     ----------
-    train, dev, test : how many sentences each part has
+    train, dev, test : sentences of each part
     seed, subwords : as in :func:`generate`
 
     Raises
     ------
     ConfigError
-        when a number is negative
+        if a number is negative
 
     Examples
     --------
@@ -154,12 +154,12 @@ def corpus(
 
 
 def explain(sentence: Sentence) -> str:
-    """Say in one line why a sentence of this grammar has its label.
+    """Explain the label of a generated sentence on one line.
 
     Raises
     ------
     DataError
-        when the sentence is not one that :func:`generate` wrote
+        if the sentence is not from :func:`generate`
 
     Examples
     --------
@@ -169,44 +169,47 @@ def explain(sentence: Sentence) -> str:
     positive: "dreadful" is blame, turned around by "never"
     negative: "poor" is blame, and the clause with "although" does not count
     """
-    words, heads, relations = sentence.words, sentence.heads, sentence.deprels
-    if not words or heads is None or relations is None:
+    if not sentence.words or sentence.heads is None or sentence.deprels is None:
         raise DataError("no heads and relation names to explain the label by", hint=_ONLY_GENERATED)
-
-    def below(head: int, relation: str) -> int | None:
-        """The first word that depends on a head in this relation."""
-        return next((w for w, above in enumerate(heads) if above == head + 1 and relations[w] == relation), None)
-
-    def word_below(head: int | None, relation: str) -> str:
-        place = None if head is None else below(head, relation)
-        return "" if place is None else words[place]
-
-    root = heads.index(0)
-    second = below(root, "conj")
-    joined_by, conceded_by = word_below(second, "cc"), word_below(below(root, "advcl"), "mark")
-    deciding = second if second is not None and joined_by == "but" else root
-    predicate = below(deciding, "ccomp") or deciding  # what is reported never comes first
-    adjective = words[below(predicate, "amod") or predicate]
+    root = sentence.heads.index(0)
+    second = _find_dependent(sentence, root, "conj")
+    conjunction = _dependent_word(sentence, second, "cc")
+    subordinator = _dependent_word(sentence, _find_dependent(sentence, root, "advcl"), "mark")
+    clause = second if second is not None and conjunction == "but" else root
+    predicate = _find_dependent(sentence, clause, "ccomp") or clause  # "ccomp" is never word 0
+    adjective = sentence.words[_find_dependent(sentence, predicate, "amod") or predicate]
     if adjective not in _POLARITY:
         raise DataError(f"{adjective!r} is no adjective of this grammar", hint=_ONLY_GENERATED)
     positive = _POLARITY[adjective]
-    because = f'"{adjective}" is {"praise" if positive else "blame"}'
-    if (negator := word_below(predicate, "advmod")) in _NEGATORS:
+    reasons = [f'"{adjective}" is {"praise" if positive else "blame"}']
+    negator = _dependent_word(sentence, predicate, "advmod")
+    if negator in _NEGATORS:
         positive = not positive
-        because += f', turned around by "{negator}"'
-    if joined_by:
-        because += ', and what follows "but" decides' if joined_by == "but" else ', and what follows "and" agrees'
-    elif conceded_by:
-        because += f', and the clause with "{conceded_by}" does not count'
-    return f"{LABELS[positive]}: {because}"
+        reasons.append(f'turned around by "{negator}"')
+    if conjunction:
+        reasons.append(f'and what follows "{conjunction}" {"decides" if conjunction == "but" else "agrees"}')
+    elif subordinator:
+        reasons.append(f'and the clause with "{subordinator}" does not count')
+    return f"{LABELS[positive]}: {', '.join(reasons)}"
 
 
 _ONLY_GENERATED = "explain() reads the sentences of generate()."
 
 
+def _find_dependent(sentence: Sentence, head: int, relation: str) -> int | None:
+    """The first word that depends on ``head`` by this relation."""
+    arcs = zip(sentence.heads or (), sentence.deprels or (), strict=True)
+    return next((word for word, arc in enumerate(arcs) if arc == (head + 1, relation)), None)
+
+
+def _dependent_word(sentence: Sentence, head: int | None, relation: str) -> str:
+    word = None if head is None else _find_dependent(sentence, head, relation)
+    return "" if word is None else sentence.words[word]
+
+
 @dataclass(slots=True)
 class _Node:
-    """A word in its tree: what depends on it stands before or after it, in this order."""
+    """A word of a tree, with its dependents before and after it in their order."""
 
     form: str
     tag: str
@@ -216,30 +219,30 @@ class _Node:
 
 
 def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence]:
-    seen: set[Sequence[str]] = set()
+    known: set[Sequence[str]] = set()
     while True:
         first = rng.random() < 0.5
         for positive in (first, not first):
             while True:
                 whole = _as_sentence(_Writer(rng).sentence(positive), LABELS[positive])
-                cut = _cut(whole)
-                if whole.tokens not in seen and len(cut) <= LONGEST:
+                split = _split_adjectives(whole)
+                if whole.tokens not in known and len(split) <= LONGEST:
                     break
-            seen.add(whole.tokens)
-            yield cut if subwords else whole
+            known.add(whole.tokens)
+            yield split if subwords else whole
 
 
 def _as_sentence(root: _Node, label: str) -> Sentence:
     ordered: list[tuple[_Node, _Node | None]] = []
 
-    def walk(node: _Node, above: _Node | None) -> None:
+    def visit(node: _Node, above: _Node | None) -> None:
         for child in node.before:
-            walk(child, node)
+            visit(child, node)
         ordered.append((node, above))
         for child in node.after:
-            walk(child, node)
+            visit(child, node)
 
-    walk(root, None)
+    visit(root, None)
     number = {id(node): position for position, (node, _) in enumerate(ordered, start=1)}
     return Sentence(
         tokens=tuple(node.form for node, _ in ordered),
@@ -250,14 +253,14 @@ def _as_sentence(root: _Node, label: str) -> Sentence:
     )
 
 
-def _cut(sentence: Sentence) -> Sentence:
+def _split_adjectives(sentence: Sentence) -> Sentence:
     pieces = [_PIECES.get(word, (word,)) for word in sentence.words]
     word_ids = [word for word, parts in enumerate(pieces) for _ in parts]
     return sentence.with_tokens([piece for parts in pieces for piece in parts], word_ids)
 
 
 class _Writer:
-    """Writes one sentence; each method is one rule of the grammar."""
+    """Writes one sentence; each method is a rule of the grammar."""
 
     def __init__(self, rng: random.Random):
         self.rng = rng
@@ -302,7 +305,7 @@ class _Writer:
         return _Node(self.rng.choice(_REPORTS), "VBD", relation, [self.people("nsubj")[0]], [predicate])
 
     def predicate(self, positive: bool, plural: bool, relation: str) -> _Node:
-        """The copula, perhaps a negation, and an adjective, perhaps with a noun."""
+        """The copula, an optional negation, and an adjective, optionally with a noun."""
         negated = self.chance(0.4)
         adjective = self.adjective(positive != negated)
         if self.chance(0.4):
@@ -320,7 +323,7 @@ class _Writer:
         return head
 
     def thing(self, plural: bool) -> _Node:
-        """What the clause is about: alone, with a place, or with a relative clause that separates it from its verb."""
+        """The subject: alone, with a place, or with a relative clause that separates it from its verb."""
         noun = self.noun(self.topic.things, plural, "nsubj")
         form = self.rng.choices(("alone", "place", "relative", "participle"), (35, 15, 35, 15))[0]
         if form == "place":
@@ -334,7 +337,7 @@ class _Writer:
         return noun
 
     def relative_clause(self) -> _Node:
-        """As in "that the guests never ordered", in some tense; a negation in here turns no adjective around."""
+        """Like "that the guests never ordered", in some tense; its negation negates no adjective."""
         people, plural = self.people("nsubj")
         base, third, past, participle = self.verb()
         negator = [_Node(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.chance(0.35) else []
@@ -351,7 +354,7 @@ class _Writer:
         return verb
 
     def people(self, relation: str) -> tuple[_Node, bool]:
-        """Who ordered or said something, and whether there are several; their own qualities decide nothing."""
+        """People who ordered or said something, and whether there are several; their adjectives do not decide."""
         plural = self.chance(0.5)
         noun = self.noun(self.topic.people, plural, relation)
         if self.chance(0.25):
@@ -376,7 +379,7 @@ class _Writer:
         return _Node(self.rng.choice(_PRAISE if praise else _BLAME).replace("|", ""), "JJ", "amod")
 
     def unused(self, words: tuple[_Forms, ...]) -> _Forms:
-        """Choose a word that does not yet stand in the sentence, so that no cook cooks."""
-        chosen = self.rng.choice([forms for forms in words if forms[0] not in self.used] or words)
-        self.used.add(chosen[0])
-        return chosen
+        """Choose a word that is not yet in the sentence, so that no cook cooks."""
+        forms = self.rng.choice([forms for forms in words if forms[0] not in self.used] or words)
+        self.used.add(forms[0])
+        return forms

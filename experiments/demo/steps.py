@@ -1,14 +1,18 @@
-"""The demo, step by step: a generated corpus, its graphs, two models, a prediction, two pictures."""
+"""The steps of the demo: a generated corpus, its graphs, two models with baselines, a prediction, two pictures."""
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window, WordGroup
 from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_store
@@ -20,7 +24,6 @@ from graphattn.experiments.cli.relation_names import relations_from
 from graphattn.experiments.cli.train import train_model
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.experiments.demo import grammar
-from graphattn.experiments.demo.baselines import bag_of_words_accuracy, usual_tag_accuracy
 from graphattn.experiments.drawing.canvas import MAX_TOKENS
 from graphattn.experiments.drawing.graph import draw_graph
 from graphattn.experiments.drawing.sentence import draw_sentence
@@ -35,13 +38,13 @@ _MODELS = {CLASSIFY: "classifier", TAG: "tagger"}
 
 @dataclass(frozen=True)
 class DemoSize:
-    """How much the demo makes and trains.
+    """The size of the corpus and of the models.
 
     Parameters
     ----------
     train, dev, test : sentences
     hidden : width of the models
-    classifier_epochs, tagger_epochs : passes over the training set
+    classifier_epochs, tagger_epochs : training epochs
     """
 
     train: int = 3000
@@ -53,22 +56,22 @@ class DemoSize:
 
 
 MARK = ".graphattn-demo"
-"""File that tells a demo's folder, whose content a demo may replace, from others."""
+"""File that marks the folder of a demo, whose content a demo may replace."""
 
 
 class Demo:
-    """One run of the demo; each step needs those before it and returns what there is to tell.
+    """One run of the demo; each step needs the steps before it and returns its result.
 
     Parameters
     ----------
     out : folder for everything
     seed : of the corpus and the models
-    size : how much to make
+    size : of the corpus and the models
 
     Raises
     ------
     ConfigError
-        when ``out`` is there and no demo wrote it
+        if ``out`` exists and is not the folder of a demo
     """
 
     def __init__(self, out: Path, *, seed: int = 0, size: DemoSize | None = None):
@@ -94,50 +97,50 @@ class Demo:
         return self.parts["train"][0]
 
     def build_store(self) -> Manifest:
-        """Build the store of the training set; its counts."""
+        """Build the store of the training set and return its manifest."""
         shutil.rmtree(self.out / "store", ignore_errors=True)
         corpus = CorpusFile(self.corpus_file(TAG, "train"), options={"tags": "xpos"})
         return build_store([corpus], self.out / "store", StoreSettings(TextGraphBuilder(relations_from(RELATIONS))))
 
     def draw_graph(self) -> tuple[Sentence, Path]:
-        """Draw a sentence whose words are cut into sub-words, so that all relations show."""
+        """Draw a sentence with sub-words, so that the picture has all relations."""
         builder = TextGraphBuilder([Window(3), Window("N/4"), WordGroup(), Dependency()])
         sentences = grammar.generate(200, seed=self.seed, subwords=True)
-        chosen = next(s for s in sentences if s.num_words < len(s) <= 18 and "," in s.tokens)
-        path = draw_graph(builder.build(chosen), chosen, self.out / "graph.png", title=grammar.explain(chosen))
-        return chosen, path
+        sentence = next(s for s in sentences if s.num_words < len(s) <= 18 and "," in s.tokens)
+        path = draw_graph(builder.build(sentence), sentence, self.out / "graph.png", title=grammar.explain(sentence))
+        return sentence, path
 
     def train(self, task: str) -> dict[str, float]:
-        """Train one of the models; accuracy on the test set in percent, a baseline's first."""
+        """Train one of the models; return the accuracies on the test set in percent, that of a baseline first."""
         plan = TrainingPlan.of(task, {"resume": False}, self.settings_file(task))
         figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task))
         if task == CLASSIFY:
             baseline = {"bag of words": bag_of_words_accuracy(self.parts["train"], self.parts["test"])}
         else:
-            baseline = {"usual tag of each word": usual_tag_accuracy(self.parts["train"], self.parts["test"])}
+            baseline = {"usual tag of each word": frequent_tag_accuracy(self.parts["train"], self.parts["test"])}
         return {**baseline, "ms-trans": figures["test"]["accuracy"]}
 
     def predict(self, text: str) -> dict[str, Any]:
-        """What the saved models say of a text: label, chances, and words with their tags."""
+        """Predict a text with the saved models: label, its probability, and words with their tags."""
         classifier, tagger = load(self.model(CLASSIFY)), load(self.model(TAG))
         assert isinstance(classifier, TextClassifier) and isinstance(tagger, SequenceTagger)
-        (label,), (chances,) = classifier.predict_with_probabilities([text])
+        (label,), (probabilities,) = classifier.predict_with_probabilities([text])
         return {
             "label": str(label),
-            "chance": float(np.max(chances)),
+            "probability": float(np.max(probabilities)),
             "tags": list(zip(tagger.vocabulary_.split(text), tagger.predict([text])[0], strict=True)),
         }
 
     def show_attention(self, text: str) -> list[Path]:
-        """Write the classifier's attention weights for a text as a table and, if it fits, as a picture of a layer."""
+        """Write the classifier's attention weights as a table and, for a short text, as a picture of a layer."""
         attention = load(self.model(CLASSIFY)).attention(text)
         table, picture = self.out / "attention.csv", self.out / "attention.png"
         attention.save(table)
         tokens, first = attention.tokens["text"], attention.only(layer=0).maps
         if len(tokens) > MAX_TOKENS:
             return [table]
-        edges = {one.relation: list(zip(one.sources.tolist(), one.targets.tolist(), strict=True)) for one in first}
-        weights = {one.relation: one.weights.mean(axis=1).tolist() for one in first}
+        edges = {m.relation: list(zip(m.sources.tolist(), m.targets.tolist(), strict=True)) for m in first}
+        weights = {m.relation: m.weights.mean(axis=1).tolist() for m in first}
         draw_sentence(tokens, edges, picture, weights=weights, title="attention in the first layer")
         return [table, picture]
 
@@ -175,3 +178,35 @@ def _as_conllu(sentence: Sentence) -> str:
         for number, (form, tag, head, deprel) in enumerate(zip(*columns, strict=True), start=1)
     ]
     return f"# text = {' '.join(sentence.tokens)}\n{''.join(rows)}\n"
+
+
+def bag_of_words_accuracy(train: Sequence[Sentence], test: Sequence[Sentence]) -> float:
+    """Accuracy in percent of logistic regression on word counts.
+
+    Examples
+    --------
+    >>> good, bad = Sentence(["good"], label="+"), Sentence(["bad"], label="-")
+    >>> bag_of_words_accuracy([good, bad], [bad])
+    100.0
+    """
+    model = make_pipeline(CountVectorizer(analyzer=lambda sentence: sentence.words), LogisticRegression(max_iter=1000))
+    model.fit(train, [sentence.label for sentence in train])
+    return 100 * float(model.score(test, [sentence.label for sentence in test]))
+
+
+def frequent_tag_accuracy(train: Sequence[Sentence], test: Sequence[Sentence]) -> float:
+    """Accuracy in percent if each word gets its most frequent tag, and new words the most frequent tag of all.
+
+    Examples
+    --------
+    >>> frequent_tag_accuracy([Sentence(["a", "dog"], tags=["DT", "NN"])], [Sentence(["a", "cat"], tags=["DT", "NN"])])
+    50.0
+    """
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for sentence in train:
+        for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
+            counts[word][tag] += 1
+    usual = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+    common = sum(counts.values(), Counter()).most_common(1)[0][0]
+    pairs = [(word, tag) for s in test for word, tag in zip(s.words, s.tags or (), strict=True)]
+    return 100 * sum(usual.get(word, common) == tag for word, tag in pairs) / len(pairs)

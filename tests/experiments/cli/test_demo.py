@@ -1,21 +1,21 @@
-"""``graphattn demo``: every step leaves what it says, and the commands it recommends work."""
+"""``graphattn demo``: every step writes its files, and the recommended commands work."""
 
 import shlex
 
 import pytest
 
 from graphattn.builders.readers import read_conllu, read_corpus
-from graphattn.experiments.demo import steps as demonstration
+from graphattn.experiments.demo import steps
 from graphattn.experiments.demo.steps import Demo, DemoSize
 
 SMALL = DemoSize(train=80, dev=20, test=20, hidden=16, classifier_epochs=1, tagger_epochs=1)
 
 
 @pytest.fixture(scope="module")
-def story(graphattn, tmp_path_factory):
-    """The folder of a small demo and what it told."""
+def demo_run(graphattn, tmp_path_factory):
+    """The folder of a small demo and its output."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(demonstration, "DemoSize", lambda: SMALL)
+    patch.setattr(steps, "DemoSize", lambda: SMALL)
     out = tmp_path_factory.mktemp("demo") / "my demo"
     answer = graphattn("demo", "--out", out, "--text", "It was not good .")
     patch.undo()
@@ -23,8 +23,8 @@ def story(graphattn, tmp_path_factory):
     return out, answer.out
 
 
-def test_everything_is_there(story):
-    out, _ = story
+def test_all_files_are_written(demo_run):
+    out, _ = demo_run
     assert sorted(path.name for path in out.iterdir()) == [
         *(
             ".graphattn-demo",
@@ -42,8 +42,8 @@ def test_everything_is_there(story):
     assert (out / "attention.csv").read_text().startswith("layer,head,relation,scale,source,target,")
 
 
-def test_the_corpus_is_the_same_in_both_formats(story):
-    out, _ = story
+def test_the_corpus_is_the_same_in_both_formats(demo_run):
+    out, _ = demo_run
     for part, count in (("train", 80), ("dev", 20), ("test", 20)):
         texts = list(read_corpus(out / "corpus" / f"{part}.tsv"))
         parsed = list(read_conllu(out / "corpus" / f"{part}.conllu", tags="xpos"))
@@ -52,15 +52,15 @@ def test_the_corpus_is_the_same_in_both_formats(story):
         assert all(sentence.heads and sentence.tags for sentence in parsed)
 
 
-def test_the_story_names_baseline_and_model(story):
-    _, told = story
+def test_the_output_has_baselines_and_models(demo_run):
+    _, output = demo_run
     for words in ("bag of words: ", "usual tag of each word: ", "ms-trans: ", "80 sentences in the store", "not/"):
-        assert words in told
+        assert words in output
 
 
-def test_the_recommended_commands_work(story, graphattn, tmp_path):
-    _, told = story
-    commands = [shlex.split(line) for line in told.partition("Try next:\n")[2].splitlines()]
+def test_the_recommended_commands_work(demo_run, graphattn, tmp_path):
+    _, output = demo_run
+    commands = [shlex.split(line) for line in output.partition("Try next:\n")[2].splitlines()]
     assert [command[command.index("graphattn") + 1] for command in commands] == [
         "predict",
         "evaluate",
@@ -73,9 +73,9 @@ def test_the_recommended_commands_work(story, graphattn, tmp_path):
         assert (answer.code, answer.err) == (0, ""), command
 
 
-def test_it_can_be_run_again(story):
-    """The steps replace what they made, whatever the seed."""
-    out, _ = story
+def test_it_can_be_run_again(demo_run):
+    """The steps replace the files of the previous run."""
+    out, _ = demo_run
     again = Demo(out, seed=1, size=SMALL)
     again.write_corpus()
     assert again.build_store().sentences == 80
@@ -83,15 +83,15 @@ def test_it_can_be_run_again(story):
 
 
 @pytest.mark.parametrize("text", ["", "word " * 150])
-def test_any_text_can_be_predicted(story, text):
-    out, _ = story
+def test_any_text_can_be_predicted(demo_run, text):
+    out, _ = demo_run
     demo = Demo(out, size=SMALL)
     assert len(demo.predict(text)["tags"]) == len(text.split())
     written = [path.name for path in demo.show_attention(text)]
     assert written == (["attention.csv"] if text else ["attention.csv", "attention.png"])
 
 
-def test_a_folder_of_others_is_left_alone(graphattn, tmp_path):
+def test_another_folder_is_not_changed(graphattn, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     answer = graphattn("demo", "--out", tmp_path)
     assert (answer.code, answer.err) == (
@@ -101,7 +101,7 @@ def test_a_folder_of_others_is_left_alone(graphattn, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_folder_that_has_a_corpus_of_its_own_is_left_alone(graphattn, tmp_path):
+def test_another_folder_with_a_corpus_is_not_changed(graphattn, tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.tsv").write_text("mine")
     answer = graphattn("demo", "--out", tmp_path)

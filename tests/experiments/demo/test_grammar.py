@@ -232,14 +232,14 @@ def test_most_sentences_with_two_clauses_have_a_split_word():
 
 
 @pytest.mark.parametrize("subwords", [False, True])
-def test_explain_arrives_at_the_label(subwords):
+def test_explanations_agree_with_labels(subwords):
     sentences = generate(400, seed=2, subwords=subwords)
     reasons = [explain(sentence) for sentence in sentences]
     assert [reason.split(":")[0] for reason in reasons] == [sentence.label for sentence in sentences]
     assert not any("\n" in reason for reason in reasons)
 
 
-def test_explain_names_what_decides():
+def test_explanations_name_the_evidence():
     said = [explain(sentence) for sentence in (*generate(3, seed=471), *generate(1, seed=895))]
     assert said == [
         'negative: "pleasant" is praise, turned around by "never", and what follows "but" decides',
@@ -260,13 +260,13 @@ def test_explain_names_what_decides():
         (Sentence(("Run", "see"), heads=(0, 1), deprels=("root", "advcl")), "'Run' is no adjective of this grammar"),
     ],
 )
-def test_explain_refuses_other_sentences(sentence, message):
+def test_other_sentences_cannot_be_explained(sentence, message):
     with pytest.raises(DataError) as caught:
         explain(sentence)
     assert str(caught.value) == f"{message}. explain() reads the sentences of generate()."
 
 
-def test_a_negative_count_is_refused():
+def test_a_negative_count_is_an_error():
     with pytest.raises(ConfigError) as caught:
         generate(-1, seed=0)
     assert str(caught.value) == "count is -1. Ask for 0 sentences or more."
