@@ -303,14 +303,14 @@ def _write_page(columns: list[tuple[Path, TextEstimator, list[Attention]]], html
 
 
 def _serve(models: list[Path], host: str, port: int) -> None:
-    from graphattn.experiments.page import live_model, serve, texts_of
+    from graphattn.experiments.page import count_texts, live_model, serve
     from graphattn.models import load
 
     estimators = [load(path) for path in models]
-    texts = texts_of(estimators)
+    texts = count_texts(estimators)
     live = [live_model(path, estimator) for path, estimator in zip(models, estimators, strict=True)]
     for one in live:
-        one.look(["a"] * texts)  # what cannot be shown is refused before anybody types
+        one.explain(["a"] * texts)  # what cannot be shown is refused before anybody types
 
     def ready(address: str) -> None:
         print(f"{address} shows the page; Ctrl-C ends it", flush=True)

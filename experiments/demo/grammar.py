@@ -104,8 +104,8 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
 
     Returns
     -------
-    Sentences of 4 to 40 tokens with label, tags, heads and relation names. One of sentences 2 i and 2 i + 1 is positive,
-    the other negative.
+    Sentences of 4 to 40 tokens with label, tags, heads and relation names; of sentences 2 i and 2 i + 1, one is
+    positive and one negative.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The page as one self-contained HTML file: style, scripts and data inlined, everything else forbidden."""
+"""The page as one HTML file with inline style, scripts and data; its policy forbids all other resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.output_files import new_file
-from graphattn.experiments.page.packing import packed
+from graphattn.experiments.page.packing import pack_page
 
 SCRIPTS = (
     "elements.js",
@@ -36,20 +36,20 @@ SCRIPTS = (
     "live.js",
     "page.js",
 )
-"""In the order in which they are put together; names of one are known to all."""
+"""Concatenated in this order, in one scope."""
 
-MOST_CHARACTERS = 100_000_000
+MAX_CHARACTERS = 100_000_000
 """Of a page's data."""
 
 
 @dataclass(frozen=True)
 class PageModel:
-    """One column of the page: a model and what it says of each text.
+    """One column of the page: a model and its result for each text.
 
     Parameters
     ----------
-    name : what stands above the column
-    results : for each text what ``to_page()`` of the attention result gives, the same texts in every column
+    name : heading of the column
+    results : ``to_page()`` of the attention result of each text, the same texts in every column
     """
 
     name: str
@@ -57,61 +57,61 @@ class PageModel:
 
 
 def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attention") -> None:
-    """Write results as an HTML file that works from disk, without a network.
+    """Write results as an HTML file that works offline.
 
     Parameters
     ----------
     path : the file
-    models : one, or two to be shown side by side
+    models : one, or two to compare side by side
     title : of the page
 
     Raises
     ------
     DataError
-        when it cannot be written
+        if it cannot be written
     ConfigError
-        when there is more than a browser can take
+        if it is too large for a browser
     """
-    text = page_html(models, title=title)
+    text = render_page(models, title=title)
     with new_file(path) as file:
         file.write(text)
 
 
-def page_html(models: Sequence[PageModel], *, title: str = "Attention", live: Mapping[str, Any] | None = None) -> str:
-    """The page's HTML.
+def render_page(models: Sequence[PageModel], *, title: str = "Attention", live: Mapping[str, Any] | None = None) -> str:
+    """Render the page as HTML.
 
     Parameters
     ----------
     models, title : as for :func:`write_page`
-    live : for the page of a server, what it takes: ``most_characters``, and ``texts`` (2 for pairs)
+    live : for the page of a server, ``most_characters`` and ``texts`` (2 for pairs) of an input
 
     Raises
     ------
     ConfigError
-        when there is more than a browser can take
+        if it is too large for a browser
     """
-    columns = [{"name": model.name, "results": [packed(result) for result in model.results]} for model in models]
-    data = json_in_html({"version": 1, "title": title, "models": columns, "live": live})
-    if len(data) > MOST_CHARACTERS:
+    columns = [{"name": model.name, "results": [pack_page(result) for result in model.results]} for model in models]
+    data = dump_for_html({"version": 1, "title": title, "models": columns, "live": live})
+    if len(data) > MAX_CHARACTERS:
         raise ConfigError(
             f"the page would have {len(data) / 1e6:,.0f} MB, more than a browser opens well; show fewer texts"
         )
     parts = {
         "policy": escape(content_policy(live=live is not None)),
         "title": escape(title),
-        "style": _source("page.css"),
+        "style": _read_source("page.css"),
         "data": data,
-        "script": _script(),
+        "script": _join_scripts(),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _source("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _read_source("page.html"))
 
 
 def content_policy(*, live: bool) -> str:
-    """The Content-Security-Policy: our own script and style by their hashes; requests only to the page's own server."""
+    """The Content-Security-Policy: only our script and style, by their hashes, and requests to the page's server."""
     rules = {
         "default-src": "'none'",
-        "script-src": _hash(_script()),
-        "style-src": _hash(_source("page.css")),
+        "script-src": _hash_source(_join_scripts()),
+        "style-src": _hash_source(_read_source("page.css")),
         "img-src": "data:",
         "connect-src": "'self'" if live else "'none'",
         "base-uri": "'none'",
@@ -120,27 +120,27 @@ def content_policy(*, live: bool) -> str:
     return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-def json_in_html(data: Any) -> str:
-    r"""JSON that cannot end the element it stands in.
+def dump_for_html(data: Any) -> str:
+    r"""JSON that cannot end its HTML element.
 
     Examples
     --------
-    >>> json_in_html({"token": "</script>"})
+    >>> dump_for_html({"token": "</script>"})
     '{"token":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _hash(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
 
 
 @cache
-def _script() -> str:
-    return '(() => {\n"use strict";\n' + "\n".join(_source(name) for name in SCRIPTS) + "})();\n"
+def _join_scripts() -> str:
+    return '(() => {\n"use strict";\n' + "\n".join(_read_source(name) for name in SCRIPTS) + "})();\n"
 
 
 @cache
-def _source(name: str) -> str:
+def _read_source(name: str) -> str:
     return (files("graphattn.experiments.page") / "sources" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Fitted estimators as the page and its server use them."""
+"""Columns of the page and live models, from fitted estimators."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.answers import LiveModel
 from graphattn.experiments.page.document import PageModel
+from graphattn.experiments.page.request_queue import LiveModel
 from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
@@ -24,44 +24,44 @@ def page_model(path: str | Path, estimator: TextEstimator | Translator, attentio
 
     Parameters
     ----------
-    path : the folder the model was read from
+    path : folder of the model
     estimator : the model
-    attentions : what it made of each text
+    attentions : its result for each text
     """
     return PageModel(_name(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
 
 
 def live_model(path: str | Path, estimator: TextEstimator | Translator) -> LiveModel:
-    """A model as the server uses it.
+    """A model for the live page.
 
     Parameters
     ----------
-    path : the folder the model was read from
+    path : folder of the model
     estimator : the model
     """
     vocabulary = estimator.builder_.vocabulary
     assert vocabulary is not None, "an estimator's builder has one"
 
-    def count(text: str) -> int:
+    def count_tokens(text: str) -> int:
         source: Any = text
         if writes(estimator):
             (source,) = estimator.subwords_.sources([text])
         return 1 + len(vocabulary.sentence(source))
 
-    def look(texts: Sequence[str]) -> Mapping[str, Any]:
+    def explain(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.task == _PAIR else texts[0]
         return estimator.attention(item).to_page(arrays=True)
 
-    return LiveModel(_name(path, estimator), count, look)
+    return LiveModel(_name(path, estimator), count_tokens, explain)
 
 
-def texts_of(estimators: Sequence[TextEstimator | Translator]) -> int:
-    """How many texts an input of these models has: two for pairs.
+def count_texts(estimators: Sequence[TextEstimator | Translator]) -> int:
+    """The number of texts of an input of these models: two for pairs.
 
     Raises
     ------
     ConfigError
-        when the models differ
+        if the models differ
     """
     sizes = {2 if estimator.task == _PAIR else 1 for estimator in estimators}
     if len(sizes) > 1:

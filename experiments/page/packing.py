@@ -1,4 +1,4 @@
-"""Attention weights as compact JSON for the page: typed arrays in base64, edges that heads share written once."""
+"""Attention weights as compact JSON for the page: typed arrays in base64, and shared edges only once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError
 
-MOST_EDGES = 1_000_000
-"""Edges of one text that a page keeps, over all layers and heads: about five megabytes."""
+MAX_EDGES = 1_000_000
+"""Edges of one text on a page, over all layers and heads: about five megabytes."""
 
-MOST_TOKENS = 65535
+MAX_TOKENS = 65535
 _LEVELS = 65535
 
 
 @dataclass(frozen=True)
-class _Map:
-    """One head's edges along one relation, by target, then by source; ``about`` is what is not an array."""
+class _HeadMap:
+    """The edges of one head along one relation, sorted by target, then by source.
 
-    about: dict[str, Any]
+    Parameters
+    ----------
+    fields : the map's entries that are not arrays
+    pointers : the edges of target t are at pointers[t]:pointers[t + 1]
+    sources, weights : of each edge
+    """
+
+    fields: dict[str, Any]
     pointers: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float32]
@@ -33,90 +40,91 @@ class _Map:
         return np.diff(self.pointers)
 
 
-def packed(page: Mapping[str, Any], most_edges: int = MOST_EDGES) -> dict[str, Any]:
-    """What ``to_page()`` of an attention result gives, as the page reads it.
+def pack_page(page: Mapping[str, Any], max_edges: int = MAX_EDGES) -> dict[str, Any]:
+    """Pack what ``to_page()`` of an attention result returns, for the page's scripts.
 
-    Weights become whole numbers of 16 bits times a unit of their map, so they are off by at most one part in 131,070 of
-    the map's largest. Where the text has more edges than the page may hold, every token keeps its strongest incoming
-    edges in each map, the same number everywhere.
+    Weights become 16-bit integers times a unit of their map, with an error of at most one part in 131,070 of the map's
+    largest weight. If the text has more edges than ``max_edges``, every token keeps its strongest incoming edges, the
+    same number in each map.
 
     Parameters
     ----------
     page : title, prediction, tokens, parts and maps
-    most_edges : how many edges to keep, over all maps
+    max_edges : edges to keep, over all maps
 
     Returns
     -------
-    The page with ``edges`` (pointers into the sources by target; where the sources of every target lie side by
-    side only the first), ``maps`` (which edges, weights, unit) and ``kept`` (strongest edges a target, or None for all)
+    The page with ``edges`` (pointers into the sources by target; only the first source of each target if all targets
+    have contiguous sources), ``maps`` (index into ``edges``, weights, unit) and ``kept`` (edges kept for each target,
+    or None for all)
 
     Raises
     ------
     ConfigError
-        when a text is too long for any page
+        if a text is too long for a page
     """
-    if max(map(len, page["tokens"].values())) > MOST_TOKENS:
-        raise ConfigError(f"a page shows texts of up to {MOST_TOKENS:,} tokens; cut the text")
-    maps = [_sorted(one, page["tokens"]) for one in page["maps"]]
-    kept = _affordable(maps, most_edges)
+    if max(map(len, page["tokens"].values())) > MAX_TOKENS:
+        raise ConfigError(f"a page shows texts of up to {MAX_TOKENS:,} tokens; cut the text")
+    maps = [_sort_edges(entry, page["tokens"]) for entry in page["maps"]]
+    kept = _find_limit(maps, max_edges)
     if kept is not None:
-        maps = [_strongest(one, kept) for one in maps]
+        maps = [_keep_strongest(head_map, kept) for head_map in maps]
     edges: list[dict[str, str]] = []
-    places: dict[tuple[bytes, bytes], int] = {}
+    index_of: dict[tuple[bytes, bytes], int] = {}
     rows = []
-    for one in maps:
-        key = one.pointers.tobytes(), one.sources.tobytes()
-        if key not in places:
-            places[key] = len(edges)
-            edges.append(_packed_edges(one))
-        rows.append({**one.about, "edges": places[key], **_packed_weights(one.weights)})
-    told = {name: page[name] for name in ("title", "prediction", "tokens", "words")}
-    return {**told, "edges": edges, "maps": rows, "kept": kept}
+    for head_map in maps:
+        key = head_map.pointers.tobytes(), head_map.sources.tobytes()
+        if key not in index_of:
+            index_of[key] = len(edges)
+            edges.append(_pack_edges(head_map))
+        rows.append({**head_map.fields, "edges": index_of[key], **_pack_weights(head_map.weights)})
+    header = {name: page[name] for name in ("title", "prediction", "tokens", "words")}
+    return {**header, "edges": edges, "maps": rows, "kept": kept}
 
 
-def _sorted(found: Mapping[str, Any], tokens: Mapping[str, Sequence[str]]) -> _Map:
-    arrays = {"source", "target", "weight"}
-    source, target = (np.asarray(found[name], dtype=np.int64) for name in ("source", "target"))
+def _sort_edges(entry: Mapping[str, Any], tokens: Mapping[str, Sequence[str]]) -> _HeadMap:
+    source, target = (np.asarray(entry[name], dtype=np.int64) for name in ("source", "target"))
     order = np.lexsort((source, target))
-    counts = np.bincount(target, minlength=len(tokens[found["target_part"]]))
+    counts = np.bincount(target, minlength=len(tokens[entry["target_part"]]))
     pointers = np.concatenate(([0], np.cumsum(counts)))
-    about = {name: value for name, value in found.items() if name not in arrays}
-    return _Map(about, pointers, source[order], np.asarray(found["weight"], dtype=np.float32)[order])
+    fields = {name: value for name, value in entry.items() if name not in {"source", "target", "weight"}}
+    return _HeadMap(fields, pointers, source[order], np.asarray(entry["weight"], dtype=np.float32)[order])
 
 
-def _affordable(maps: list[_Map], most_edges: int) -> int | None:
-    """How many edges each target may keep in each map, at least one; None when all fit."""
-    counts = np.sort(np.concatenate([one.counts for one in maps] or [np.zeros(0, np.int64)]))
-    if counts.sum() <= most_edges:
+def _find_limit(maps: list[_HeadMap], max_edges: int) -> int | None:
+    """The number of edges that each target may keep in each map, at least one; None if all fit."""
+    counts = np.sort(np.concatenate([head_map.counts for head_map in maps] or [np.zeros(0, np.int64)]))
+    if counts.sum() <= max_edges:
         return None
-    low, high = 1, int(counts[-1])  # the answer is at least low and below high
+    low, high = 1, int(counts[-1])  # the limit is at least low and below high
     while high - low > 1:
         middle = (low + high) // 2
-        fits = np.minimum(counts, middle).sum() <= most_edges
+        fits = np.minimum(counts, middle).sum() <= max_edges
         low, high = (middle, high) if fits else (low, middle)
     return low
 
 
-def _strongest(one: _Map, kept: int) -> _Map:
-    targets = np.repeat(np.arange(len(one.counts)), one.counts)
-    order = np.lexsort((-one.weights, targets))  # stable: of equal weights the earlier source stays
-    rank = np.arange(len(order)) - np.repeat(one.pointers[:-1], one.counts)
-    chosen = np.sort(order[rank < kept])
-    pointers = np.concatenate(([0], np.cumsum(np.minimum(one.counts, kept))))
-    return _Map(one.about, pointers, one.sources[chosen], one.weights[chosen])
+def _keep_strongest(head_map: _HeadMap, kept: int) -> _HeadMap:
+    """Keep so many edges of each target; of equal weights, the earlier source."""
+    targets = np.repeat(np.arange(len(head_map.counts)), head_map.counts)
+    order = np.lexsort((-head_map.weights, targets))
+    rank = np.arange(len(order)) - np.repeat(head_map.pointers[:-1], head_map.counts)
+    strongest = np.sort(order[rank < kept])
+    pointers = np.concatenate(([0], np.cumsum(np.minimum(head_map.counts, kept))))
+    return _HeadMap(head_map.fields, pointers, head_map.sources[strongest], head_map.weights[strongest])
 
 
-def _packed_edges(one: _Map) -> dict[str, str]:
-    filled = one.counts > 0
-    first = np.zeros(len(one.counts), np.int64)
-    first[filled] = one.sources[one.pointers[:-1][filled]]
-    steps = np.arange(len(one.sources)) - np.repeat(one.pointers[:-1], one.counts)
-    side_by_side = np.array_equal(one.sources, np.repeat(first, one.counts) + steps)
-    own = {"first": _base64(first, "<u4")} if side_by_side else {"sources": _base64(one.sources, "<u2")}
-    return {"pointers": _base64(one.pointers, "<u4"), **own}
+def _pack_edges(head_map: _HeadMap) -> dict[str, str]:
+    pointers, sources, counts = head_map.pointers, head_map.sources, head_map.counts
+    first = np.zeros(len(counts), np.int64)
+    first[counts > 0] = sources[pointers[:-1][counts > 0]]
+    steps = np.arange(len(sources)) - np.repeat(pointers[:-1], counts)
+    contiguous = np.array_equal(sources, np.repeat(first, counts) + steps)
+    ends = {"first": _base64(first, "<u4")} if contiguous else {"sources": _base64(sources, "<u2")}
+    return {"pointers": _base64(pointers, "<u4"), **ends}
 
 
-def _packed_weights(weights: npt.NDArray[np.float32]) -> dict[str, Any]:
+def _pack_weights(weights: npt.NDArray[np.float32]) -> dict[str, Any]:
     unit = float(weights.max(initial=0)) / _LEVELS
     levels = np.rint(weights.astype(np.float64) / unit) if unit else np.zeros(len(weights))
     return {"weights": _base64(levels, "<u2"), "unit": unit}

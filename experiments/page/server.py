@@ -1,4 +1,4 @@
-"""The live page: a server on this machine that predicts what is typed and shows the weights. It writes nothing."""
+"""The live page: a local server that predicts a typed text and shows its attention weights. It writes no files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.answers import Limits, LiveModel, Refused, RequestQueue
-from graphattn.experiments.page.document import PageModel, content_policy, page_html
+from graphattn.experiments.page.document import PageModel, content_policy, render_page
+from graphattn.experiments.page.request_queue import Limits, LiveModel, RequestError, RequestQueue
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
 
-_OWN_NAMES = ("127.0.0.1", "localhost", "::1", "[::1]")
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 def serve(
@@ -31,27 +31,25 @@ def serve(
 
     Parameters
     ----------
-    models : one, or two to be shown side by side
-    texts : in an input: 2 for pairs
-    host, port : where to listen; port 0 takes a free one
-    limits : what to accept; None for the defaults
-    ready : hears the page's address once it can be called
+    models : one, or two to compare side by side
+    texts : of an input: 2 for pairs
+    host, port : address to listen on; port 0 selects a free one
+    limits : of requests; None for the defaults
+    ready : gets the page's URL as soon as the server listens
 
     Raises
     ------
     ConfigError
-        when FastAPI or uvicorn are not installed, or the address cannot be had
+        if FastAPI or uvicorn are not installed, or the address is not available
     """
-    if not host:
-        raise _everywhere(host)
     app = make_app(models, texts=texts, host=host, limits=limits)
     import uvicorn
 
-    with _listening(host, port) as listener:
+    with _open_listener(host, port) as listener:
         name = f"[{host}]" if ":" in host else host
         ready(f"http://{name}:{listener.getsockname()[1]}/")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, server_header=False)
-        with suppress(KeyboardInterrupt):  # uvicorn has closed everything when it passes Ctrl-C on
+        with suppress(KeyboardInterrupt):  # uvicorn closes everything first
             uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -60,8 +58,7 @@ def make_app(
 ) -> FastAPI:
     """The application: ``GET /`` is the page, ``POST /attention`` takes ``{"texts": [...]}``.
 
-    Only requests that name ``host`` or this machine itself are answered: another site's page, whose name was made to
-    lead here, gets nothing.
+    Only requests to ``host`` or to this machine are answered, which prevents DNS rebinding.
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ def make_app(
     Raises
     ------
     ConfigError
-        when FastAPI or uvicorn are not installed
+        if FastAPI or uvicorn are not installed
     """
     try:
         import uvicorn  # noqa: F401
@@ -82,9 +79,9 @@ def make_app(
             "the live page needs FastAPI and uvicorn, which are not installed: pip install 'graphattn[inspect]'"
         ) from None
     limits = limits or Limits()
-    desk = RequestQueue(models, texts, limits)
+    queue = RequestQueue(models, texts, limits)
     live = {"texts": texts, "most_characters": limits.characters}
-    page = page_html([PageModel(model.name, []) for model in models], title="Attention, live", live=live)
+    page = render_page([PageModel(model.name, []) for model in models], title="Attention, live", live=live)
     headers = {
         "Content-Security-Policy": content_policy(live=True) + "; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
@@ -96,35 +93,32 @@ def make_app(
         return HTMLResponse(page, headers=headers)
 
     async def attention(request: Request) -> Response:
-        return JSONResponse({"results": await desk.answer(request)}, headers=headers)
+        return JSONResponse({"results": await queue.answer(request)}, headers=headers)
 
-    async def refuse(request: Request, refused: Any) -> Response:
-        return JSONResponse({"error": str(refused)}, status_code=refused.status, headers=headers)
+    async def report_error(request: Request, error: Any) -> Response:
+        return JSONResponse({"error": str(error)}, status_code=error.status, headers=headers)
 
-    async def lead_back(request: Request, unknown: Any) -> Response:
+    async def list_routes(request: Request, error: Any) -> Response:
         reason = 'There is GET /, the page, and POST /attention, which takes {"texts": [...]}.'
-        return JSONResponse({"error": reason}, unknown.status_code, {**(unknown.headers or {}), **headers})
+        return JSONResponse({"error": reason}, error.status_code, {**(error.headers or {}), **headers})
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_route("/", show, methods=["GET"])
     app.add_route("/attention", attention, methods=["POST"])
-    app.add_exception_handler(Refused, refuse)
-    app.add_exception_handler(404, lead_back)
-    app.add_exception_handler(405, lead_back)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*_OWN_NAMES, host], www_redirect=False)
+    app.add_exception_handler(RequestError, report_error)
+    app.add_exception_handler(404, list_routes)
+    app.add_exception_handler(405, list_routes)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*_LOCAL_HOSTS, host], www_redirect=False)
     return app
 
 
-def _everywhere(host: str) -> ConfigError:
-    return ConfigError(f"host {host!r} is every address of this machine; name the one that is to be called")
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens already, so that the address is certain before it is told."""
+def _open_listener(host: str, port: int) -> socket.socket:
+    """Open a listening socket, so that the address is final before it is printed."""
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        if ip_address(str(address[0]).partition("%")[0]).is_unspecified:  # 0.0.0.0 and ::, which have many spellings
-            raise _everywhere(host)
+        # an empty host is every address, as "0.0.0.0" and "::" are in many spellings
+        family, *_, address = socket.getaddrinfo(host or "::", port, type=socket.SOCK_STREAM)[0]
+        if ip_address(str(address[0]).partition("%")[0]).is_unspecified:
+            raise ConfigError(f"host {host!r} is every address of this machine; name the one to listen on")
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -132,6 +126,6 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(
-            f"{host} port {port} cannot be had ({reason}); name another --port, or 0 for a free one"
+            f"{host} port {port} is not available ({reason}); name another --port, or 0 for a free one"
         ) from error
     return listener

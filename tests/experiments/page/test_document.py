@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.page import PageModel, page_html, write_page
-from graphattn.experiments.page.document import SCRIPTS, content_policy, json_in_html
+from graphattn.experiments.page import PageModel, render_page, write_page
+from graphattn.experiments.page.document import SCRIPTS, content_policy, dump_for_html
 
 SOURCES = files("graphattn.experiments.page").joinpath("sources")
 
@@ -34,13 +34,13 @@ def test_sources_cannot_end_the_element_they_stand_in(name):
 
 
 def test_the_file_needs_no_other(made):
-    html = page_html([PageModel("a", [made().page])])
+    html = render_page([PageModel("a", [made().page])])
     assert "{{" not in html
     assert re.findall(r"""(?:src|href)=["']?([^"'\s>]{5})""", html) == ["data:"], "the icon"
 
 
 def test_only_our_own_script_and_style_may_run(made):
-    html = page_html([PageModel("a", [made().page])])
+    html = render_page([PageModel("a", [made().page])])
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])
     assert policy == content_policy(live=False)
     for element, rule in (("script", "script-src"), ("style", "style-src")):
@@ -58,7 +58,7 @@ def test_the_live_page_may_ask_its_own_server_only():
 
 @given(st.text())
 def test_any_text_stays_data(text):
-    html = json_in_html([text])
+    html = dump_for_html([text])
     assert json.loads(html) == [text]
     assert not set("<>&") & set(html)
     assert html.isascii()
@@ -66,7 +66,7 @@ def test_any_text_stays_data(text):
 
 def test_names_do_not_become_markup(made):
     nasty = "</title></script><script>hacked()</script>{{script}}"
-    html = page_html([PageModel(nasty, [made([nasty]).page])], title=nasty)
+    html = render_page([PageModel(nasty, [made([nasty]).page])], title=nasty)
     assert html.count("<script") == 2
     assert html.count("hacked()</script>") == 0
     (model,) = data_of(html)["models"]
@@ -87,8 +87,8 @@ def test_a_file_that_cannot_be_written(made, tmp_path):
 
 
 def test_a_page_may_be_too_large(made, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.page.document.MOST_CHARACTERS", 10)
+    monkeypatch.setattr("graphattn.experiments.page.document.MAX_CHARACTERS", 10)
     with pytest.raises(
         ConfigError, match=r"^the page would have 0 MB, more than a browser opens well; show fewer texts$"
     ):
-        page_html([PageModel("a", [made(["a"]).page])])
+        render_page([PageModel("a", [made(["a"]).page])])

@@ -1,4 +1,4 @@
-"""Trained models on the page: every kind of task, the weights of the very prediction, and clear refusals."""
+"""Trained models on the page: every task, the weights of the prediction, and errors."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.estimators import live_model, page_model, texts_of
-from graphattn.experiments.page.packing import packed
+from graphattn.experiments.page.estimators import count_texts, live_model, page_model
+from graphattn.experiments.page.packing import pack_page
 from graphattn.models import (
     DecoderOptions,
     MSTransOptions,
@@ -41,9 +41,9 @@ def test_every_task_can_be_asked_live(kind, request):
     estimator = load(request.getfixturevalue(kind))
     model = live_model(Path("models/toy"), estimator)
     assert model.name == "toy · ms-trans"
-    said = ["Ada saw Rome"] * texts_of([estimator])
-    assert model.count(said[0]) == 4
-    page = packed(model.look(said))
+    said = ["Ada saw Rome"] * count_texts([estimator])
+    assert model.count_tokens(said[0]) == 4
+    page = pack_page(model.explain(said))
     assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(said)
 
 
@@ -56,15 +56,15 @@ def test_a_translator_can_be_asked_live():
         search=SearchOptions(beam=2, min_length=2, max_length=5),
     ).fit(["a dog", "the cat"] * 4, ["ein hund", "die katze"] * 4)
     model = live_model(Path("models/toy"), translator)
-    assert texts_of([translator]) == 1
-    page = packed(model.look(["the dog"]))
-    assert len(page["tokens"]["source"]) == model.count("the dog")
+    assert count_texts([translator]) == 1
+    page = pack_page(model.explain(["the dog"]))
+    assert len(page["tokens"]["source"]) == model.count_tokens("the dog")
     assert page["prediction"]["text"] == translator.predict(["the dog"])[0]
 
 
 def test_pairs_do_not_stand_beside_single_texts(classifier, pair_classifier):
     with pytest.raises(ConfigError) as caught:
-        texts_of([load(classifier), load(pair_classifier)])
+        count_texts([load(classifier), load(pair_classifier)])
     assert str(caught.value) == (
         "one model takes pairs of texts and the other does not; they cannot stand side by side"
     )

@@ -1,4 +1,4 @@
-"""Packing: what is unpacked again equals what went in, shared edges are written once, long texts keep the strongest."""
+"""Packing: unpacking restores all edges, shared edges are written once, long texts keep the strongest edges."""
 
 import json
 from base64 import b64decode
@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.packing import packed
+from graphattn.experiments.page.packing import pack_page
 
 
-def unpacked(page, index):
+def unpack(page, index):
     """One map of a packed page as (target, source) -> weight, read as the comments of the format say."""
     found = page["maps"][index]
     edges = page["edges"][found["edges"]]
@@ -39,8 +39,8 @@ def page_of(size, *edge_lists):
         for head, edges in enumerate(edge_lists)
     ]
     tokens = {"text": [f"t{place}" for place in range(size)]}
-    told = {"title": "t", "prediction": {"label": "x", "probabilities": {"x": 1.0}}, "words": {"text": [0] * size}}
-    return {"version": 1, **told, "tokens": tokens, "parts": ["text"], "maps": maps}
+    header = {"title": "t", "prediction": {"label": "x", "probabilities": {"x": 1.0}}, "words": {"text": [0] * size}}
+    return {"version": 1, **header, "tokens": tokens, "parts": ["text"], "maps": maps}
 
 
 edge_sets = st.dictionaries(
@@ -50,42 +50,42 @@ edge_sets = st.dictionaries(
 
 @given(edge_sets)
 def test_every_edge_comes_back(edges):
-    page = packed(page_of(7, edges))
+    page = pack_page(page_of(7, edges))
     json.dumps(page)
     assert page["kept"] is None
     largest = max((weight for _, _, weight in edges), default=0)
     expected = {(target, source): weight for source, target, weight in edges}
-    found = unpacked(page, 0)
+    found = unpack(page, 0)
     assert found.keys() == expected.keys()
     assert all(abs(found[edge] - expected[edge]) <= largest / 131_070 + 1e-12 for edge in expected)
 
 
 def test_heads_share_their_edges(made):
-    page = packed(made(relations=(("window:3", 1), ("window:3", 1), ("window:5", 2)), layers=3).page)
+    page = pack_page(made(relations=(("window:3", 1), ("window:3", 1), ("window:5", 2)), layers=3).page)
     assert [one["edges"] for one in page["maps"]] == [0, 0, 1] * 3
     assert [set(edges) for edges in page["edges"]] == [{"pointers", "first"}] * 2, "windows need no sources"
 
 
 def test_gaps_need_sources():
-    page = packed(page_of(3, [(0, 1, 0.5), (2, 1, 0.5)]))
+    page = pack_page(page_of(3, [(0, 1, 0.5), (2, 1, 0.5)]))
     assert set(page["edges"][0]) == {"pointers", "sources"}
 
 
 @given(edge_sets, st.integers(1, 40))
 def test_too_many_edges_leave_the_strongest_of_each_target(edges, most):
-    page = packed(page_of(7, edges, edges), most_edges=most)
+    page = pack_page(page_of(7, edges, edges), max_edges=most)
     by_target = {target: sorted((w for _, t, w in edges if t == target), reverse=True) for _, target, _ in edges}
     fits = [
         k for k in range(1, 9) if sum(2 * min(k, len(weights)) for weights in by_target.values()) <= most
     ]  # each edge is there twice
     kept = None if 2 * len(edges) <= most else max(fits, default=1)
     assert page["kept"] == kept
-    found = unpacked(page, 1)
+    found = unpack(page, 1)
     for target, weights in by_target.items():
         own = sorted((weight for (t, _), weight in found.items() if t == target), reverse=True)
         np.testing.assert_allclose(own, weights[:kept], atol=1e-5)
 
 
-def test_a_text_may_be_too_long():
+def test_a_text_that_is_too_long():
     with pytest.raises(ConfigError, match=r"^a page shows texts of up to 65,535 tokens; cut the text$"):
-        packed(page_of(65_536, [(0, 0, 1.0)]))
+        pack_page(page_of(65_536, [(0, 0, 1.0)]))

@@ -1,4 +1,4 @@
-"""The server: what it answers, whom it refuses, and that it says so when it cannot start."""
+"""The server: its answers, the hosts it rejects, and errors at its start."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.answers import Limits, LiveModel
+from graphattn.experiments.page.request_queue import Limits, LiveModel
 from graphattn.experiments.page.server import serve
 
 
@@ -84,7 +84,7 @@ def test_this_machine_is_answered(port, host):
         ("GET", "/page.html", 404),
     ],
 )
-def test_there_is_nothing_else(port, method, path, status):
+def test_other_routes(port, method, path, status):
     response, text = ask(port, method, path)
     assert response.status == status
     assert json.loads(text) == {"error": 'There is GET /, the page, and POST /attention, which takes {"texts": [...]}.'}
@@ -97,7 +97,7 @@ def test_another_sites_page_may_not_ask(port):
     assert ask(port, "POST", "/attention", '{"texts": ["a"]}', Content_Type="text/plain")[0].status == 415
 
 
-def test_it_goes_on_after_a_defect(port):
+def test_it_keeps_running_after_an_error(port):
     assert post(port, {"texts": ["broken"]})[0].status == 500
     assert post(port, {"texts": ["a film"]})[0].status == 200
 
@@ -108,13 +108,13 @@ def test_a_port_that_is_taken():
         with pytest.raises(ConfigError) as caught:
             serve([], port=taken)
     assert str(caught.value) == (
-        f"127.0.0.1 port {taken} cannot be had (Address already in use); name another --port, or 0 for a free one"
+        f"127.0.0.1 port {taken} is not available (Address already in use); name another --port, or 0 for a free one"
     )
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "0:0::0", ""])
 def test_not_everywhere(host):
-    with pytest.raises(ConfigError, match=r"is every address of this machine; name the one that is to be called$"):
+    with pytest.raises(ConfigError, match=r"is every address of this machine; name the one to listen on$"):
         serve([], host=host)
 
 

@@ -1,4 +1,4 @@
-"""What the server answers: results, limits, a queue, and refusals that say why."""
+"""The request queue: results, limits, and errors with reasons."""
 
 import asyncio
 import json
@@ -7,12 +7,12 @@ import threading
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.page.answers import Limits, LiveModel, Refused, RequestQueue
-from graphattn.experiments.page.packing import packed
+from graphattn.experiments.page.packing import pack_page
+from graphattn.experiments.page.request_queue import Limits, LiveModel, RequestError, RequestQueue
 
 
 class Request:
-    """As much of a request as the desk reads; the body comes in pieces."""
+    """The parts of a request that the queue reads; the body arrives in pieces."""
 
     def __init__(self, body, kind="application/json"):
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -24,8 +24,8 @@ class Request:
 
 
 @pytest.fixture
-def desk_of(made):
-    """A desk whose model tells the words of the text; ``look`` may replace it."""
+def make_queue(made):
+    """A queue with a toy model; ``look`` replaces its attention."""
 
     def make(*, texts=1, look=None, **limits):
         found = look or (lambda said: made(" ".join(said).split()).page)
@@ -35,22 +35,22 @@ def desk_of(made):
     return make
 
 
-def answer(desk, *arguments):
-    return asyncio.run(desk.answer(Request(*arguments)))
+def answer(queue, *arguments):
+    return asyncio.run(queue.answer(Request(*arguments)))
 
 
-def refusal(desk, *arguments):
-    with pytest.raises(Refused) as caught:
-        answer(desk, *arguments)
+def error_of(queue, *arguments):
+    with pytest.raises(RequestError) as caught:
+        answer(queue, *arguments)
     return caught.value.status, str(caught.value)
 
 
-def test_the_result_of_every_model(desk_of, made):
-    assert answer(desk_of(), {"texts": ["a good film"]}) == [packed(made(["a", "good", "film"]).page)]
+def test_the_result_of_every_model(make_queue, made):
+    assert answer(make_queue(), {"texts": ["a good film"]}) == [pack_page(made(["a", "good", "film"]).page)]
 
 
-def test_a_pair_is_two_texts(desk_of):
-    (result,) = answer(desk_of(texts=2), {"texts": ["it rains", "it is wet"]})
+def test_a_pair_is_two_texts(make_queue):
+    (result,) = answer(make_queue(texts=2), {"texts": ["it rains", "it is wet"]})
     assert result["tokens"]["text"] == "it rains it is wet".split()
 
 
@@ -69,39 +69,39 @@ def test_a_pair_is_two_texts(desk_of):
         ({"texts": ["a b c d e"]}, 413, "The text has 6 tokens; the page takes up to 5."),
     ],
 )
-def test_what_is_refused(desk_of, body, status, reason):
-    assert refusal(desk_of(characters=20, tokens=5), body) == (status, reason)
+def test_invalid_requests(make_queue, body, status, reason):
+    assert error_of(make_queue(characters=20, tokens=5), body) == (status, reason)
 
 
-def test_half_a_pair(desk_of):
-    assert refusal(desk_of(texts=2), {"texts": ["a"]}) == (400, 'Send {"texts": ["...", "..."]}.')
+def test_half_a_pair(make_queue):
+    assert error_of(make_queue(texts=2), {"texts": ["a"]}) == (400, 'Send {"texts": ["...", "..."]}.')
 
 
-def test_the_longest_text_may_come(desk_of):
+def test_the_longest_text_may_come(make_queue):
     for letter in ("a", "\U0001f600"):
-        assert answer(desk_of(characters=50), {"texts": [letter * 50]})[0]["tokens"] == {"text": [letter * 50]}
+        assert answer(make_queue(characters=50), {"texts": [letter * 50]})[0]["tokens"] == {"text": [letter * 50]}
 
 
-def test_half_a_character_is_replaced(desk_of):
-    (result,) = answer(desk_of(), b'{"texts": ["a \\ud800"]}')
+def test_lone_surrogates_are_replaced(make_queue):
+    (result,) = answer(make_queue(), b'{"texts": ["a \\ud800"]}')
     assert result["tokens"] == {"text": ["a", "?"]}
 
 
-def test_only_json(desk_of):
-    assert refusal(desk_of(), {"texts": ["a"]}, "text/plain") == (
+def test_only_json(make_queue):
+    assert error_of(make_queue(), {"texts": ["a"]}, "text/plain") == (
         415,
         "Send JSON, with the header Content-Type: application/json.",
     )
 
 
-def test_an_error_of_ours_is_told(desk_of):
+def test_errors_of_models_are_reported(make_queue):
     def look(said):
         raise DataError("no tree for the sentence", hint="Give one.")
 
-    assert refusal(desk_of(look=look), {"texts": ["a"]}) == (422, "toy: no tree for the sentence. Give one.")
+    assert error_of(make_queue(look=look), {"texts": ["a"]}) == (422, "toy: no tree for the sentence. Give one.")
 
 
-def test_one_at_a_time_and_few_wait(desk_of, made):
+def test_one_at_a_time_and_few_wait(make_queue, made):
     free, inside, most = threading.Event(), [], []
 
     def look(said):
@@ -111,10 +111,10 @@ def test_one_at_a_time_and_few_wait(desk_of, made):
         inside.remove(said)
         return made(["a"]).page
 
-    desk = desk_of(look=look, waiting=2)
+    queue = make_queue(look=look, waiting=2)
 
     async def crowd():
-        asked = [asyncio.ensure_future(desk.answer(Request({"texts": [f"text {n}"]}))) for n in range(5)]
+        asked = [asyncio.ensure_future(queue.answer(Request({"texts": [f"text {n}"]}))) for n in range(5)]
         while not most:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
@@ -124,6 +124,6 @@ def test_one_at_a_time_and_few_wait(desk_of, made):
     found = asyncio.run(crowd())
     assert max(most) == 1
     assert len(most) == 3
-    busy = [(one.status, str(one)) for one in found if isinstance(one, Refused)]
+    busy = [(one.status, str(one)) for one in found if isinstance(one, RequestError)]
     assert busy == [(503, "The server is busy with other texts; try again in a moment.")] * 2
-    assert len(answer(desk, {"texts": ["later"]})) == 1, "those who left make room"
+    assert len(answer(queue, {"texts": ["later"]})) == 1, "those who left make room"

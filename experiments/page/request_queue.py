@@ -1,0 +1,128 @@
+"""The requests of the live page: texts wait in a queue and become attention weights, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphattn.exceptions import GraphAttnError
+from graphattn.experiments.page.packing import pack_page
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+
+@dataclass(frozen=True)
+class LiveModel:
+    """A model on the live page.
+
+    Parameters
+    ----------
+    name : heading of its column
+    count_tokens : a text -> its number of tokens
+    explain : a text, or the two of a pair -> ``to_page()`` of its attention result
+    """
+
+    name: str
+    count_tokens: Callable[[str], int]
+    explain: Callable[[Sequence[str]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the server.
+
+    Parameters
+    ----------
+    characters, tokens : of one text
+    waiting : requests in the queue
+    """
+
+    characters: int = 20_000
+    tokens: int = 1_000
+    waiting: int = 4
+
+
+class RequestError(Exception):
+    """A request without a result: an HTTP status and a sentence for the page."""
+
+    def __init__(self, status: int, reason: str):
+        super().__init__(reason)
+        self.status = status
+
+
+class RequestQueue:
+    """Answers requests, one at a time.
+
+    Parameters
+    ----------
+    models : to predict with
+    texts : of an input
+    limits : of requests
+    """
+
+    def __init__(self, models: Sequence[LiveModel], texts: int, limits: Limits):
+        self.models, self.texts, self.limits = models, texts, limits
+        self._lock = asyncio.Lock()
+        self._present = 0
+
+    async def answer(self, request: Request) -> list[dict[str, Any]]:
+        """The packed result of each model.
+
+        Raises
+        ------
+        RequestError
+            if the request is not valid, its text is too long, a model cannot predict it, or the queue is full
+        """
+        from fastapi.concurrency import run_in_threadpool
+
+        if self._present > self.limits.waiting:
+            raise RequestError(503, "The server is busy with other texts; try again in a moment.")
+        self._present += 1
+        try:
+            texts = self._parse(await self._read_body(request))
+            async with self._lock:
+                return await run_in_threadpool(lambda: [self._run(model, texts) for model in self.models])
+        finally:
+            self._present -= 1
+
+    async def _read_body(self, request: Request) -> bytes:
+        """Read JSON only, which a page of another site cannot send without a preflight request."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise RequestError(415, "Send JSON, with the header Content-Type: application/json.")
+        max_bytes = 200 + self.texts * 12 * self.limits.characters  # an escaped emoji has 12 bytes
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > max_bytes:
+                raise self._length_error()
+        return bytes(body)
+
+    def _parse(self, body: bytes) -> list[str]:
+        try:
+            texts = json.loads(body)["texts"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            texts = None
+        if not (isinstance(texts, list) and len(texts) == self.texts and all(isinstance(text, str) for text in texts)):
+            example = ", ".join(['"..."'] * self.texts)
+            raise RequestError(400, f'Send {{"texts": [{example}]}}.')
+        if any(len(text) > self.limits.characters for text in texts):
+            raise self._length_error()
+        if not all(text.strip() for text in texts):
+            raise RequestError(422, "There is no text; type one.")
+        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # lone surrogates
+
+    def _length_error(self) -> RequestError:
+        return RequestError(413, f"The text is too long: the page takes up to {self.limits.characters:,} characters.")
+
+    def _run(self, model: LiveModel, texts: list[str]) -> dict[str, Any]:
+        try:
+            tokens = max(map(model.count_tokens, texts))
+            if tokens > self.limits.tokens:
+                raise RequestError(413, f"The text has {tokens:,} tokens; the page takes up to {self.limits.tokens:,}.")
+            return pack_page(model.explain(texts))
+        except GraphAttnError as error:
+            raise RequestError(422, f"{model.name}: {error}") from error
