@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from graphattn.builders.parsers import Parser
-from graphattn.builders.parsers.base import parse_texts
+from graphattn.builders.parsers.parser import parse_texts
 from graphattn.builders.sentence import Example, Sentence, assign_sentence_ids
 from graphattn.builders.store.blocks import Block, ItemBlock, Skipped, TextBlock
 from graphattn.builders.store.reading import BlockReader, missing_column_error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from graphattn.builders import Sentence
 from graphattn.builders.parsers import CachedParser, Parser, StanzaParser
-from graphattn.builders.parsers.base import parse_texts
+from graphattn.builders.parsers.parser import parse_texts
 from graphattn.builders.sentence import assign_sentence_ids
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source

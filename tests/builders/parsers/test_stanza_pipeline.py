@@ -80,7 +80,7 @@ def test_raw_texts_are_parsed_as_by_stanza_itself(parser, corpora):
 
 
 def test_a_sentence_without_end_is_parsed_in_pieces(parser, monkeypatch):
-    monkeypatch.setattr(stanza_pipeline, "MOST_WORDS", 3)
+    monkeypatch.setattr(stanza_pipeline, "MAX_WORDS", 3)
     (short,), (long, empty) = parser.parse([["Dogs", "bark", "."]]), parser.parse([["Dogs", "bark", "."] * 2, []])
     assert long.heads == (2, 0, 2, 5, 0, 5)
     assert long.deprels == short.deprels * 2
@@ -107,7 +107,7 @@ def test_the_pipeline_is_loaded_on_the_device(parser, monkeypatch, device):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     given = []
     monkeypatch.setattr("stanza.Pipeline", lambda **options: given.append(options["device"]))
-    stanza_pipeline._loaded.__wrapped__(replace(parser, device=device), True)
+    stanza_pipeline._load.__wrapped__(replace(parser, device=device), True)
     assert given == [device]
 
 
