@@ -20,17 +20,26 @@ from graphattn.models.encoders import (
     UMSTOptions,
     register_encoder,
 )
-from graphattn.models.estimators import PairClassifier, SequenceTagger, TextClassifier, TextEstimator, Translator
-from graphattn.models.loading import load
+from graphattn.models.estimators import (
+    Estimator,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TextEstimator,
+    Translator,
+)
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.saving import TASKS, load, register_task
 
 __all__ = [
+    "TASKS",
     "BiLSTMOptions",
     "DecoderOptions",
     "DuoOptions",
     "DuoTransformerOptions",
     "Encoder",
     "EncoderOptions",
+    "Estimator",
     "HeadOptions",
     "InputOptions",
     "MSTransOptions",
@@ -51,4 +60,5 @@ __all__ = [
     "UMSTOptions",
     "load",
     "register_encoder",
+    "register_task",
 ]

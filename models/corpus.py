@@ -13,14 +13,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from graphattn.builders import TextGraphBuilder
+from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
+from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.mapped_layout import memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, TokenTypes
 
+EOS = CLS_ID
+"""The token before the first and after the last token of a target."""
 _AT_ONCE = 1 << 14  # sentences whose edges are counted together
 
 
@@ -34,7 +37,7 @@ class Batch:
     size : B
     forms : characters of the tokens, or None
     targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
-    whole : number of targets in the batch of all processes together, by which losses are divided
+    loss_normalizer : number of targets in the batch of all processes together, by which losses are divided
     target_counts : (B,) tags or tokens of each target, where targets are flat; else None
     """
 
@@ -42,7 +45,7 @@ class Batch:
     size: int
     forms: FormBatch | None = None
     targets: Tensor | None = None
-    whole: float = 1.0
+    loss_normalizer: float = 1.0
     target_counts: Tensor | None = None
 
 
@@ -163,6 +166,37 @@ class Corpus(Dataset[Batch]):
         if isinstance(self.targets, tuple):
             return float(self.targets[1][sentences].sum())
         return float(len(sentences))
+
+
+class ParallelCorpus(Corpus):
+    """A corpus whose targets are texts; a pair is as long as its source and target together."""
+
+    @classmethod
+    def of(
+        cls,
+        builder: TextGraphBuilder,
+        sources: Sequence[Sentence],
+        targets: Sequence[npt.NDArray[np.integer]] | None = None,
+    ) -> ParallelCorpus:
+        """Turn pairs into columns once.
+
+        Parameters
+        ----------
+        builder : with a vocabulary
+        sources : texts of marked words
+        targets : ids of each target's tokens, without :data:`EOS`; None when they are to be generated
+        """
+        layouts = [builder.layout(sources)]
+        if targets is None:
+            return cls(builder, layouts)
+        counts = np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets))
+        flat = np.concatenate([part for ids in targets for part in (ids, [EOS])]).astype(np.int64)
+        return cls(builder, layouts, targets=(flat, counts))
+
+    @property
+    def lengths(self) -> Ints:
+        """(S,) tokens of each source, and of its target if there is one."""
+        return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
 
 
 def digest_of(*parts: npt.NDArray | str | None) -> str:

@@ -1,4 +1,4 @@
-"""Model directories: written beside and renamed, checked when read, and free of anything that executes."""
+"""Model directories: written atomically, verified when read, and free of anything that executes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graphattn.builders.files import atomic_folder, replaced_folder
-from graphattn.exceptions import ModelDirectoryError
+from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
+from graphattn.models.encoders import ENCODERS
+
+if TYPE_CHECKING:
+    from graphattn.models.estimators import Estimator
+
+EstimatorT = TypeVar("EstimatorT", bound="Estimator")
 
 FORMAT = 1
 """Version of the directory's layout; raised when an older GraphAttn could not read it."""
@@ -24,6 +30,29 @@ FORMAT = 1
 _ATTEMPTS = 5
 """How often a model is read that another process replaces meanwhile."""
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
+
+
+TASKS: dict[str, type[Estimator]] = {}
+"""Name of a task -> its estimator."""
+
+
+def register_task(estimator: type[EstimatorT]) -> type[EstimatorT]:
+    """Add a task to ``graphattn train``, :func:`load`, ``predict`` and ``evaluate``; usable as a decorator.
+
+    Parameters
+    ----------
+    estimator : a subclass of :class:`~graphattn.models.Estimator` with a ``task`` of its own
+
+    Raises
+    ------
+    ConfigError
+        when another estimator has the same task
+    """
+    other = TASKS.setdefault(estimator.task, estimator)
+    if (other.__module__, other.__qualname__) != (estimator.__module__, estimator.__qualname__):
+        raise ConfigError(f"the task {estimator.task!r} is registered already; give {estimator.__name__} another one")
+    TASKS[estimator.task] = estimator
+    return estimator
 
 
 @dataclass
@@ -44,19 +73,6 @@ class ModelFiles:
     tokenizer: str
     weights: dict[str, Tensor]
     notes: Mapping[str, str] = field(default_factory=dict)
-
-
-def directory_of(path: str | os.PathLike[str]) -> Path:
-    """A path that a user gave.
-
-    Raises
-    ------
-    ModelDirectoryError
-        when it is none
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        raise ModelDirectoryError(f"a path is expected, not a {type(path).__name__}; name the directory of the model")
-    return Path(path)
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
@@ -210,3 +226,64 @@ def _digest(file: Any) -> str:
     while block := file.read(1 << 20):
         digest.update(block)
     return digest.hexdigest()
+
+
+def load(path: str | Path) -> Estimator:
+    """Read a model directory that ``save`` or ``graphattn train`` wrote; its predictions are the same, bit for bit.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory is missing, incomplete, corrupted, of another version, or its encoder or one of its
+        relations is not registered
+    """
+    files = read_model(Path(path))
+    task = _known_task(path, files.config)
+    encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
+    if encoder not in ENCODERS:
+        raise ModelDirectoryError(
+            f"{path} is a model with the encoder {encoder!r}, which is not registered. Call register_encoder "
+            "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
+        )
+    try:
+        return TASKS[task]._from_files(files)
+    except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        unknown = _unregistered(error)
+        if unknown is not None:
+            raise ModelDirectoryError(
+                f"{path} is a model with heads on the relation {unknown!r}, which is not registered. Call "
+                "register_relation before you load it; on the command line, name the module that does so: "
+                "graphattn --import MODULE ..."
+            ) from error
+        raise ModelDirectoryError(
+            f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
+        ) from error
+
+
+def task_of(path: str | Path) -> str:
+    """The task of a model directory, one of :data:`TASKS`, without loading the model.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when the directory is missing, its config cannot be read, or it is of another version
+    """
+    return _known_task(path, read_config(Path(path)))
+
+
+def _known_task(path: str | Path, config: Mapping[str, Any]) -> str:
+    task = config.get("task")
+    if task not in TASKS:
+        raise ModelDirectoryError(
+            f"{path} is a model for the task {task!r}; known tasks are {', '.join(TASKS)}. If it is your own, call "
+            "register_task before you load it; on the command line, name the module that does so: "
+            "graphattn --import MODULE ..."
+        )
+    return task
+
+
+def _unregistered(error: BaseException | None) -> str | None:
+    """The unregistered name that an error is about, if any."""
+    while error is not None and not isinstance(error, UnregisteredError):
+        error = error.__cause__
+    return None if error is None else error.name

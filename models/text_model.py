@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
@@ -11,8 +14,23 @@ from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.token_embedding import TokenEmbedding
-from graphattn.models.training.trainable import Trainable
 from graphattn.schema import TOKEN
+
+
+class Trainable(nn.Module):
+    """Base of models that are trained.
+
+    Attributes
+    ----------
+    embedding : the input layer; its ``trained`` are vectors of words, on which there is no weight decay
+    """
+
+    embedding: Any
+    encoder: Encoder
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The batch's loss, and the scores."""
 
 
 class TextModel(Trainable):
@@ -52,4 +70,4 @@ class TextModel(Trainable):
         """Sum of the items' losses divided by the whole batch's number of items, and the scores."""
         assert batch.targets is not None
         scores = self(batch)
-        return self.head.loss(scores, batch.targets.to(scores.device), batch.graph) / batch.whole, scores
+        return self.head.loss(scores, batch.targets.to(scores.device), batch.graph) / batch.loss_normalizer, scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,10 @@ class CorpusOptions:
     format: str = _option(
         "auto", "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences or your own; auto: detect"
     )
-    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", CLASSIFY, PAIR, reader="text")
-    second_column: str = _option("second", "column of the other text (csv, tsv, jsonl)", PAIR, reader="second")
+    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", CLASSIFY, PAIR, TRANSLATE, reader="text")
+    second_column: str = _option(
+        "second", "column of the other text (csv, tsv, jsonl)", PAIR, TRANSLATE, reader="second"
+    )
     label_column: str = _option("label", "column of the label (csv, tsv, jsonl)", CLASSIFY, PAIR, reader="label")
     label_separator: str | None = _option(None, "characters between several labels of one text", CLASSIFY)
     columns: tuple[str, ...] = _option((), "fields of a file without header: label, text, second, none", CLASSIFY, PAIR)
@@ -80,60 +82,9 @@ def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sente
     return read_corpus(path, format=options.format, **options.reader_options())
 
 
-def read_items(
-    path: Path, task: str, options: CorpusOptions, *, multilabel: bool = False
-) -> list[Example | Sentence] | Store:
-    """A corpus for an estimator: examples in memory, or a store."""
-    if is_store(path):
-        reject_for_store(options.changed(), path)
-        store = open_store(path)
-        if task == TAG and not store.manifest.tags:
-            raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
-        if task != TAG:
-            _check_labels(store.texts().column("label"), path, task, multilabel=multilabel)
-        return store
-    from graphattn.builders.readers import read_corpus
-
-    try:
-        arguments = {**options.reader_options(), **({"multilabel": True} if multilabel else {})}
-        items = list(read_corpus(path, format=options.format, task=task, **arguments))
-    except DataError as error:
-        error.alternative = None
-        raise
-    if task == TAG:
-        _reject_missing((getattr(item, "tags", None) for item in items), path, "tags", "tags")
-        return items
-    labels = [item.label for item in items]
-    _check_labels(labels, path, task, multilabel=multilabel)
-    if multilabel and labels and all(isinstance(label, str) for label in labels):
-        raise DataError(
-            f"the label {labels[0]!r} is no list of labels",
-            path=path,
-            hint="Set {label_separator} to the characters between several, ',' for example.",
-            options=("label_separator",),
-        )
-    return items
-
-
 def count_texts(items: list[Example | Sentence] | Store) -> int:
     """The number of texts or pairs that an estimator sees."""
     return len(items) if isinstance(items, list) else len(items.texts())
-
-
-def _check_labels(labels: Sequence[Any], path: Path, task: str, *, multilabel: bool) -> None:
-    """Reject missing labels, and lists of labels where one is expected."""
-    _reject_missing(labels, path, "label", "a label")
-    several = next((i for i, label in enumerate(labels) if isinstance(label, tuple)), None)
-    if several is not None and not multilabel:
-        hint = "Use {multilabel=True} if a text may have several." if task == CLASSIFY else "A pair has one."
-        raise DataError(f"text {several + 1} has a list of labels", path=path, hint=hint, options=("multilabel",))
-
-
-def _reject_missing(values: Iterable[Any], path: Path, what: str, wanted: str) -> None:
-    missing = next((i for i, value in enumerate(values) if value is None), None)
-    if missing is not None:
-        hint = f"Give each text {wanted}, or leave it out of the file."
-        raise DataError(f"text {missing + 1} has no {what}", path=path, hint=hint)
 
 
 def reject_for_store(given: Iterable[str], path: Path) -> None:

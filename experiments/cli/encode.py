@@ -18,7 +18,7 @@ from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
 
 if TYPE_CHECKING:
-    from graphattn.models import TextEstimator
+    from graphattn.models import TextClassifier
 
 EXAMPLES = (
     "graphattn encode model reviews.txt --out vectors.npy\n\n"
@@ -45,11 +45,11 @@ def encode(
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
     from graphattn.experiments.cli.text_stream import read_texts
-    from graphattn.models import load
+    from graphattn.models import TextClassifier, load
 
     check_place(out, texts, *files_of_model(model))
     estimator = load(model)
-    if not hasattr(estimator, "sentence_vectors"):
+    if not isinstance(estimator, TextClassifier):
         does = "tags words" if estimator.task == TAG else "translates"
         raise ConfigError(f"{model} {does} and has no sentence vectors; give a classifier's model directory")
     label_column = given.pop("label_column", None)
@@ -82,7 +82,7 @@ class Encoded:
     vectors: npt.NDArray[np.float32]
 
 
-def encoded(estimator: TextEstimator, items: Iterable[Any], *, chunk: int = 512) -> Encoded:
+def encoded(estimator: TextClassifier, items: Iterable[Any], *, chunk: int = 512) -> Encoded:
     """Texts and their vectors.
 
     Parameters
@@ -99,8 +99,8 @@ def encoded(estimator: TextEstimator, items: Iterable[Any], *, chunk: int = 512)
             own = _texts(item)
             texts += own
             labels += [_label(item)] * len(own)
-        parts.append(estimator.sentence_vectors(part))  # type: ignore[attr-defined]
-    vectors = np.concatenate(parts or [estimator.sentence_vectors([])])  # type: ignore[attr-defined]
+        parts.append(estimator.sentence_vectors(part))
+    vectors = np.concatenate(parts or [estimator.sentence_vectors([])])
     return Encoded(texts, labels, vectors)
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
-from graphattn.experiments.cli.corpus_options import TAG, TRANSLATE, CorpusOptions, read_items
-from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
+from graphattn.experiments.cli.corpus_options import TAG, CorpusOptions
+from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
 
 if TYPE_CHECKING:
-    from graphattn.builders import Example, Sentence
-    from graphattn.builders.store import Store
-    from graphattn.models import Translator
+    pass
 
 EXAMPLES = (
     "graphattn evaluate model test.tsv\n\n"
@@ -54,26 +52,24 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
     """Measure a model on a corpus; prints metrics in percent as JSON."""
-    from graphattn.models import load
+    from graphattn.models import Translator, load
 
     if out is not None:
         check_place(out, *corpus, *files_of_model(model))
     estimator = load(model)
-    if estimator.task == TRANSLATE:
-        useless = ["unknown"] * (unknown != "error") + [name for name in given if name not in _OF_PAIRS]
-        if useless:
-            raise ConfigError(f"{as_flag(useless[0])} is of no use for a translator; leave it out")
-        changes = {"search": search, "longest": longest}
-        figures = _measured_translator(estimator, corpus, CorpusOptions(**given), compare, **changes)
+    options = CorpusOptions(**given)
+    reading = {"format": options.format, **options.reader_options()}
+    if isinstance(estimator, Translator):
+        from graphattn.experiments.cli.translations import measured
+
+        figures = measured(estimator, *estimator.read(corpus, **reading), compare, search=search, longest=longest)
     elif compare is not None or search or longest or len(corpus) > 1:
         raise ConfigError(
             f"--compare, --search, --longest and a second corpus are for translators; {model} is for {estimator.task!r}"
         )
     else:
-        multilabel = getattr(estimator, "multilabel", False)
-        with _telling_the_corpus(corpus[0], estimator.task):
-            items = read_items(corpus[0], estimator.task, CorpusOptions(**given), multilabel=multilabel)
-            figures = estimator.evaluate(items, _spelt_as_trained(items, estimator), unknown=unknown)
+        with _naming_corpus(corpus[0], estimator):
+            figures = estimator.evaluate(*estimator.read(corpus, **reading), unknown=unknown)
     text = json.dumps(figures, indent=1)
     print(text)  # first, so that a file that cannot be written costs nothing
     if out is not None:
@@ -81,28 +77,14 @@ def evaluate(
             print(text, file=file)
 
 
-def _spelt_as_trained(items: list[Example | Sentence] | Store, estimator: Any) -> list[Any] | None:
-    """Labels for a model that was trained in Python on numbers, which files spell; None for all others."""
-    if estimator.task == TAG or any(isinstance(name, str) for name in estimator.classes_):
-        return None
-    spelt: dict[Any, Any] = {}
-    for name in estimator.classes_.tolist():
-        spelt |= {str(name): name, json.dumps(name): name}
-        if isinstance(name, float) and name.is_integer():
-            spelt[str(int(name))] = name
-    labels: Iterable[Any] = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
-    if getattr(estimator, "multilabel", False):
-        return [tuple(spelt.get(name, name) for name in names) for names in labels]
-    return [spelt.get(label, label) for label in labels]
-
-
 @contextmanager
-def _telling_the_corpus(path: Path, task: str) -> Iterator[None]:
-    """Let errors name the corpus, and give advice for measuring, not for training."""
+def _naming_corpus(path: Path, estimator: Estimator) -> Iterator[None]:
+    """Name the corpus in errors, with advice for measuring instead of training."""
     try:
         yield
     except UnknownLabelError as error:
-        other_tags = " Give --tags or --tag-column if training read other tags." if task == TAG else ""
+        tags = estimator.corpus_kind == TAG
+        other_tags = " Give --tags or --tag-column if training read other tags." if tags else ""
         error.path, error.hint = path, f"{error.hint}{other_tags} With --unknown wrong they count as wrong."
         raise
     except DataError as error:
@@ -110,13 +92,3 @@ def _telling_the_corpus(path: Path, task: str) -> Iterator[None]:
             error.hint = "The model gives each text one label; train one with {multilabel=True} for this corpus."
         error.path = error.path or path
         raise
-
-
-def _measured_translator(
-    translator: Translator, paths: list[Path], options: CorpusOptions, compare: Path | None, **changes: Any
-) -> dict[str, Any]:
-    from graphattn.experiments.cli.translation_corpora import read_pairs
-    from graphattn.experiments.cli.translations import measured
-
-    columns = {"text_column": options.text_column, "second_column": options.second_column}
-    return measured(translator, *read_pairs(paths, what="CORPUS", **columns), compare, **changes)

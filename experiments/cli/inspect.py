@@ -17,7 +17,7 @@ from graphattn.experiments.cli.output_files import check_place, files_of_model
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphattn.models import TextEstimator
+    from graphattn.models import Estimator
     from graphattn.models.inspection import Attention
 
 EXAMPLES = (
@@ -68,7 +68,7 @@ def inspect(
     Prints the prediction and the strongest edges of each text; an edge that is the only one of its token is left out,
     since its weight is one whatever the model thinks. With --summary, --out is a .json file or a folder.
     """
-    from graphattn.models.loading import load, task_of
+    from graphattn.models.saving import load, task_of
 
     chosen = {"layer": layer, "head": head, "relation": relation}
     flags = {f"--{name}": value is not None for name, value in {**chosen, "by": by}.items()}
@@ -183,7 +183,7 @@ def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
     return iter([tuple(texts)])
 
 
-def _attentions(estimator: TextEstimator, texts: Iterable[Any], chosen: dict[str, Any]) -> Iterator[Attention]:
+def _attentions(estimator: Estimator, texts: Iterable[Any], chosen: dict[str, Any]) -> Iterator[Attention]:
     """The chosen weights of each text; what cannot be looked at is named by its number."""
     for number, x in enumerate(texts, start=1):
         try:
@@ -193,7 +193,7 @@ def _attentions(estimator: TextEstimator, texts: Iterable[Any], chosen: dict[str
         yield found.only(**chosen)
 
 
-def _with_layer(estimator: TextEstimator, texts: Iterable[Any], layer: int | None) -> Iterator[Any]:
+def _with_layer(estimator: Estimator, texts: Iterable[Any], layer: int | None) -> Iterator[Any]:
     """The inputs, after a look at the first: a layer that does not exist is refused before all of them are summed."""
     rest = iter(texts)
     first = list(islice(rest, 1))
@@ -294,7 +294,7 @@ def _draw(attention: Attention, picture: Path, kind: str) -> None:
     draw(attention, picture)
 
 
-def _write_page(columns: list[tuple[Path, TextEstimator, list[Attention]]], html: Path) -> None:
+def _write_page(columns: list[tuple[Path, Estimator, list[Attention]]], html: Path) -> None:
     from graphattn.experiments.page import page_model, write_page
 
     found = columns[0][-1]
@@ -319,9 +319,9 @@ def _serve(models: list[Path], host: str, port: int) -> None:
 
 
 def _summarise(
-    estimator: TextEstimator,
+    estimator: Estimator,
     texts: Iterable[Any],
-    other: TextEstimator | None,
+    other: Estimator | None,
     out: Path | None,
     picture: Path | None,
     layer: int,

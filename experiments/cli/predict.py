@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import TAG, TRANSLATE, CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.json_lines import encoded_line
 from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
@@ -59,7 +58,8 @@ def predict(
     it, the texts are predicted. Of a translator each object has its outputs with their scores.
     """
     from graphattn.experiments.cli.text_stream import SAMPLE_LINES, read_texts
-    from graphattn.models import load
+    from graphattn.models import Translator, load
+    from graphattn.models.estimators import LabellingEstimator
 
     if out is not None:
         check_place(out, texts, *files_of_model(model))
@@ -68,7 +68,7 @@ def predict(
     options = CorpusOptions(**given)
     sample_lines = min(chunk, SAMPLE_LINES)  # of a slow stream no more than the first predictions need
     items = read_texts(texts, estimator.task, options, split=estimator.inputs_.split, sample_lines=sample_lines)
-    if estimator.task == TRANSLATE:
+    if isinstance(estimator, Translator):
         from graphattn.experiments.cli.translations import change, translated_lines
 
         if probabilities:
@@ -80,6 +80,7 @@ def predict(
             f"--n-best, --search, --longest and --plain are for translators; {model} is for {estimator.task!r}"
         )
     else:
+        assert isinstance(estimator, LabellingEstimator)
         lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
     if out is None:
         for line in lines:
@@ -108,47 +109,5 @@ def predicted_lines(
             labels, chances = estimator.predict_with_probabilities(part)
         else:
             labels = estimator.predict(part)
-        rows = [_row(estimator, *one) for one in zip(part, labels, chances, strict=True)]
+        rows = [estimator.format_row(*one) for one in zip(part, labels, chances, strict=True)]
         yield "".join(encoded_line(row) for row in rows)
-
-
-def _row(estimator: TextEstimator, item: Any, label: Any, chances: Any) -> dict[str, Any]:
-    """What is told of one input: the input, the decision, and the chances of all classes."""
-    row: dict[str, Any]
-    if estimator.task == TAG:
-        row = {"words": _words(estimator, item), "tags": list(label)}
-    elif isinstance(label, tuple):
-        row = {**_shown(item), "labels": list(label)}
-    elif getattr(label, "ndim", 0) == 1:
-        row = {**_shown(item), "labels": estimator.classes_[label.astype(bool)].tolist()}
-    else:
-        row = {**_shown(item), "label": label.item() if hasattr(label, "item") else label}
-    if chances is not None:
-        each = [_by_class(estimator, own) for own in chances] if chances.ndim == 2 else _by_class(estimator, chances)
-        row["probabilities"] = each
-    return row
-
-
-def _shown(item: Any) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {"text": item}
-    if isinstance(item, tuple) and len(item) == 2 and hasattr(item[1], "words"):  # a pair out of a store
-        return {"words": list(item[0].words), "second": list(item[1].words)}
-    if hasattr(item, "text"):
-        return {"text": item.text} if item.second is None else {"text": item.text, "second": item.second}
-    return {"words": list(getattr(item, "words", item))}
-
-
-def _words(estimator: TextEstimator, item: Any) -> list[str]:
-    text = getattr(item, "text", item)
-    return estimator.vocabulary_.split(text) if isinstance(text, str) else _shown(item)["words"]
-
-
-def _by_class(estimator: TextEstimator, chances: Any) -> dict[str, float]:
-    """Class -> probability; a key is what JSON makes of the label: true for True."""
-    names = estimator.classes_.tolist()
-    return {_spelt(name): round(float(chance), 6) for name, chance in zip(names, chances, strict=True)}
-
-
-def _spelt(name: Any) -> str:
-    return name if isinstance(name, str) else json.dumps(name)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import chain
+import sys
+from collections.abc import Callable, Sequence
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
 
-from graphattn.exceptions import DataError
-from graphattn.experiments.cli import train_translate
-from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE, read_items
+from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments.cli.flags import Values, with_flags
-from graphattn.experiments.cli.training_run import MEASURED, fit_and_save, print_run, refuse_to_overwrite
+from graphattn.experiments.cli.training_run import MEASURED, fit_and_save, print_run, refuse_to_overwrite, run_folder_of
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
+    from graphattn.models import Estimator
 
 _TASKS = {
     CLASSIFY: (
@@ -34,23 +35,47 @@ _TASKS = {
         "graphattn train tag train.conll --dev dev.conll --characters --crf --out model\n\n"
         "graphattn train tag train.conllu --tags xpos --config settings.yaml --out model",
     ),
-    TRANSLATE: (train_translate.SUMMARY, train_translate.EXAMPLES),
+    TRANSLATE: (
+        "Train a translator, or a summariser: from texts to texts.",
+        "graphattn train translate train.en train.de --dev val.en,val.de --out model\n\n"
+        "graphattn train translate abstracts.jsonl --text-column abstract --second-column tldr --encoder ms-trans "
+        "--out model",
+    ),
 }
+"""Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
+_ABOUT = (
+    "Run the same command again after an interruption to go on from the last epoch. A YAML file given with --config "
+    "sets the same options by the same names; the settings of a run are in its model directory, in train.yaml."
+)
+
+
+def _registered() -> dict[str, type[Estimator]]:
+    """The tasks; only the user's modules, imported before, can have registered others than the built-in ones."""
+    saving = sys.modules.get("graphattn.models.saving")
+    return {} if saving is None else saving.TASKS
+
+
+def _describe(task: str) -> tuple[str, str]:
+    """Summary and examples of a task."""
+    if task in _TASKS:
+        return _TASKS[task]
+    summary = (getdoc(_registered()[task]) or task).partition("\n")[0]
+    return summary, f"graphattn --import MODULE train {task} train.tsv --out model"
 
 
 class TrainCommands(TyperGroup):
-    """One command for each task, made when it is called: its flags come from modules that load PyTorch."""
+    """One command for each task, built when it is called: its flags come from modules that load PyTorch."""
 
+    @override
     def list_commands(self, ctx: Any) -> list[str]:
-        """The tasks."""
-        return list(_TASKS)
+        return list(dict.fromkeys([*_TASKS, *_registered()]))
 
+    @override
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """What is listed of a task; None when there is no such task."""
-        return TyperCommand(cmd_name, help=_TASKS[cmd_name][0]) if cmd_name in _TASKS else None
+        return TyperCommand(cmd_name, help=_describe(cmd_name)[0]) if cmd_name in self.list_commands(ctx) else None
 
+    @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself, made when it is called."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, _command(str(name)), rest
 
@@ -69,43 +94,39 @@ def tasks() -> None:
 
 
 def _command(task: str) -> Any:
-    summary, examples = _TASKS[task]
+    summary, examples = _describe(task)
     single = typer.Typer(add_completion=False)
     single.command(task, help=f"{summary}\n\n{_ABOUT}", short_help=summary, epilog=examples)(_function(task))
     return typer.main.get_command(single)
 
 
-_ABOUT = (
-    "Run the same command again after an interruption to go on from the last epoch. A YAML file given with --config "
-    "sets the same options by the same names; the settings of a run are in its model directory, in train.yaml."
-)
-
-
 def _function(task: str) -> Callable[..., None]:
     """The function behind ``graphattn train TASK``; the options of the task are its flags."""
-    if task == TRANSLATE:
-        return train_translate.translate_command()
     from graphattn.experiments.cli.training_plan import TrainingPlan, training_flags
+    from graphattn.models import TASKS
 
-    @with_flags(training_flags(task))
+    estimator = TASKS[task]
+    metavar, about = "TRAIN", "Corpora to train on; several are read as one."
+    if estimator.corpus_kind == TRANSLATE:
+        metavar, about = "SOURCE [TARGET]", "Sources and targets, line by line; or one table of both."
+
+    @with_flags(training_flags(estimator))
     def command(
-        train: Annotated[
-            list[Path], typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
-        ],
+        train: Annotated[list[Path], typer.Argument(metavar=metavar, help=about)],
         given: Values,
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     ) -> None:
         refuse_to_overwrite(out, overwrite=overwrite)
-        plan = TrainingPlan.of(task, given, config)
+        plan = TrainingPlan.of(estimator, given, config)
         print_run(train_model(plan, train, out), out)
 
     return command
 
 
-def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[str, Any]:
-    """Read, train, measure and save; a run that was interrupted goes on.
+def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[str, Any]:
+    """Read, train, measure and save; an interrupted run resumes.
 
     Parameters
     ----------
@@ -115,23 +136,15 @@ def train_model(plan: TrainingPlan, train: Iterable[Path], out: Path) -> dict[st
 
     Returns
     -------
-    What ``metrics.json`` holds.
+    The content of ``metrics.json``
     """
-    plan.check()
-    files = {"training": list(train), **{part: [Path(plan.values[part])] for part in MEASURED if plan.values[part]}}
-    return fit_and_save(plan, {part: (_items(paths, plan), None) for part, paths in files.items()}, out)
-
-
-def _items(paths: list[Path], plan: TrainingPlan) -> Any:
-    """Corpora as one; a store on its own is not read into memory."""
-    read = [read_items(path, plan.task, plan.corpus, multilabel=plan.multilabel) for path in paths]
-    if len(read) == 1:
-        return read[0]
-    stored = next((path for path, items in zip(paths, read, strict=True) if not isinstance(items, list)), None)
-    if stored is not None:
-        raise DataError(
-            "a store is trained on alone",
-            path=stored,
-            hint="Put other corpora behind those it holds: graphattn build --append.",
-        )
-    return list(chain.from_iterable(read))
+    estimator = plan.estimator(run_dir=run_folder_of(plan.values, out))
+    estimator.validate()
+    files: dict[str, Sequence[Any]] = {"training": train}
+    for part in MEASURED:
+        if paths := plan.values[part]:
+            files[part] = [paths] if isinstance(paths, str) else paths
+    corpus = plan.corpus
+    options = {"format": corpus.format, **corpus.reader_options()}
+    parts = {part: estimator.read(paths, **options) for part, paths in files.items()}
+    return fit_and_save(estimator, plan, parts, out)

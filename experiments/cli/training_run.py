@@ -17,43 +17,41 @@ from graphattn.experiments.cli.metric_tables import print_metrics
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
-    from graphattn.experiments.cli.translation_plan import TranslationPlan
-    from graphattn.models import TextEstimator, Translator
+    from graphattn.models import Estimator
 
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
 BEST_MODEL = "best-model"
-"""Folder in that of a run: the model of the best epoch, where training diverged behind it."""
+"""Folder in that of a run: the model of the best epoch, when training diverged after it."""
 MEASURED = ("dev", "test")
-"""Parts of a corpus of which there are metrics."""
+"""Parts of a corpus with metrics."""
 
 
 def fit_and_save(
-    plan: TrainingPlan | TranslationPlan, parts: Mapping[str, tuple[Any, Any]], out: Path
+    estimator: Estimator, plan: TrainingPlan, parts: Mapping[str, tuple[Any, Any]], out: Path
 ) -> dict[str, Any]:
-    """Train, measure and save; a run that was interrupted goes on.
+    """Train, measure and save; an interrupted run resumes.
 
     Parameters
     ----------
-    plan : the options
-    parts : ``training`` and, where there are such, ``dev`` and ``test`` -> inputs, and labels or targets; None for
-        those that inputs carry
-    out : the model directory; checkpoints and logs go to ``OUT.run`` unless the plan says otherwise
+    estimator : what is trained
+    plan : its options
+    parts : ``training`` and perhaps ``dev`` and ``test`` -> inputs and labels; None for labels that inputs carry
+    out : the model directory
 
     Returns
     -------
-    What ``metrics.json`` holds; nothing in the processes of a run but the first, which alone measures and saves.
+    The content of ``metrics.json``; nothing in the other processes of a run than the first, which measures and saves
 
     Raises
     ------
     DataError
-        when a part is not as it must be; where it is the test set that cannot be measured, the model is saved before
+        when a part is not valid; if that is the test set, the model is saved before
     DivergenceError
-        when loss or weights are no numbers; the model of the best epoch is saved in the run's folder before
+        when loss or weights are not finite; the model of the best epoch is saved in the run's folder before
     """
     from graphattn.models.training.checkpoints import is_first_process
 
-    run_dir = run_folder_of(plan.values, out)
-    estimator: Any = plan.estimator(run_dir=run_dir)
+    run_dir = estimator.training.run_dir
     try:
         estimator.fit(*parts["training"], dev=parts.get("dev"))
     except DivergenceError as error:
@@ -68,34 +66,34 @@ def fit_and_save(
     if "test" in parts:
         try:
             figures["test"] = estimator.evaluate(*parts["test"])
-        except DataError as error:  # the training is not lost for it
+        except DataError as error:  # the training must not be lost
             unmeasured = error
     measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
-    estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan.task, plan.values)})
+    estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan)})
     finish_run(run_dir, out)
     if unmeasured is not None:
-        raise _of_test_set(unmeasured, plan.values.get("test"), out)
+        raise _test_set_error(unmeasured, plan.values["test"], out)
     return figures
 
 
-def _save_best_model(estimator: TextEstimator | Translator, plan: TrainingPlan | TranslationPlan, place: Path) -> str:
-    """Save the model of a training that diverged, and say what has become of it."""
+def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> str:
+    """Save the model of a training that diverged; the answer completes the error's sentence."""
     try:
-        estimator.save(place, notes={CONFIG_FILE: plan_text(plan.task, plan.values)})
+        estimator.save(folder, notes={CONFIG_FILE: plan_text(plan)})
     except (GraphAttnError, OSError) as error:
         return f"could not be saved ({error})"
-    return f"is {place}; with other options train anew, with --no-resume"
+    return f"is {folder}; to train with other options, start again with --no-resume"
 
 
-def _of_test_set(error: DataError, corpus: object, out: Path) -> DataError:
-    hint = f"The model is saved in {out}; measure it with graphattn evaluate."
-    told = f"{error.hint} {hint}" if error.hint else hint
-    place = str(corpus) if error.path is None and isinstance(corpus, (str, Path)) else error.path
-    return DataError(error.message, path=place, line=error.line, field=error.field, hint=told, options=error.options)
+def _test_set_error(error: DataError, corpus: object, out: Path) -> DataError:
+    saved = f"The model is saved in {out}; measure it with graphattn evaluate."
+    path = corpus if error.path is None and isinstance(corpus, str) else error.path
+    hint = f"{error.hint} {saved}" if error.hint else saved
+    return DataError(error.message, path=path, line=error.line, field=error.field, hint=hint, options=error.options)
 
 
 def print_run(figures: Mapping[str, Any], out: Path) -> None:
-    """Tell how good a model is, and where it stands; nothing where other processes of the run have saved it."""
+    """Print the metrics of a model and its directory; nothing in a process that has not saved it."""
     if not figures:
         return
     print_metrics({part: figures[part] for part in MEASURED if part in figures})
@@ -103,17 +101,17 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 
 def is_model(path: Path) -> bool:
-    """Whether this may be a folder that ``graphattn train`` wrote; loading it tells."""
+    """Whether this looks like a model directory; only loading it verifies that."""
     return path_test((path / "config.json").is_file)
 
 
 def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
-    """Refuse a place where something stands or nothing can be written, before hours are spent on what is not saved.
+    """Reject a path that exists or cannot be written, before hours of training.
 
     Raises
     ------
     ConfigError
-        naming the way out
+        with a fix
     """
     from graphattn.models.saving import is_model_directory
 
@@ -132,7 +130,7 @@ def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
 
 
 def run_folder_of(values: Values, out: Path) -> str | None:
-    """The folder of a run's checkpoints and logs, if it has one: beside the model directory unless another is given."""
+    """The folder of a run's checkpoints and logs, if any; by default it is beside the model directory."""
     from graphattn.experiments.cli.training_plan import RUN_DIR
 
     if values["run_dir"] != RUN_DIR:
@@ -141,7 +139,7 @@ def run_folder_of(values: Values, out: Path) -> str | None:
 
 
 def finish_run(run_dir: str | None, out: Path) -> None:
-    """Remove the checkpoints of a run whose model is saved, and the model of one that diverged before."""
+    """Remove the checkpoints of a run whose model is saved, and the model of an earlier divergence."""
     from graphattn.models.saving import is_model_directory
     from graphattn.models.training.checkpoints import BEST, CHECKPOINT
 
@@ -154,8 +152,8 @@ def finish_run(run_dir: str | None, out: Path) -> None:
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -> dict[str, Any]:
-    """Metrics of the best epoch on the dev set, and what they belong to.
+def run_facts(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
+    """Metrics of the best epoch on the dev set, and what was trained.
 
     Parameters
     ----------
@@ -164,7 +162,7 @@ def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -
     """
     from graphattn.models.training.loop import count_parameters
 
-    best = best_epoch(estimator)
+    best = estimator.best_epoch()
     facts: dict[str, Any] = {
         "graphattn": __version__,
         "task": estimator.task,
@@ -178,18 +176,10 @@ def run_facts(estimator: TextEstimator | Translator, examples: dict[str, int]) -
     return {**facts, "dev": dev} if dev else facts
 
 
-def best_epoch(estimator: TextEstimator | Translator) -> dict[str, float]:
-    """The epoch whose weights were kept: the last with the highest dev metric; without a dev set the last."""
-    metric = f"dev_{estimator.training.metric or estimator.main_metric}"
-    if metric not in estimator.history_[-1]:
-        return estimator.history_[-1]
-    return max(reversed(estimator.history_), key=lambda row: row[metric])
-
-
-def plan_text(task: str, values: Values) -> str:
-    """The options of a command as the text of a file for ``--config``."""
+def plan_text(plan: TrainingPlan) -> str:
+    """The options of a run as the text of a file for ``--config``."""
     from graphattn.experiments.cli.config import config_text
     from graphattn.experiments.cli.training_plan import RUN_DIR
 
-    kept = {name: value for name, value in values.items() if name != "run_dir" or value != RUN_DIR}
-    return config_text(kept, f"GraphAttn {__version__}: graphattn train {task} TRAIN --config {CONFIG_FILE}")
+    kept = {name: value for name, value in plan.values.items() if name != "run_dir" or value != RUN_DIR}
+    return config_text(kept, f"GraphAttn {__version__}: graphattn train {plan.task.task} TRAIN --config {CONFIG_FILE}")

@@ -27,7 +27,7 @@ from graphattn.experiments.demo import grammar
 from graphattn.experiments.drawing.canvas import MAX_TOKENS
 from graphattn.experiments.drawing.graph import draw_graph
 from graphattn.experiments.drawing.sentence import draw_sentence
-from graphattn.models import SequenceTagger, TextClassifier, load
+from graphattn.models import TASKS, SequenceTagger, TextClassifier, load
 
 RELATIONS = ("window:3", "window:N/4", "group", "dependency")
 SENTENCE = "although the soup was lovely , the fish that the guests never ordered were not good ."
@@ -112,7 +112,7 @@ class Demo:
 
     def train(self, task: str) -> dict[str, float]:
         """Train one of the models; return the accuracies on the test set in percent, that of a baseline first."""
-        plan = TrainingPlan.of(task, {"resume": False}, self.settings_file(task))
+        plan = TrainingPlan.of(TASKS[task], {"resume": False}, self.settings_file(task))
         figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task))
         if task == CLASSIFY:
             baseline = {"bag of words": bag_of_words_accuracy(self.parts["train"], self.parts["test"])}

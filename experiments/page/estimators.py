@@ -12,14 +12,13 @@ from graphattn.experiments.page.request_queue import LiveModel
 from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
-    from graphattn.models import TextEstimator
-    from graphattn.models.estimators.translator import Translator
+    from graphattn.models import Estimator
     from graphattn.models.inspection import Attention
 
 _PAIR = "pair"
 
 
-def page_model(path: str | Path, estimator: TextEstimator | Translator, attentions: Iterable[Attention]) -> PageModel:
+def page_model(path: str | Path, estimator: Estimator, attentions: Iterable[Attention]) -> PageModel:
     """A column of a page.
 
     Parameters
@@ -31,7 +30,7 @@ def page_model(path: str | Path, estimator: TextEstimator | Translator, attentio
     return PageModel(_name(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
 
 
-def live_model(path: str | Path, estimator: TextEstimator | Translator) -> LiveModel:
+def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
     """A model for the live page.
 
     Parameters
@@ -55,7 +54,7 @@ def live_model(path: str | Path, estimator: TextEstimator | Translator) -> LiveM
     return LiveModel(_name(path, estimator), count_tokens, explain)
 
 
-def count_texts(estimators: Sequence[TextEstimator | Translator]) -> int:
+def count_texts(estimators: Sequence[Estimator]) -> int:
     """The number of texts of an input of these models: two for pairs.
 
     Raises
@@ -69,5 +68,5 @@ def count_texts(estimators: Sequence[TextEstimator | Translator]) -> int:
     return sizes.pop()
 
 
-def _name(path: str | Path, estimator: TextEstimator | Translator) -> str:
+def _name(path: str | Path, estimator: Estimator) -> str:
     return f"{Path(path).absolute().name} · {estimator.encoder_.name}"

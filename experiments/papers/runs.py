@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.training_run import best_epoch
 from graphattn.experiments.papers.data_sets import DATA_SETS, check_fold, data_folder
 from graphattn.experiments.papers.folds import held_out_fold
 from graphattn.experiments.papers.parallel_sets import PARALLEL_SETS
@@ -101,7 +100,7 @@ def run(
     )
     estimator.fit(train, dev=dev)
     figure = f"dev_{corpus.metric}"
-    best = best_epoch(estimator)
+    best = estimator.best_epoch()
     return {
         **facts,
         **({"dev": round(best[figure], 2)} if figure in best else {}),

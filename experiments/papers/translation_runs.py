@@ -12,7 +12,6 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.parse_cache import default_cache
-from graphattn.experiments.cli.training_run import best_epoch
 from graphattn.experiments.papers.data_sets import data_folder
 from graphattn.experiments.papers.parallel_sets import PARALLEL_SETS, TextPair
 from graphattn.models import ParsingOptions, SearchOptions, SubwordOptions, TranslationTraining, Translator
@@ -92,7 +91,7 @@ def run_translation(
     train = corpus.load("train", folder)
     translator.fit([pair.source for pair in train], [pair.targets[0] for pair in train], dev=_columns(parts["dev"]))
     figures = {part: translator.evaluate(*_columns(own)) for part, own in parts.items()}
-    best = best_epoch(translator)
+    best = translator.best_epoch()
     return {
         **facts,
         **_rounded(figures, corpus.metric),

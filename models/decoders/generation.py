@@ -11,12 +11,10 @@ from torch import Tensor
 from graphattn.builders import BudgetBatches
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.edges import lengths_of
-from graphattn.models.corpus import Batch
-from graphattn.models.decoders.corpus import ParallelCorpus
-from graphattn.models.decoders.model import EOS, TranslationModel
+from graphattn.models.corpus import EOS, Batch, ParallelCorpus
+from graphattn.models.decoders.model import TranslationModel
 from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.decoders.sampling import sample
-from graphattn.models.decoders.search import Hypothesis, Rules, beam_search
+from graphattn.models.decoders.search import Hypothesis, Rules, beam_search, sample
 from graphattn.models.decoders.transformer import DecoderState
 from graphattn.schema import TOKEN
 

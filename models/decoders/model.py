@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.batch import TextBatch
-from graphattn.builders.graph_builder import CLS_ID
 from graphattn.edges import features_of, lengths_of
-from graphattn.models.corpus import Batch
-from graphattn.models.decoders.embedding import SharedEmbedding
+from graphattn.layers.dropout import dropout
+from graphattn.layers.embedding import look_up
+from graphattn.layers.linear import linear
+from graphattn.models.corpus import EOS, Batch
 from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.padding import pad, prefix_mask, unpad
-from graphattn.models.training.trainable import Trainable
+from graphattn.models.text_model import Trainable
 from graphattn.schema import TOKEN
 
-EOS = CLS_ID
-"""The token before the first and after the last token of a target."""
+
+class SharedEmbedding(nn.Module):
+    """One table for sources, targets and output scores (Press and Wolf 2017; Vaswani et al. 2017, section 3.4).
+
+    Parameters
+    ----------
+    num_tokens : entries of the vocabulary
+    width : numbers of a vector
+    dropout : on the vectors
+
+    Attributes
+    ----------
+    trained : (num_tokens, width), drawn with a variance of 1 / width; looked up they are multiplied by its root
+    """
+
+    def __init__(self, num_tokens: int, width: int, dropout: float):
+        super().__init__()
+        self.trained = nn.Parameter(torch.randn(num_tokens, width) / math.sqrt(width))
+        self.dropout = dropout
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(...) -> (..., width)."""
+        return dropout(self.vectors(ids), self.dropout, self.training)
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """The vectors alone, without dropout."""
+        return look_up(self.trained, ids) * math.sqrt(self.trained.shape[1])
+
+
+class TiedSoftmax(nn.Module):
+    """Scores of all tokens: products with the shared table."""
+
+    def forward(self, states: Tensor, table: Tensor) -> Tensor:
+        """(..., width) and (V, width) -> (..., V), float32."""
+        return linear(states, table).float()
 
 
 class TranslationModel(Trainable):
@@ -87,7 +123,7 @@ class TranslationModel(Trainable):
         scores = self(batch)
         targets = batch.targets.to(scores.device)
         summed = F.cross_entropy(scores, targets, reduction="sum", label_smoothing=self.label_smoothing)
-        return summed / batch.whole, scores
+        return summed / batch.loss_normalizer, scores
 
 
 def shift_right(targets: Tensor, counts: Tensor) -> Tensor:
@@ -104,7 +140,7 @@ def shift_right(targets: Tensor, counts: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> shifted(torch.tensor([5, 6, 2, 7, 2]), torch.tensor([3, 2])).tolist()
+    >>> shift_right(torch.tensor([5, 6, 2, 7, 2]), torch.tensor([3, 2])).tolist()
     [[2, 5, 6], [2, 7, 2]]
     """
     return F.pad(pad(targets, counts), (1, -1), value=EOS)

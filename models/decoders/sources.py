@@ -26,8 +26,8 @@ class ParsingOptions(Options):
     parser_model: str | None = option(None, "folder of the parser's models (default: its own folder)")
     parse_cache: str | None = option(None, "file of parses made before, which grows")
 
-    def made(self) -> Parser | None:
-        """The parser that is meant, if any."""
+    def parser_or_none(self) -> Parser | None:
+        """The parser; None to do without."""
         if self.parser == "none":
             return None
         parser = StanzaParser(self.parser_language, self.parser_model, package=self.parser_package)

@@ -1,13 +1,25 @@
 """Estimators in scikit-learn's conventions, one file for each task: texts in, labels or texts out.
 
-Here belongs what turns inputs and labels into a corpus, and decisions into labels. Layers, heads, the training loop
-and files do not: they lie in the folder above and beside.
+They turn inputs and labels into a corpus, and decisions into labels. Layers, heads and the training loop do not belong
+here.
 """
 
-from graphattn.models.estimators.base import TextEstimator
+from graphattn.models.estimators.base import Estimator
+from graphattn.models.estimators.labelling import LabellingEstimator
 from graphattn.models.estimators.pair_classifier import PairClassifier
 from graphattn.models.estimators.sequence_tagger import SequenceTagger
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.estimators.translator import Translator
 
-__all__ = ["PairClassifier", "SequenceTagger", "TextClassifier", "TextEstimator", "Translator"]
+TextEstimator = LabellingEstimator
+"""Former name."""
+
+__all__ = [
+    "Estimator",
+    "LabellingEstimator",
+    "PairClassifier",
+    "SequenceTagger",
+    "TextClassifier",
+    "TextEstimator",
+    "Translator",
+]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def dev_parts(dev: Any) -> tuple[Any, Any]:
 
 
 @contextmanager
-def of_dev_set() -> Iterator[None]:
+def naming_dev_set() -> Iterator[None]:
     """Errors of inputs and labels say that the dev set is meant."""
     try:
         yield
@@ -71,6 +72,25 @@ def of_dev_set() -> Iterator[None]:
             hint=error.hint,
             options=error.options,
         ) from error
+
+
+def input_fields(x: Any) -> dict[str, Any]:
+    """An input as fields of JSON."""
+    if isinstance(x, str):
+        return {"text": x}
+    if isinstance(x, tuple) and len(x) == 2 and hasattr(x[1], "words"):  # a pair out of a store
+        return {"words": list(x[0].words), "second": list(x[1].words)}
+    if hasattr(x, "text"):
+        return {"text": x.text} if x.second is None else {"text": x.text, "second": x.second}
+    return {"words": list(getattr(x, "words", x))}
+
+
+def is_store(path: Path) -> bool:
+    """Whether this is a folder that ``graphattn build`` wrote."""
+    try:
+        return (path / "store.json").is_file()
+    except (OSError, ValueError):  # a text instead of a path
+        return False
 
 
 def refuse_single(X: Any) -> None:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import torch
+from torch import Tensor
+from typing_extensions import override
 
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import Columns, pair_columns
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
-from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.saving import register_task
 
 
+@dataclass
+class PairOptions(Options):
+    """Arguments of :class:`PairClassifier` besides its groups of options."""
+
+    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+
+
+@register_task
 class PairClassifier(TextClassifier):
     """Classify pairs of texts; both go through the same encoder (MS-Trans, section 4.3).
 
@@ -24,7 +35,10 @@ class PairClassifier(TextClassifier):
     encoder, inputs, head, training, class_weight : as for :class:`TextClassifier`
     """
 
-    task = "pair"
+    task = corpus_kind = "pair"
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {**TextClassifier.option_groups, "task": PairOptions}
+    unused_options = frozenset({"crf"})
+    _one_label_hint = "A pair has one."
 
     def __init__(
         self,
@@ -37,19 +51,12 @@ class PairClassifier(TextClassifier):
     ):
         super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
 
-    @property
-    def multilabel(self) -> bool:
-        """A pair has one class."""
-        return False
-
-    @multilabel.setter
-    def multilabel(self, value: bool) -> None:
-        assert not value
-
+    @override
     def _columns(self, X: Iterable[Any]) -> Columns:
         return pair_columns(X)
 
-    def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
+    @override
+    def _make_head(self, width: int, weights: Tensor | None) -> Head:
         return PairHead(
             width,
             len(self.labels_),
@@ -58,9 +65,11 @@ class PairClassifier(TextClassifier):
             label_smoothing=self.training_.label_smoothing,
         )
 
+    @override
     def _extra_config(self) -> dict[str, Any]:
         return {}
 
+    @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         return {}

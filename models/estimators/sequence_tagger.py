@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
+from torch import Tensor
+from typing_extensions import Self, override
 
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
-from graphattn.models.estimators.base import TextEstimator
+from graphattn.models.encoders import ENCODERS, EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, resolve_labels, single_column
+from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels, single_column
+from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.heads import Head, TaggingHead
-from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
+from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.saving import ModelFiles, register_task
+
+if TYPE_CHECKING:
+    from graphattn.builders.store import Store
 
 
-class SequenceTagger(TextEstimator):
+@dataclass
+class TaggerOptions(Options):
+    """Arguments of :class:`SequenceTagger` besides its groups of options."""
+
+    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+    scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
+    repair_tags: bool = option(False, "read tags that break their scheme as conlleval does, instead of refusing them")
+
+
+@register_task
+class SequenceTagger(LabellingEstimator):
     """Tag each word of a text (MS-Trans, section 4.2).
 
     Inputs are lists of words, :class:`Sentence`, or texts (cut into words by the vocabulary). Entity tags are
@@ -48,7 +65,17 @@ class SequenceTagger(TextEstimator):
     [['DET', 'NOUN']]
     """
 
-    task = "tag"
+    task = corpus_kind = "tag"
+    label_field = "tags"
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {
+        "files": FileOptions,
+        "task": TaggerOptions,
+        "inputs": InputOptions,
+        "encoder": EncoderOptions,
+        "head": HeadOptions,
+        "training": TrainingOptions,
+    }
+    unused_options = frozenset({"pooling", "head_hidden", "pair_features"})
 
     def __init__(
         self,
@@ -65,23 +92,41 @@ class SequenceTagger(TextEstimator):
         self.scheme, self.repair_tags = scheme, repair_tags
 
     @property
-    def main_metric(self) -> str:  # type: ignore[override]
-        """F1 of entities, or accuracy for tags that mark none."""
+    @override
+    def main_metric(self) -> str:
         return "accuracy" if getattr(self, "scheme_", "none") == "none" else "f1"
+
+    @override
+    def predict(self, X: Iterable[Any]) -> list[list[str]]:
+        """The tags of each input, in their order."""
+        return self._decode_labels(self._run(X).decisions)
 
     def predict_proba(self, X: Iterable[Any]) -> list[npt.NDArray[np.float32]]:
         """For each input (words, C) probabilities (marginals with a CRF), columns as in ``classes_``."""
         return self._run(X, probabilities=True).probabilities or []
 
+    @override
     def resolved_encoder(self) -> EncoderOptions:
-        """Options of the encoder; a name stands for its defaults for tagging."""
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
             return ENCODERS[self.encoder][0].for_tagging()
-        return encoder_options(self.encoder)
+        return super().resolved_encoder()
 
+    @override
+    def _check_stored(self, store: Store, path: Path) -> None:
+        if not store.manifest.tags:
+            raise DataError("has no tags", path=path, hint="Build it from a corpus of tagged words.")
+
+    @override
+    def _format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        text = getattr(x, "text", x)
+        words = self.vocabulary_.split(text) if isinstance(text, str) else input_fields(x)["words"]
+        return {"words": words, "tags": list(prediction)}
+
+    @override
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
 
+    @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         labels = resolve_labels(X, y, "tags")
         if y is None and isinstance(X, LazyCorpus):
@@ -89,13 +134,16 @@ class SequenceTagger(TextEstimator):
         sources = X if y is None else repeat(None)  # tags of their own do not stand where the sentences do
         return [_tags(index, tags, source) for index, (tags, source) in enumerate(zip(labels, sources, strict=False))]
 
+    @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return chain.from_iterable(map(self._inner, labels))
 
+    @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
         return None
 
-    def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
+    @override
+    def _label_set(self, labels: Sequence[Any]) -> LabelSet:
         if self.head_.crf and (self.class_weight is not None or self.training_.label_smoothing):
             raise ConfigError(
                 "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
@@ -111,7 +159,8 @@ class SequenceTagger(TextEstimator):
             self._refuse_broken(labels, "training set")
             raise
 
-    def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
+    @override
+    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
         given = self.class_weight
         if isinstance(given, Mapping) and self.scheme_ in _LEARNT:
             by_width = sorted(given, key=lambda tag: str(tag)[:1] == "B")  # what IOB1's I- and B- share is the B-'s
@@ -138,6 +187,7 @@ class SequenceTagger(TextEstimator):
         """Tags as the user knows them."""
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
+    @override
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
         self._check_sizes(labels, columns, where)
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
@@ -151,6 +201,7 @@ class SequenceTagger(TextEstimator):
                 types.ids(given, where=where, what="entities of type")
             raise
 
+    @override
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         if self.scheme_ == "none" or all(_fault(tags, self.scheme_) is None for tags in labels):
             return labels
@@ -196,6 +247,7 @@ class SequenceTagger(TextEstimator):
                 place = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
                 raise DataError(f"{place} {fault.message}", path=path, line=line, field="tags", hint=hint)
 
+    @override
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
         column = columns[0]
         if isinstance(column, LazyTexts):
@@ -210,7 +262,8 @@ class SequenceTagger(TextEstimator):
                     hint="Give one tag for each word.",
                 )
 
-    def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
+    @override
+    def _make_head(self, width: int, weights: Tensor | None) -> Head:
         return TaggingHead(
             width,
             len(self.labels_),
@@ -219,30 +272,36 @@ class SequenceTagger(TextEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
+    @override
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.training.metrics import tagging_metrics
 
         if self.repair_tags and self.scheme_ != "none":
             labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
-        return tagging_metrics(labels, self._decided(decisions), self.scheme_)
+        return tagging_metrics(labels, self._decode_labels(decisions), self.scheme_)
 
+    @override
     def _metric_names(self) -> list[str]:
         from graphattn.models.training.metrics import tagging_metrics
 
         return list(tagging_metrics([["O"]], [["O"]], self.scheme_))
 
-    def _decided(self, decisions: list[Any]) -> list[list[str]]:
+    @override
+    def _decode_labels(self, decisions: list[Any]) -> list[list[str]]:
         return [self._outer(self.classes_[ids].tolist()) for ids in decisions]
 
+    @override
     def _extra_config(self) -> dict[str, Any]:
         return {"scheme": self.scheme_, "repair_tags": self.repair_tags}
 
+    @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         return {"scheme": config["scheme"], "repair_tags": config.get("repair_tags", False)}
 
+    @override
     @classmethod
-    def _from_files(cls, files: Any) -> SequenceTagger:
+    def _from_files(cls, files: ModelFiles) -> Self:
         tagger = super()._from_files(files)
         tagger.scheme_ = tagger.scheme
         return tagger

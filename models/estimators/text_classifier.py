@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
+from torch import Tensor
+from typing_extensions import Self, override
 
+from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
-from graphattn.models.estimators.base import TextEstimator
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, as_list, resolve_labels, single_column
-from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
+from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
+from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.prediction import encode_corpus
 from graphattn.models.heads import ClassificationHead, Head
-from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.saving import ModelFiles
+from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.saving import ModelFiles, register_task
 
 
-class TextClassifier(TextEstimator):
+@dataclass
+class ClassifierOptions(Options):
+    """Arguments of :class:`TextClassifier` besides its groups of options."""
+
+    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+    multilabel: bool = option(False, "a text may have several labels, or none")
+
+
+@register_task
+class TextClassifier(LabellingEstimator):
     """Classify texts (MS-Trans, section 3.4).
 
     Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers, or
@@ -45,7 +59,16 @@ class TextClassifier(TextEstimator):
     ['pos', 'neg']
     """
 
-    task = "classify"
+    task = corpus_kind = "classify"
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {
+        "files": FileOptions,
+        "task": ClassifierOptions,
+        "inputs": InputOptions,
+        "encoder": EncoderOptions,
+        "head": HeadOptions,
+        "training": TrainingOptions,
+    }
+    unused_options = frozenset({"crf", "pair_features"})
 
     def __init__(
         self,
@@ -61,14 +84,19 @@ class TextClassifier(TextEstimator):
         self.multilabel = multilabel
 
     @property
-    def main_metric(self) -> str:  # type: ignore[override]
-        """What :meth:`score` gives and what chooses the best epoch unless told otherwise."""
+    @override
+    def main_metric(self) -> str:
         return "micro_f1" if self._several else "accuracy"
 
     @property
     def _several(self) -> bool:
-        """Whether a text may have several classes: as the model was fitted, else as it will be."""
+        """``multilabel`` as the model was fitted, or will be."""
         return getattr(self, "multilabel_", self.multilabel)
+
+    @override
+    def predict(self, X: Iterable[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
+        """(S,) classes; with ``multilabel`` a tuple for each input, or a (S, C) matrix if the labels were one."""
+        return self._decode_labels(self._run(X).decisions)
 
     def predict_proba(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` each for itself."""
@@ -84,13 +112,69 @@ class TextClassifier(TextEstimator):
         return tags
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, F) what the last layers see of each text, for scikit-learn or a search; two rows for a pair."""
+        """(S, F) inputs of the last layers, for scikit-learn or a search; of a pair both texts' side by side."""
         self._check_fitted()
         return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
 
+    # -- reading and writing -------------------------------------------------------------------------------------------
+
+    @override
+    def read(self, paths: Sequence[str | Path], *, format: str = "auto", **options: Any) -> tuple[Any, Any]:
+        items, _ = super().read(paths, format=format, **options)
+        return items, self._parse_labels(items) if hasattr(self, "model_") else None
+
+    def _parse_labels(self, items: Any) -> list[Any] | None:
+        """Labels of a file for a model that was trained in Python on other labels than text."""
+        if any(isinstance(name, str) for name in self.classes_):
+            return None
+        known: dict[Any, Any] = {}
+        for name in self.classes_.tolist():
+            known |= {str(name): name, json.dumps(name): name}
+            if isinstance(name, float) and name.is_integer():
+                known[str(int(name))] = name
+        labels = [item.label for item in items] if isinstance(items, list) else items.texts().column("label")
+        if self.multilabel:
+            return [tuple(known.get(name, name) for name in names) for names in labels]
+        return [known.get(label, label) for label in labels]
+
+    @override
+    def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
+        items = super()._read_file(path, format, {**options, **({"multilabel": True} if self.multilabel else {})})
+        if self.multilabel and items and all(isinstance(item.label, str) for item in items):
+            raise DataError(
+                f"the label {items[0].label!r} is no list of labels",
+                path=path,
+                hint="Set {label_separator} to the characters between several, ',' for example.",
+                options=("label_separator",),
+            )
+        return items
+
+    @override
+    def _check_read(self, labels: Sequence[Any], path: Path) -> None:
+        super()._check_read(labels, path)
+        several = next((number for number, label in enumerate(labels, 1) if isinstance(label, tuple)), None)
+        if several is not None and not self.multilabel:
+            raise DataError(
+                f"text {several} has a list of labels", path=path, hint=self._one_label_hint, options=("multilabel",)
+            )
+
+    _one_label_hint = "Use {multilabel=True} if a text may have several."
+
+    @override
+    def _format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        if isinstance(prediction, tuple):
+            return {**input_fields(x), "labels": list(prediction)}
+        if getattr(prediction, "ndim", 0) == 1:
+            return {**input_fields(x), "labels": self.classes_[prediction.astype(bool)].tolist()}
+        return {**input_fields(x), "label": plain_label(prediction)}
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    @override
     def _columns(self, X: Iterable[Any]) -> Columns:
         return single_column(X, type(self).__name__)
 
+    @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
         if self._several and _is_matrix(y):
             matrix = _indicators(y)
@@ -101,27 +185,29 @@ class TextClassifier(TextEstimator):
             return [_single(label) for label in labels]
         if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may have "x" beside ["x", "y"]
             labels = [(label,) if isinstance(label, str) else label for label in labels]
-        collected = [_collected(label) for label in labels]
-        if {*collected} == {(0, 1), (1, 0)}:
-            raise DataError("labels look like the rows of a matrix of 0 and 1", hint="Give numpy.array(y).")
-        return collected
+        return [_collected(label) for label in labels]
 
+    @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return [label for several in labels for label in several] if self._several else labels
 
+    @override
     def _resolve_options(self) -> None:
         super()._resolve_options()
         self.multilabel_ = self.multilabel
 
-    def _fit_labels(self, labels: Sequence[Any]) -> LabelSet:
+    @override
+    def _label_set(self, labels: Sequence[Any]) -> LabelSet:
         self.indicators_ = isinstance(labels, _Rows)
         if isinstance(labels, _Rows):
             return LabelSet(range(labels.columns))
         return LabelSet.of(self._flat_labels(labels), least=1 if self._several else 2)
 
+    @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
         return None if self._several else self.labels_.ids(labels)
 
+    @override
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray:
         if not self._several:
             return self.labels_.ids(labels, where=where)
@@ -131,7 +217,8 @@ class TextClassifier(TextEstimator):
         targets[rows, self.labels_.ids(self._flat_labels(labels), where=where)] = 1
         return targets
 
-    def _make_head(self, width: int, weights: torch.Tensor | None) -> Head:
+    @override
+    def _make_head(self, width: int, weights: Tensor | None) -> Head:
         return ClassificationHead(
             width,
             len(self.labels_),
@@ -141,6 +228,7 @@ class TextClassifier(TextEstimator):
             label_smoothing=self.training_.label_smoothing,
         )
 
+    @override
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
@@ -155,10 +243,12 @@ class TextClassifier(TextEstimator):
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions])
 
-    def _class_weights(self, labels: Sequence[Any]) -> torch.Tensor | None:
+    @override
+    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
         texts = len(labels) if self._several else None
         return class_weights(self.class_weight, self.labels_, self._flat_labels(labels), texts)
 
+    @override
     def _metric_names(self) -> list[str]:
         from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
@@ -166,7 +256,7 @@ class TextClassifier(TextEstimator):
         return list(multilabel_metrics(one, one) if self._several else classification_metrics(one[0], one[0]))
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
-        """A matrix made anew from other labels has other columns, which would pass for these."""
+        """Reject a matrix binarized from other labels, whose columns are other classes."""
         if isinstance(labels, _Rows) and labels.columns != len(self.labels_):
             columns = f"{labels.columns} columns, the model {len(self.labels_)} classes"
             raise DataError(
@@ -174,36 +264,41 @@ class TextClassifier(TextEstimator):
                 hint="Give a column for each class, in the order of classes_.",
             )
 
-    def _decided(self, decisions: list[Any]) -> Any:
+    @override
+    def _decode_labels(self, decisions: list[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
         if not self._several:
             return self.classes_[np.array(decisions, dtype=np.int64)]
         if self.indicators_:
             return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes_))
         return self._names(decisions)
 
-    def _named(self, decisions: list[Any]) -> Any:
-        return self._names(decisions) if self._several else self._decided(decisions)
+    @override
+    def _readable_labels(self, decisions: list[Any]) -> Any:
+        return self._names(decisions) if self._several else self._decode_labels(decisions)
 
     def _names(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
         """The classes of each text."""
         return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]
 
+    @override
     def _extra_config(self) -> dict[str, Any]:
         return {"multilabel": self._several, "indicators": self.indicators_}
 
+    @override
     @classmethod
-    def _from_files(cls, files: ModelFiles) -> TextClassifier:
+    def _from_files(cls, files: ModelFiles) -> Self:
         classifier = super()._from_files(files)
         classifier.indicators_ = files.config.get("indicators", False)
         return classifier
 
+    @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         return {"multilabel": config["multilabel"]}
 
 
 class _Rows(list[tuple[int, ...]]):
-    """The classes of each text, read off a matrix of so many columns."""
+    """The classes of each text, from a matrix with this number of columns."""
 
     def __init__(self, rows: Iterable[tuple[int, ...]], columns: int):
         super().__init__(rows)
@@ -211,7 +306,7 @@ class _Rows(list[tuple[int, ...]]):
 
 
 def _is_matrix(y: Any) -> bool:
-    """Whether labels are an array of two dimensions, sparse ones too, and not one of names."""
+    """Whether labels are an array of two dimensions, dense or sparse, and not of names."""
     if len(getattr(y, "shape", ())) != 2 or hasattr(y, "columns"):
         return False
     return not (isinstance(y, np.ndarray) and y.size and isinstance(y.flat[0], str))
@@ -229,19 +324,12 @@ def _indicators(y: Any) -> npt.NDArray:
 
 
 def _single(label: Any) -> Any:
-    if getattr(label, "ndim", None) == 0 and hasattr(label, "item"):
-        return label.item()  # a number of NumPy's or PyTorch's
-    if getattr(label, "ndim", 0) == 1 and len(label) == 1:
-        raise DataError(f"label {label!r} is an array", hint="Give labels in one dimension: y.ravel().")
-    if isinstance(label, (tuple, list, set, dict)) or hasattr(label, "ndim"):
+    if isinstance(label, (tuple, list, set)):
         raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
-    return label
+    return label.item() if hasattr(label, "item") else label  # NumPy's or PyTorch's
 
 
 def _collected(label: Any) -> tuple[Any, ...]:
-    if isinstance(label, str) or not isinstance(label, Iterable):
+    if isinstance(label, str):
         raise DataError(f"label {label!r} is no collection", hint="Give a tuple of class names for each text.")
-    classes = [_single(one) for one in label]
-    if len(set(classes)) < len(classes) and set(classes) <= {0, 1}:
-        raise DataError(f"label {label!r} looks like a row of a matrix of 0 and 1", hint="Give numpy.array(y).")
-    return tuple(dict.fromkeys(classes))
+    return tuple(dict.fromkeys(map(_single, label)))

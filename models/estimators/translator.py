@@ -1,23 +1,26 @@
-"""The translator: texts in, texts out; for translation, summarisation, and whatever else rewrites texts."""
+"""The translator: texts in, texts out; for translation, summarisation, and other rewriting of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import count as count_from
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+from torch import Tensor
+from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
+from graphattn.builders.files import open_text, split_suffix
 from graphattn.builders.subwords import Subwords
 from graphattn.builders.word_boundaries import Source
-from graphattn.exceptions import ConfigError
-from graphattn.models.corpus import digest_of
-from graphattn.models.decoders.corpus import ParallelCorpus
-from graphattn.models.decoders.embedding import SharedEmbedding
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.corpus import Batch, Corpus, ParallelCorpus, digest_of
+from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.generation import generate
-from graphattn.models.decoders.model import TranslationModel
+from graphattn.models.decoders.model import SharedEmbedding, TranslationModel
 from graphattn.models.decoders.options import (
     PRESETS,
     DecoderOptions,
@@ -26,25 +29,20 @@ from graphattn.models.decoders.options import (
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.decoders.registry import make_decoder
 from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.saved import SavedEstimator
-from graphattn.models.estimators.text_pairs import (
-    Pairs,
-    pairs_of,
-    refuse_bad_references,
-    refuse_empty,
-    refuse_long,
-    sources_of,
-    with_dev_set,
-)
-from graphattn.models.options import Options, require_multiple
-from graphattn.models.saving import ModelFiles
-from graphattn.models.training.text_metrics import References, text_metrics
+from graphattn.models.estimators.base import EncodedInput, Estimator, Examples
+from graphattn.models.estimators.inputs import Columns, as_list, input_fields, is_store, single_column
+from graphattn.models.options import Options, option, require_multiple
+from graphattn.models.saving import ModelFiles, register_task
+from graphattn.models.training.text_metrics import text_metrics
 
 if TYPE_CHECKING:
     from graphattn.models.inspection import Attention
+    from graphattn.models.inspection.attributions.explained import ExplanationTarget
+    from graphattn.models.inspection.capture import ForwardCapture
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,35 @@ class Output:
     score: float
 
 
-class Translator(SavedEstimator):
+@dataclass
+class ParallelFileOptions(Options):
+    """Corpora besides the training set."""
+
+    dev: tuple[str, ...] = option((), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both")
+    test: tuple[str, ...] = option((), "test set, measured once at the end, SOURCE,TARGET or one table of both")
+
+
+@dataclass
+class TranslatorOptions(Options):
+    """Arguments of :class:`Translator` besides its groups of options."""
+
+    preset: str = option("small", "widths, depths and training settings that go together", choices=tuple(PRESETS))
+
+
+@register_task
+class Translator(Estimator):
     """Write a text for each text: any encoder on the source's graph, and a Transformer's decoder.
 
-    Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that look
-    along dependency arcs; or :class:`~graphattn.builders.Example` whose ``second`` is the target. Targets are texts.
+    Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that use
+    dependency arcs; or :class:`~graphattn.builders.Example` whose ``second`` is the target. Targets are texts.
 
     Parameters
     ----------
     encoder : name of an encoder, whose widths are then the preset's, or its options
     preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"``, ``"big"``: widths, depths and training settings of
-        what is not given
+        the groups that are None
     inputs, decoder, training : options; None for those of the preset
-    search, parsing : options that may still be changed when the model is trained
+    search, parsing : options that may still change when the model is trained
 
     Examples
     --------
@@ -82,11 +96,26 @@ class Translator(SavedEstimator):
     256
     """
 
-    task: ClassVar[str] = "translate"
-    main_metric: ClassVar[str] = "bleu"
+    task = corpus_kind = "translate"
+    main_metric = "bleu"
+    option_groups: ClassVar[Mapping[str, type[Options]]] = {
+        "files": ParallelFileOptions,
+        "task": TranslatorOptions,
+        "inputs": SubwordOptions,
+        "encoder": EncoderOptions,
+        "decoder": DecoderOptions,
+        "training": TranslationTraining,
+        "search": SearchOptions,
+        "parsing": ParsingOptions,
+    }
+    late_options = frozenset({"search", "parsing"})
+    inputs_: SubwordOptions
+    decoder_: DecoderOptions
     model_: TranslationModel
+    subwords_: Subwords
+    builder_: TextGraphBuilder
     _warned = False
-    """Whether somebody was told of sources without a parse: once is enough."""
+    """Whether the warning about sources without a parse was given in this fit."""
 
     def __init__(
         self,
@@ -107,23 +136,19 @@ class Translator(SavedEstimator):
         self.search = SearchOptions() if search is None else search
         self.parsing = ParsingOptions() if parsing is None else parsing
 
+    # -- options -------------------------------------------------------------------------------------------------------
+
+    @override
     def resolved_encoder(self) -> EncoderOptions:
-        """Options of the encoder; a name stands for the preset's widths."""
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
             return ENCODERS[self.encoder][0].for_translation(_sizes(self.preset).encoder)
-        return encoder_options(self.encoder)
+        return super().resolved_encoder()
 
-    def set_params(self, **params: Any) -> Translator:
-        """Change parameters, also those of parameters, as ``outer__inner``.
+    @override
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters, also nested ones as ``outer__inner``.
 
-        With another preset, ``decoder`` and ``training`` become its own, unless they are not what the old preset says.
-
-        Raises
-        ------
-        ValueError
-            for a name that does not exist, as scikit-learn does
-        ConfigError
-            when there is no such preset
+        With another preset, ``decoder`` and ``training`` take its values unless they differ from the old preset's.
         """
         if "preset" in params:
             before, after = _sizes(self.preset), _sizes(params["preset"])
@@ -133,154 +158,158 @@ class Translator(SavedEstimator):
                 self.training = TranslationTraining(**after.training)
         return super().set_params(**params)
 
-    # -- fitting -------------------------------------------------------------------------------------------------------
+    @override
+    def validate(self) -> None:
+        super().validate()
+        require_multiple("hidden", self.resolved_encoder().hidden, self.decoder.decoder_heads, "decoder_heads")
 
-    def fit(
-        self,
-        X: Iterable[Any],
-        y: Iterable[str] | None = None,
-        *,
-        dev: tuple[Sequence[Any], References] | Sequence[Example] | None = None,
-    ) -> Translator:
-        """Train on sources and targets; a fit that fails before its first epoch is finished changes nothing.
+    @override
+    def non_default_options(self) -> dict[str, Any]:
+        return {"preset": self.preset, **super().non_default_options()}
+
+    @override
+    def _with_defaults(self) -> Self:
+        return type(self)(self.encoder_.name, preset=self.preset)
+
+    # -- reading and writing -------------------------------------------------------------------------------------------
+
+    @override
+    def read(self, paths: Sequence[str | Path], *, format: str = "auto", **options: Any) -> tuple[Any, Any]:
+        """Read sources and targets.
 
         Parameters
         ----------
-        X : the sources, or examples that hold both
-        y : a target for each source
-        dev : (sources, targets), or examples, by which the best epoch is chosen; a target may be several texts that
-            are as good. When None, a share of the training set (``training.dev_fraction``) is held out
-
-        Raises
-        ------
-        DataError
-            when sources or targets are not as they must be; texts are counted from 1, as lines are
-        ConfigError
-            when options are impossible, or a library is not installed
-        TrainingError
-            when the loss is no longer finite
+        paths : a file of sources, or a store of them, and a file of targets; or one CSV, TSV or JSON Lines with both.
+            A TSV whose first line does not name the columns has the sources in the first of two
+        format, options : ``text`` and ``second``, the columns of sources and targets in a table
         """
-        with self._rollback_on_failure():
-            self._resolve_options()
-            self._warned = False
-            pairs = Pairs(*pairs_of(X, y))
-            refuse_empty(pairs.sources, pairs.targets)
-            measured = list(text_metrics([""], [""]))  # a missing library is better missed now than after an epoch
-            pairs, held_out = with_dev_set(pairs, dev, self.training_)
-            metric = self.training_.dev_metric(measured, self.main_metric, dev_set=held_out is not None)
-            self.subwords_ = Subwords.train(
-                [*pairs.sources, *pairs.targets],
-                size=self.inputs_.vocabulary_size,
-                split=self.inputs_.split,
-                lowercase=self.inputs_.lowercase,
-            )
-            with torch.random.fork_rng():
-                torch.manual_seed(self.training_.seed)
-                self.model_ = self._make_model()
-            self._train(pairs, held_out, metric)
-        return self
+        files = [Path(path) for path in paths]
+        if len(files) == 2:
+            return _read_two_files(*files)
+        if len(files) != 1:
+            raise DataError(f"there are {len(files)} paths", hint="Give sources and targets, or one table of both.")
+        return _read_table(files[0], **options)
 
-    def check(self) -> None:
-        """Refuse impossible options.
+    @override
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
+        outputs = [prediction] if isinstance(prediction, Output) else prediction
+        rows = [{"text": output.text, "score": round(output.score, 6)} for output in outputs]
+        source = x.text if isinstance(x, Example) else x
+        return {**input_fields(source), "outputs": rows}
 
-        Raises
-        ------
-        ConfigError
-            naming the option and the way out
-        """
-        encoder = self.resolved_encoder()
-        for name, kind in GROUPS.items():
-            if not isinstance(getattr(self, name), kind):
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
-            getattr(self, name).validate()
-        encoder.validate()
-        require_multiple("hidden", encoder.hidden, self.decoder.decoder_heads, "decoder_heads")
+    # -- fitting -------------------------------------------------------------------------------------------------------
 
-    def _resolve_options(self) -> None:
-        """Check the options and copy them: ``set_params`` must not reach into a fitted model."""
-        self.check()
-        self.encoder_, self.inputs_ = self.resolved_encoder().copied(), self.inputs.copied()
-        self.decoder_, self.training_ = self.decoder.copied(), self.training.copied()
+    @override
+    def _columns(self, X: Iterable[Any]) -> Columns:
+        return [list(column) for column in single_column(X, type(self).__name__)]
 
-    def non_default_options(self) -> dict[str, Any]:
-        """Name -> value of what a fitted translator was told besides: the preset, and what is not as it says.
+    @override
+    def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
+        if y is None:
+            bare = next((n for n, item in enumerate(X, 1) if getattr(item, "second", None) is None), None)
+            if bare is not None:
+                raise DataError(f"source {bare} has no target", hint="Give y, or examples with both texts.")
+            return [item.second for item in X]
+        targets: list[Any] = as_list(y)
+        if len(targets) != len(X):
+            raise DataError(f"{len(X)} sources but {len(targets)} targets", hint="Give one for each.")
+        return targets
 
-        Raises
-        ------
-        NotFittedError
-            when it is not fitted
-        """
-        return {"preset": self.preset, **super().non_default_options()}
+    @override
+    def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
+        for number, target in enumerate(labels, 1):
+            if isinstance(target, (list, tuple)) and not target:
+                raise DataError(f"target {number} is an empty list", hint="Give a text, or texts that are as good.")
+        return labels
 
-    def _unchanged(self) -> Translator:
-        return Translator(self.encoder_.name, preset=self.preset)
+    @override
+    def _fit_labels(self, examples: Examples) -> None:
+        for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
+            for name, text in (("source", source), ("target", target)):
+                words = text.words if isinstance(text, Sentence) else text
+                if not (words.strip() if isinstance(words, str) else len(words)):
+                    raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
 
-    def _make_model(self) -> TranslationModel:
+    @override
+    def _fit_vocabulary(self, examples: Examples) -> None:
+        self._warned = False
+        self.subwords_ = Subwords.train(
+            [*examples.columns[0], *examples.labels],
+            size=self.inputs_.vocabulary_size,
+            split=self.inputs_.split,
+            lowercase=self.inputs_.lowercase,
+        )
+
+    @override
+    def _make_model(self, weights: Tensor | None = None) -> TranslationModel:
         hidden, streams = self.encoder_.hidden, self.encoder_.streams
         self.encoder_ = self.encoder_.for_parts([hidden] * streams)
         encoder = make_encoder(self.encoder_)
         self.builder_ = TextGraphBuilder(encoder.relations(), vocabulary=self.subwords_.vocabulary)
         decoder, output = make_decoder(encoder, self.encoder_, self.decoder_)
-        width = hidden * streams
         return TranslationModel(
-            SharedEmbedding(len(self.subwords_.vocabulary), width, self.inputs_.embedding_dropout),
+            SharedEmbedding(len(self.subwords_.vocabulary), hidden * streams, self.inputs_.embedding_dropout),
             encoder,
             decoder,
             output,
             label_smoothing=self.training_.label_smoothing,
         )
 
-    def _train(self, pairs: Pairs, held_out: Pairs | None, metric: str) -> None:
-        from graphattn.models.training.loop import train  # Lightning takes seconds to load, and only training needs it
+    @override
+    def _dev_corpus(self, held_out: Examples) -> Corpus:
+        return self._corpus(held_out.columns, where="dev set", numbers=held_out.numbers)
 
-        corpus = self._corpus(pairs.sources, pairs.targets, pairs.places)
-        dev = evaluate = references = None
-        if held_out is not None:
-            references = held_out.targets if held_out.places is None else None
-            apart = "dev " if held_out.places is None else ""  # held out of the training set, or a set of its own
-            dev = self._corpus(held_out.sources, places=held_out.places, part=apart)
-            evaluate = partial(text_metrics, held_out.targets)
-        greedy = replace(self.search, beam=1, sample=False)
-        self.history_: list[dict[str, float]] = []
-        train(
-            self.model_,
-            corpus,
-            self.training_,
-            dev=dev,
-            evaluate=evaluate,
-            decide=partial(_texts, subwords=self.subwords_, search=greedy),
-            metric=metric,
-            about={**self._about(), "references": None if references is None else digest_of(repr(references))},
-            history=self.history_,
-        )
+    @override
+    def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
+        references = None
+        if held_out is not None and held_out.numbers is None:  # else they follow from the training set
+            references = digest_of(repr(held_out.labels))
+        return {**super()._fingerprint(held_out), "references": references}
 
-    def _about(self) -> dict[str, Any]:
-        """What makes a run this run, beside training options and data."""
-        groups = {"encoder": self.encoder_, "inputs": self.inputs_, "decoder": self.decoder_}
-        plain = {f"{group}.{name}": v for group, options in groups.items() for name, v in options.to_dict().items()}
-        return {"task": self.task, **plain}
-
+    @override
     def _corpus(
         self,
-        sources: Sequence[Source],
-        targets: Sequence[str] | None = None,
-        places: Sequence[int] | None = None,
-        part: str = "",
+        columns: Columns,
+        labels: Sequence[Any] | None = None,
+        *,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
     ) -> ParallelCorpus:
-        ids = None if targets is None else self.subwords_.ids(targets)
+        (sources,) = columns
+        ids = None if labels is None else self.subwords_.ids(labels)
+        dev = "dev " if where == "dev set" and numbers is None else ""  # held-out texts are numbered as given
         for name, texts in (("source", self.subwords_.ids(sources)), ("target", ids or [])):  # before they are parsed
-            refuse_long(part + name, map(len, texts), self.inputs.longest, places)
+            _check_lengths(dev + name, map(len, texts), self.inputs.longest, numbers)
         return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)
 
     def _sentences(self, sources: Sequence[Source]) -> list[Sentence]:
-        """Sources in marked words, with the arcs that the encoder looks along."""
+        """Sources in marked words, with the arcs that the encoder's relations need."""
         if self.builder_.deprel_id is None:
             return self.subwords_.sources(sources)
-        sentences, lacking = parsed_sources(sources, self.subwords_, self.parsing.made())
+        sentences, lacking = parsed_sources(sources, self.subwords_, self.parsing.parser_or_none())
         if lacking and not self._warned:
             self._warned = True
             warn_of_sources_without_arcs(lacking, len(sources))
         return sentences
+
+    @override
+    def _decide(self, model: TranslationModel, corpus: Corpus) -> list[str]:
+        """Greedy outputs, for the dev set."""
+        assert isinstance(corpus, ParallelCorpus)
+        greedy = replace(self.search, beam=1, sample=False)
+        return [self.subwords_.text(hypotheses[0].ids) for hypotheses in generate(model, corpus, greedy)]
+
+    @override
+    def _decisions(self, columns: Columns) -> list[str]:
+        return self.predict(columns[0])
+
+    @override
+    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
+        return text_metrics(labels, decisions)
+
+    @override
+    def _metric_names(self) -> Sequence[str]:
+        return list(text_metrics([""], [""]))  # fails before training when a library is missing
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
@@ -296,58 +325,37 @@ class Translator(SavedEstimator):
         Raises
         ------
         ConfigError
-            when ``count`` is below 1, or ``search`` is impossible
+            when ``count`` is below 1, or ``search`` is not valid
         DataError
             when a source has more sub-words than ``inputs.longest``
         """
         self._check_fitted()
-        if not isinstance(count, int) or count < 1:
+        if count < 1:
             raise ConfigError(f"count is {count!r}; it must be at least 1")
-        if not isinstance(self.search, SearchOptions):
-            raise ConfigError(f"search is a {type(self.search).__name__}; give SearchOptions(...)")
-        sources = sources_of(X)
-        corpus = self._corpus(sources, places=range(first - 1, first - 1 + len(sources)))
         self.search.validate()
+        columns = self._columns(as_list(X))
+        corpus = self._corpus(columns, numbers=range(first - 1, first - 1 + len(columns[0])))
         return [
-            [Output(self.subwords_.text(own.ids), own.score) for own in hypotheses]
+            [Output(self.subwords_.text(hypothesis.ids), hypothesis.score) for hypothesis in hypotheses]
             for hypotheses in generate(self.model_, corpus, self.search, count=count, first=first)
         ]
 
+    @override
     def predict(self, X: Iterable[Any]) -> list[str]:
         """A text for each source, in their order; an empty one for a source without words."""
         return [outputs[0].text for outputs in self.outputs(X)]
 
-    def evaluate(self, X: Iterable[Any], y: References | None = None) -> dict[str, float]:
-        """BLEU, chrF and ROUGE in percent, see :func:`~graphattn.models.training.text_metrics.text_metrics`.
-
-        Parameters
-        ----------
-        X, y : as for :meth:`fit`; a target may be several texts that are as good
-
-        Raises
-        ------
-        DataError
-            when there is nothing to evaluate on, or a target is no text
-        """
-        self._check_fitted()
-        sources, references = pairs_of(X, y)
-        refuse_bad_references(references)
-        return text_metrics(references, self.predict(sources))
-
-    def score(self, X: Iterable[Any], y: References | None = None) -> float:
-        """BLEU as a share of one."""
-        return self.evaluate(X, y)[self.main_metric] / 100
-
+    @override
     def attention(self, x: Any, target: str | None = None) -> Attention:
-        """Translate one source and show the weights that made the translation: the encoder's, and the decoder's on it.
+        """Translate one source and return the attention weights of the encoder, and of the decoder on the source.
 
-        The decoder's layers count on from the encoder's; their relation is called ``cross``, and leads from the part
-        ``source`` to the part ``target``, whose position 0 is the border that ends the text.
+        The decoder's layers are numbered on from the encoder's; their relation is called ``cross``, and leads from the
+        part ``source`` to the part ``target``, whose position 0 is the token that ends the text.
 
         Parameters
         ----------
         x : one source
-        target : show how this text would be written instead of what the search finds
+        target : the text to look at instead of the one that the search finds
 
         Raises
         ------
@@ -359,26 +367,46 @@ class Translator(SavedEstimator):
         self._check_fitted()
         return look_at_writing(self, x, target)
 
+    @override
+    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInput:
+        self._check_fitted()
+        ((source,),) = self._columns([x])
+        written = self.predict([source])[0] if target is None else target
+        sentences = map(self.subwords_.vocabulary.sentence, self.subwords_.sources([source, written]))
+        parts = dict(zip(("source", "target"), sentences, strict=True))
+        if not parts["source"].tokens:
+            raise DataError("there is nothing to look at: the source has no words", hint="Give a text.")
+        return EncodedInput(self._corpus([[source]], [written]), parts)
+
+    @override
+    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        """One pass over a batch with targets; the decoder's layers follow the encoder's."""
+        from graphattn.models.inspection.written import forced_pass
+
+        return forced_pass(self.model_, batch)
+
+    @override
+    def target(
+        self, encoded: EncodedInput, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        from graphattn.models.inspection.attributions.explained_text import explained_text
+
+        if label is not None:
+            raise ConfigError("a translator has no classes; leave label out, and give target for a text")
+        return explained_text(encoded, word)
+
     # -- saving --------------------------------------------------------------------------------------------------------
 
+    @override
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
-        config = {
-            "task": self.task,
-            "preset": self.preset,
-            "encoder": self.encoder_.to_dict(),
-            "inputs": self.inputs_.to_dict(),
-            "decoder": self.decoder_.to_dict(),
-            "training": {**self.training_.to_dict(), "run_dir": None},  # a place on one machine
-            "search": self.search.to_dict(),
-            "parsing": self.parsing.to_dict(),
-            "history": self.history_,
-        }
+        config = {**self._saved_options(), "preset": self.preset}
         return ModelFiles(config, [], self.subwords_.vocabulary.to_json(), self._state(), notes)
 
+    @override
     @classmethod
-    def _from_files(cls, files: ModelFiles) -> Translator:
+    def _from_files(cls, files: ModelFiles) -> Self:
         config = files.config
-        groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in GROUPS.items()}
+        groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._parts().items()}
         estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
         estimator._resolve_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)
@@ -394,21 +422,57 @@ class Translator(SavedEstimator):
         return estimator
 
 
-GROUPS: dict[str, type[Options]] = {
-    "inputs": SubwordOptions,
-    "decoder": DecoderOptions,
-    "training": TranslationTraining,
-    "search": SearchOptions,
-    "parsing": ParsingOptions,
-}
-"""The estimator's groups of options."""
-
-
 def _sizes(preset: str) -> Preset:
     if preset not in PRESETS:
         raise ConfigError(f"{{preset}} is {preset!r}; choose one of: {', '.join(PRESETS)}", options=("preset",))
     return PRESETS[preset]
 
 
-def _texts(model: TranslationModel, corpus: ParallelCorpus, *, subwords: Subwords, search: SearchOptions) -> list[str]:
-    return [subwords.text(found[0].ids) for found in generate(model, corpus, search)]
+def _check_lengths(what: str, lengths: Iterable[int], longest: int, numbers: Iterable[int] | None) -> None:
+    """Reject texts of more than ``longest`` sub-words; errors count texts from 1, as lines are."""
+    for number, length in zip(count_from() if numbers is None else numbers, lengths, strict=False):
+        if length > longest:
+            raise DataError(
+                f"{what} {number + 1} has {length:,} sub-words, longest is {longest:,}",
+                hint="Cut it, leave it out, or raise longest.",
+            )
+
+
+def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
+    from graphattn.builders.readers import read_parallel
+    from graphattn.builders.store import Store
+
+    if not is_store(source):
+        sources, targets = zip(*read_parallel(source, target), strict=True)
+        return list(sources), list(targets)
+    sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
+    if len(sentences) != len(lines):
+        raise DataError(
+            f"holds {len(sentences)} texts, {target} has {len(lines)} lines",
+            path=source,
+            hint="Give as many sources as targets.",
+        )
+    return sentences, lines
+
+
+def _read_table(path: Path, *, text: str = "text", second: str = "second") -> tuple[list[Any], list[str]]:
+    if split_suffix(path)[0] not in _TABLES:
+        hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
+        raise DataError("is no table of sources and targets", path=path, hint=hint)
+    examples = _read_rows(path, text, second)
+    for row, example in enumerate(examples, 1):
+        for name, side in (("source", example.text), ("target", example.second)):
+            if not (side or "").strip():
+                raise DataError(f"the {name} in row {row} is empty", path=path, hint="Delete the row, or complete it.")
+    return [example.text for example in examples], [example.second or "" for example in examples]
+
+
+def _read_rows(path: Path, text: str, second: str) -> list[Example]:
+    from graphattn.builders.readers import read_labelled_lines, read_table
+
+    if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names mean a header
+        with open_text(path) as lines:
+            header = {name.strip() for name in next(lines, "").rstrip("\n").split("\t")}
+        if not {text, second} <= header:
+            return list(read_labelled_lines(path, columns=("text", "second")))
+    return list(read_table(path, text=text, second=second, label=None))

@@ -15,28 +15,18 @@ from graphattn.networkx_graphs import CLS
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
-    from graphattn.models.estimators import TextEstimator
 
 TEXT, PAIR = ("text",), ("first", "second")
 """Names of the parts that texts are."""
 
 
-def encoded(estimator: TextEstimator, x: Any) -> tuple[Corpus, dict[str, Sentence]]:
-    """One input as a corpus, and the sentences of its texts by the names of their parts.
-
-    Raises
-    ------
-    NotFittedError
-        before ``fit``
-    """
-    estimator._check_fitted()
-    columns = estimator._columns([x])
-    names = TEXT if len(columns) == 1 else PAIR
-    sentences = {name: estimator.vocabulary_.sentence(source) for name, (source,) in zip(names, columns, strict=True)}
-    return estimator._corpus(columns), sentences
+def encoded(estimator: Any, x: Any) -> tuple[Corpus, dict[str, Sentence]]:
+    """One input as a corpus, and the sentences of its texts by the names of their parts."""
+    own = estimator.encode_input(x)
+    return own.corpus, own.sentences
 
 
-def look_at(estimator: TextEstimator, x: Any, *, features: bool = False) -> Attention:
+def look_at(estimator: Any, x: Any, *, features: bool = False) -> Attention:
     """The work behind ``estimator.attention``; parameters and errors are as there."""
     corpus, sentences = encoded(estimator, x)
     batch = corpus[[0]]
@@ -45,9 +35,7 @@ def look_at(estimator: TextEstimator, x: Any, *, features: bool = False) -> Atte
         return attention_of(estimator, found, batch, sentences)
 
 
-def attention_of(
-    estimator: TextEstimator, found: ForwardCapture, batch: Batch, sentences: dict[str, Sentence]
-) -> Attention:
+def attention_of(estimator: Any, found: ForwardCapture, batch: Batch, sentences: dict[str, Sentence]) -> Attention:
     """What a pass over one input shows.
 
     Raises
@@ -59,7 +47,7 @@ def attention_of(
         raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
     head, graph = estimator.model_.head, batch.graph
     decisions, chances = (of(found.scores.detach(), graph).cpu().numpy() for of in (head.decide, head.probabilities))
-    label = estimator._named([decisions if head.per_word else decisions[0]])[0]
+    label = estimator._readable_labels([decisions if head.per_word else decisions[0]])[0]
     by_class = [dict(zip(estimator.classes_.tolist(), row, strict=True)) for row in chances.tolist()]
     return Attention(
         title=" / ".join(" ".join(sentence.words) for sentence in sentences.values()),

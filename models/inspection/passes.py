@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from graphattn.builders import Sentence
-    from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators import Estimator, TextEstimator
     from graphattn.models.estimators.translator import Translator
 
 MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
@@ -67,14 +67,12 @@ def check_has_passes(estimator: Any, given: bool) -> None:
         raise ConfigError("targets are for translators; leave them out")
 
 
-def writes(estimator: TextEstimator | Translator) -> TypeIs[Translator]:
+def writes(estimator: Estimator) -> TypeIs[Translator]:
     """Whether it is a translator."""
     return hasattr(estimator, "outputs")
 
 
-def passes_over(
-    estimator: TextEstimator | Translator, inputs: Sequence[Any], targets: Sequence[str] | None
-) -> Iterator[CapturedBatch]:
+def passes_over(estimator: Estimator, inputs: Sequence[Any], targets: Sequence[str] | None) -> Iterator[CapturedBatch]:
     """The batches of some inputs.
 
     Parameters
@@ -91,7 +89,11 @@ def passes_over(
     if targets is not None and len(targets) != len(inputs):
         raise DataError(f"there are {len(inputs)} sources and {len(targets)} targets", hint="Give one for each.")
     with torch.inference_mode(), in_evaluation(estimator.model_):
-        yield from (_writing(estimator, inputs, targets) if writes(estimator) else _deciding(estimator, inputs))
+        yield from (
+            _writing(estimator, inputs, targets)
+            if writes(estimator)
+            else _deciding(cast("TextEstimator", estimator), inputs)
+        )
 
 
 def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[CapturedBatch]:
@@ -106,13 +108,12 @@ def _deciding(estimator: TextEstimator, inputs: Sequence[Any]) -> Iterator[Captu
 
 
 def _writing(translator: Translator, inputs: Sequence[Any], targets: Sequence[str] | None) -> Iterator[CapturedBatch]:
-    from graphattn.models.estimators.text_pairs import sources_of
     from graphattn.models.inspection.written import cross_heads, reading_pass
 
-    sources = sources_of(inputs)
+    (sources,) = translator._columns(inputs)
     written = translator.predict(sources) if targets is None else targets
     sentences = translator.subwords_.vocabulary.sentences(translator.subwords_.sources(sources))
-    corpus = translator._corpus(sources, written)
+    corpus = translator._corpus([sources], written)
     model = translator.model_
     assert isinstance(corpus.targets, tuple)
     edges = corpus.num_edges() + corpus.layouts[0].lengths * corpus.targets[1]

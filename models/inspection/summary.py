@@ -29,8 +29,7 @@ from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
     from graphattn.builders import Sentence
-    from graphattn.models.estimators import TextEstimator
-    from graphattn.models.estimators.translator import Translator
+    from graphattn.models.estimators import Estimator
 
 CHUNK = 512
 """Texts that are read together."""
@@ -43,7 +42,7 @@ IN_A_ROW = (TOKEN, WORD)
 
 
 def summarise(
-    estimator: TextEstimator | Translator,
+    estimator: Estimator,
     X: Iterable[Any],
     *,
     targets: Iterable[str] | None = None,

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from graphattn.builders import Sentence
 from graphattn.builders.subwords import join_pieces
-from graphattn.exceptions import DataError
 from graphattn.models.decoders.model import TranslationModel, shift_right
 from graphattn.models.encoders.base import LayerWeights
 from graphattn.models.inspection.attention import Attention
@@ -61,16 +60,9 @@ class ForcedDecoding:
         DataError
             when the source has no words
         """
-        from graphattn.models.estimators.text_pairs import sources_of
-
-        (source,) = sources_of([x])
-        subwords = translator.subwords_
-        written = translator.predict([source])[0] if target is None else target
-        sentences = map(subwords.vocabulary.sentence, subwords.sources([source, written]))
-        own = dict(zip((SOURCE, TARGET), sentences, strict=True))
-        if not own[SOURCE].tokens:
-            raise DataError("there is nothing to look at: the source has no words", hint="Give a text.")
-        return cls(translator, written, own, translator._corpus([source], [written]))
+        written = translator.predict([x])[0] if target is None else target
+        encoded = translator.encode_input(x, target=written)
+        return cls(translator, written, encoded.sentences, encoded.corpus)
 
     def attention(self, found: ForwardCapture, cross: Sequence[Tensor]) -> Attention:
         """What a pass shows.
@@ -115,6 +107,20 @@ def reading_pass(model: TranslationModel, batch: Batch) -> tuple[ForwardCapture,
     state = model.decoder.start(model.encode(batch, weights=layers))
     read = shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device))
     return ForwardCapture(model.advance(read, state, weights=cross)[0], layers, []), cross
+
+
+def forced_pass(model: TranslationModel, batch: Batch) -> ForwardCapture:
+    """The pass with the decoder's attention to the source as further layers.
+
+    Their weights are (E, heads), an edge for each target token and source token of a text, target after target.
+    """
+    assert batch.target_counts is not None
+    found, cross = reading_pass(model, batch)
+    sizes = list(zip(batch.target_counts.tolist(), batch.graph.batch_num_nodes(TOKEN).tolist(), strict=True))
+    layers = [
+        {CROSS: torch.cat([layer[b, :, :t, :s].flatten(1).T for b, (t, s) in enumerate(sizes)])} for layer in cross
+    ]
+    return ForwardCapture(found.scores, [*found.layers, *layers], [])
 
 
 def _count_cross(model: TranslationModel, batch: Batch) -> int:

@@ -29,6 +29,7 @@ from graphattn.layers.embedding import forget_gradients
 from graphattn.models.corpus import Corpus
 from graphattn.models.estimators.prediction import predicted_decisions
 from graphattn.models.options import TrainingOptions
+from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
 from graphattn.models.training.checkpoints import (
     BEST,
@@ -40,7 +41,6 @@ from graphattn.models.training.checkpoints import (
 )
 from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
 from graphattn.models.training.precision import chosen_precision
-from graphattn.models.training.trainable import Trainable
 
 LIGHTNINGS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
 """Precision -> its name in Lightning."""

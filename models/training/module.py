@@ -19,7 +19,7 @@ from graphattn.exceptions import DivergenceError
 from graphattn.models.corpus import Batch, BatchShard, Corpus
 from graphattn.models.estimators.prediction import predicted_decisions
 from graphattn.models.options import TrainingOptions
-from graphattn.models.training.trainable import Trainable
+from graphattn.models.text_model import Trainable
 
 Evaluate = Callable[[list[Any]], dict[str, float]]
 """Decisions for each sentence of the dev set -> metrics."""

@@ -30,14 +30,14 @@ def test_batch_of_sentences_in_the_order_asked_for(builder):
     assert batch.graph.node_features["token"]["id"].tolist() == ids_of(builder, TEXTS[3], TEXTS[1], TEXTS[0])
     assert batch.graph.batch_num_nodes("token").tolist() == [5, 1, 3]
     assert batch.targets.tolist() == [8, 6, 5]
-    assert (batch.size, batch.whole, batch.forms) == (3, 3.0, None)
+    assert (batch.size, batch.loss_normalizer, batch.forms) == (3, 3.0, None)
 
 
 def test_tags_follow_their_sentences(builder):
     batch = Corpus.encode(builder, [TEXTS], targets=TAGS)[[3, 1, 0, 4]]
     assert batch.targets.tolist() == [0, 1, 2, 3, 0, 1, 0]
     assert batch.target_counts.tolist() == [4, 0, 2, 1]
-    assert batch.whole == 7.0
+    assert batch.loss_normalizer == 7.0
 
 
 def test_pairs_stand_first_texts_before_second_texts(builder):
@@ -91,20 +91,20 @@ def test_shares_make_up_the_batch(builder):
     whole = [3, 0, 2]
     parts = [corpus[BatchShard(whole[rank::2], whole, 2)] for rank in range(2)]
     assert [part.targets.tolist() for part in parts] == [[0, 1, 2, 3, 2], [0, 1]]
-    assert [part.whole for part in parts] == [3.5, 3.5]  # averaged over two processes, each word counts 1/7
+    assert [part.loss_normalizer for part in parts] == [3.5, 3.5]  # averaged over two processes, each word counts 1/7
 
 
 def test_a_process_without_a_sentence_joins_in_with_no_weight(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     batch = corpus[BatchShard([], [3], 2)]
     assert batch.graph.num_nodes("token") == 5
-    assert batch.whole == math.inf
+    assert batch.loss_normalizer == math.inf
 
 
 def test_batches_without_words(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     assert corpus[[1]].targets.tolist() == []
-    assert corpus[[1]].whole > 0
+    assert corpus[[1]].loss_normalizer > 0
 
 
 def test_no_sentences(builder):
@@ -198,4 +198,4 @@ def test_digest_tells_where_something_is_missing():
 
 def test_a_share_of_one_target_counts_in_full(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
-    assert corpus[BatchShard([2], [2], 2)].whole == 0.5  # averaged over two processes, it counts 1
+    assert corpus[BatchShard([2], [2], 2)].loss_normalizer == 0.5  # averaged over two processes, it counts 1

@@ -7,7 +7,7 @@ import pytest
 import graphattn
 from graphattn.exceptions import ModelDirectoryError
 from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, load
-from graphattn.models.loading import task_of
+from graphattn.models.saving import task_of
 
 
 @pytest.fixture

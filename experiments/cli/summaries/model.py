@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.experiments.cli.summaries.columns import as_columns, in_a_row
-from graphattn.experiments.cli.training_run import best_epoch
 from graphattn.models.training.loop import count_parameters
 
 if TYPE_CHECKING:
-    from graphattn.models import TextEstimator, Translator
+    from graphattn.models import Estimator
 
 _DOES = {
     "classify": "classifies texts",
@@ -20,7 +19,7 @@ _DOES = {
 }
 
 
-def model_lines(folder: Path, estimator: TextEstimator | Translator) -> list[str]:
+def model_lines(folder: Path, estimator: Estimator) -> list[str]:
     """What a model directory holds.
 
     Parameters
@@ -53,7 +52,7 @@ def _vocabulary(estimator: Any) -> str:
     return f"{len(estimator.vocabulary_):,} {kind}" + (f", vectors of {vectors}" if vectors else "")
 
 
-def _options(estimator: TextEstimator | Translator) -> list[str]:
+def _options(estimator: Estimator) -> list[str]:
     """Those that are not the defaults, by the names that flags and files of options have."""
     changed = [f"  {name}: {_written(value)}" for name, value in estimator.non_default_options().items()]
     return ["options that are not the defaults:", *changed] if changed else ["all options are the defaults"]
@@ -63,9 +62,9 @@ def _written(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _history(estimator: TextEstimator | Translator) -> list[str]:
+def _history(estimator: Estimator) -> list[str]:
     """A row for each epoch; the one whose weights were kept has a star."""
-    kept = best_epoch(estimator)
+    kept = estimator.best_epoch()
     names = [name for name in estimator.history_[-1] if name != "epoch"]
     rows = []
     for row in estimator.history_:

@@ -20,8 +20,7 @@ from graphattn.models.inspection.passes import writes
 from graphattn.models.inspection.written import look_at_writing
 
 if TYPE_CHECKING:
-    from graphattn.models.estimators import TextEstimator
-    from graphattn.models.estimators.translator import Translator
+    from graphattn.models.estimators import Estimator
 
 
 def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
@@ -61,7 +60,7 @@ def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
 
 
 def edge_agreement(
-    estimator: TextEstimator | Translator,
+    estimator: Estimator,
     x: Any,
     *,
     edges: int = 50,
@@ -102,7 +101,7 @@ def edge_agreement(
 
 
 def token_agreement(
-    estimator: TextEstimator | Translator,
+    estimator: Estimator,
     x: Any,
     *,
     k: int = 5,

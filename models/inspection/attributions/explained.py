@@ -5,11 +5,13 @@ Of a tagger with a CRF they are those of the scores that each word hands to the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.heads import ClassificationHead, Head, TaggingHead
@@ -18,12 +20,20 @@ from graphattn.models.inspection.passes import writes
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators import Estimator
     from graphattn.models.estimators.translator import Translator
 
 
+class ExplanationTarget(ABC):
+    """A quantity that attributions explain: a class's log-odds, or a text's log-probability."""
+
+    @abstractmethod
+    def value(self, scores: Tensor) -> Tensor:
+        """(copies, items, classes) scores of copies of one input -> (copies,)."""
+
+
 @dataclass(frozen=True)
-class Explained:
+class Explained(ExplanationTarget):
     """A class of an input, or one class for each of some words.
 
     Parameters
@@ -36,6 +46,10 @@ class Explained:
     items: tuple[int, ...]
     classes: tuple[int, ...]
     single: bool
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        return self.log_odds(scores)
 
     def log_odds(self, scores: Tensor) -> Tensor:
         """What speaks for the classes: log p / (1 - p), summed over the items.
@@ -58,7 +72,7 @@ class Explained:
         return chosen.sum(1)
 
 
-def explained(estimator: TextEstimator, scores: Tensor, label: Any = None, word: int | None = None) -> Explained:
+def explained(estimator: Any, scores: Tensor, label: Any = None, word: int | None = None) -> Explained:
     """The class to explain.
 
     Parameters
@@ -97,9 +111,7 @@ def _decided(head: Head, scores: Tensor) -> list[int]:
     return scores.argmax(1).tolist()
 
 
-def explains_text(
-    estimator: TextEstimator | Translator, *, label: Any = None, target: str | None = None
-) -> TypeIs[Translator]:
+def explains_text(estimator: Estimator, *, label: Any = None, target: str | None = None) -> TypeIs[Translator]:
     """Whether a text that the estimator writes is explained, and not a class.
 
     Parameters

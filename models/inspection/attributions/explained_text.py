@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
+from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention_map import TARGET
+from graphattn.models.inspection.attributions.explained import ExplanationTarget
 from graphattn.models.inspection.words import word_ids_of
 from graphattn.models.inspection.written import ForcedDecoding
 
+if TYPE_CHECKING:
+    from graphattn.models.estimators.base import EncodedInput
+
 
 @dataclass(frozen=True, eq=False)
-class ExplainedText:
+class ExplainedText(ExplanationTarget):
     """Tokens of a text, each written after those before it.
 
     Parameters
@@ -25,6 +31,10 @@ class ExplainedText:
 
     tokens: Tensor
     chosen: slice
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        return self.log_probability(scores)
 
     def log_probability(self, scores: Tensor) -> Tensor:
         """What speaks for the tokens, summed over them.
@@ -41,7 +51,7 @@ class ExplainedText:
         return scores[:, self.chosen].log_softmax(2).gather(2, tokens).sum((1, 2))
 
 
-def explained_text(reading: ForcedDecoding, word: int | None = None) -> ExplainedText:
+def explained_text(reading: ForcedDecoding | EncodedInput, word: int | None = None) -> ExplainedText:
     """What to explain.
 
     Parameters

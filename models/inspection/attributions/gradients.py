@@ -19,12 +19,12 @@ from graphattn.models.inspection.looking import attention_of, encoded
 from graphattn.models.inspection.written import ForcedDecoding, reading_pass
 
 if TYPE_CHECKING:
-    from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators import Estimator
     from graphattn.models.estimators.translator import Translator
 
 
 def gradient_times_weight(
-    estimator: TextEstimator | Translator,
+    estimator: Estimator,
     x: Any,
     *,
     label: Any = None,
@@ -92,7 +92,7 @@ class _Seen:
     shown: Callable[[Iterable[Tensor]], Attention]
 
 
-def _deciding(estimator: TextEstimator, x: Any, label: Any, word: int | None) -> _Seen:
+def _deciding(estimator: Any, x: Any, label: Any, word: int | None) -> _Seen:
     corpus, sentences = encoded(estimator, x)
     batch = corpus[[0]]
     found = run_once(estimator.model_, batch)

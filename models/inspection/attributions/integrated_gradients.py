@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 import torch
@@ -28,12 +28,12 @@ from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
-    from graphattn.models.estimators import TextEstimator
+    from graphattn.models.estimators import Estimator, TextEstimator
     from graphattn.models.estimators.translator import Translator
 
 
 def integrated_gradients(
-    estimator: TextEstimator | Translator,
+    estimator: Estimator,
     x: Any,
     *,
     label: Any = None,
@@ -79,7 +79,7 @@ def integrated_gradients(
     if explains_text(estimator, label=label, target=target):
         find = partial(_to_source, estimator, x, target, word)
     else:
-        find = partial(_to_text, estimator, x, label, word)
+        find = partial(_to_text, cast("TextEstimator", estimator), x, label, word)
     with torch.inference_mode(False), in_evaluation(estimator.model_):
         with torch.no_grad():
             way = find()

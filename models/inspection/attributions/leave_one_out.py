@@ -17,12 +17,11 @@ from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.inspection.looking import encoded, look_at
 
 if TYPE_CHECKING:
-    from graphattn.models.estimators import TextEstimator
-    from graphattn.models.estimators.translator import Translator
+    from graphattn.models.estimators import Estimator
 
 
 def leave_one_edge_out(
-    estimator: TextEstimator | Translator,
+    estimator: Estimator,
     x: Any,
     *,
     edges: pd.DataFrame | None = None,
@@ -75,7 +74,7 @@ def leave_one_edge_out(
 
 
 def _log_odds_without(
-    estimator: TextEstimator, corpus: Corpus, attention: Attention, edges: pd.DataFrame, what: Explained
+    estimator: Any, corpus: Corpus, attention: Attention, edges: pd.DataFrame, what: Explained
 ) -> list[float]:
     """The log-odds of copies of the input, each without one of the edges."""
     count, model = len(edges), estimator.model_

@@ -12,7 +12,7 @@ import pytest
 
 from graphattn import TextClassifier, load
 from graphattn.exceptions import DataError
-from graphattn.models import loading
+from graphattn.models import saving as loading
 from graphattn.models.inspection import limits
 
 

@@ -13,11 +13,10 @@ def make_model(toy_pairs: Callable[..., tuple[list[str], list[str]]]) -> Callabl
     """A model with fresh weights and a corpus: ``make_model("umst", share_scores=True)``."""
     from graphattn.builders import Sentence, TextGraphBuilder
     from graphattn.builders.subwords import Subwords
-    from graphattn.models.decoders.corpus import ParallelCorpus
-    from graphattn.models.decoders.embedding import SharedEmbedding
-    from graphattn.models.decoders.model import TranslationModel
+    from graphattn.models.corpus import ParallelCorpus
+    from graphattn.models.decoders import make_decoder
+    from graphattn.models.decoders.model import SharedEmbedding, TranslationModel
     from graphattn.models.decoders.options import DecoderOptions
-    from graphattn.models.decoders.registry import make_decoder
     from graphattn.models.encoders import ENCODERS, make_encoder
 
     def make(

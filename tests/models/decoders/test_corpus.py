@@ -5,7 +5,7 @@ import pytest
 
 from graphattn.builders import TextGraphBuilder, Window
 from graphattn.builders.subwords import Subwords
-from graphattn.models.decoders.corpus import ParallelCorpus
+from graphattn.models.corpus import ParallelCorpus
 
 SOURCES = ["a dog", "dogs", "a dog runs home"]
 TARGETS = ["ein hund", "", "ein hund rennt"]
@@ -28,7 +28,7 @@ def test_a_batch_holds_the_pairs_asked_for(subwords, builder):
     assert batch.graph.node_features["token"]["id"].tolist() == [2, *sources[2], 2, *sources[0]]
     assert batch.targets.tolist() == [*targets[2], 2, *targets[0], 2]
     assert batch.target_counts.tolist() == [len(targets[2]) + 1, len(targets[0]) + 1]
-    assert batch.whole == len(batch.targets)
+    assert batch.loss_normalizer == len(batch.targets)
 
 
 def test_a_pair_is_as_long_as_both_its_texts(subwords, builder):

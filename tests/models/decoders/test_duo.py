@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.duo import DuoSoftmax, duo_decoder
 from graphattn.models.decoders.options import DecoderOptions
-from graphattn.models.decoders.registry import make_decoder
 from graphattn.models.decoders.transformer import Memory
 from graphattn.models.encoders import DuoTransformerOptions, TransformerOptions, make_encoder
 from graphattn.models.encoders.positions import sinusoids

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from graphattn.models.decoders.embedding import SharedEmbedding, TiedSoftmax
+from graphattn.models.decoders.model import SharedEmbedding, TiedSoftmax
 
 
 def test_vectors_are_rows_times_the_root_of_the_width():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from graphattn.builders import Sentence
+from graphattn.models.corpus import ParallelCorpus
 from graphattn.models.decoders import generation
-from graphattn.models.decoders.corpus import ParallelCorpus
 from graphattn.models.decoders.generation import ModelScores, generate
 from graphattn.models.decoders.model import EOS
 from graphattn.models.decoders.options import SearchOptions

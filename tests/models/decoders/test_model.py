@@ -27,8 +27,8 @@ def test_loss_follows_the_formula(smoothing, make_model):
 def test_the_loss_of_a_batch_is_that_of_its_texts(make_model):
     model, corpus = make_model(dtype=torch.float64)
     with torch.no_grad():
-        together = float(model.loss(corpus[[0, 1, 2]])[0]) * corpus[[0, 1, 2]].whole
-        apart = sum(float(model.loss(corpus[[n]])[0]) * corpus[[n]].whole for n in range(3))
+        together = float(model.loss(corpus[[0, 1, 2]])[0]) * corpus[[0, 1, 2]].loss_normalizer
+        apart = sum(float(model.loss(corpus[[n]])[0]) * corpus[[n]].loss_normalizer for n in range(3))
     assert together == pytest.approx(apart, abs=1e-4)
 
 

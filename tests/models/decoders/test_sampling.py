@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.decoders.sampling import drawn, sample
-from graphattn.models.decoders.search import Rules
+from graphattn.models.decoders.search import Rules, drawn, sample
 
 END = 2
 

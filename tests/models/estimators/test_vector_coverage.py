@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from graphattn.builders import Vocabulary, WordVectors
-from graphattn.models.estimators.vector_coverage import warn_of_few_vectors
+from graphattn.models.estimators.labelling import warn_of_few_vectors
 
 
 def test_words_are_counted_as_the_vocabulary_spells_them():

@@ -1,0 +1,452 @@
+"""What classifiers and taggers share: words as inputs, classes as labels, one model with a head."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from typing_extensions import Self, override
+
+from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
+from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
+from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.models.characters import CharacterVocabulary
+from graphattn.models.corpus import Batch, Corpus, digest_of
+from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
+from graphattn.models.estimators.base import EncodedInput, Estimator, Examples, Predicted
+from graphattn.models.estimators.class_weights import class_weights, restored_weights, saved_weights
+from graphattn.models.estimators.inputs import (
+    Columns,
+    as_list,
+    check_same_tokenization,
+    is_store,
+    iter_chunks,
+    vocabulary_source,
+)
+from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.prediction import Predictions, predict_corpus
+from graphattn.models.heads import Head
+from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.saving import ModelFiles
+from graphattn.models.text_model import TextModel
+from graphattn.models.token_embedding import TokenEmbedding, token_parts
+
+if TYPE_CHECKING:
+    from graphattn.builders.store import Store
+    from graphattn.models.inspection import Attention
+    from graphattn.models.inspection.attributions.explained import ExplanationTarget
+    from graphattn.models.inspection.capture import ForwardCapture
+
+_FEW = 0.05
+"""Share of words with a vector below which a file hardly fits the texts."""
+
+
+@dataclass
+class FileOptions(Options):
+    """Corpora besides the training set."""
+
+    dev: str | None = option(None, "dev set that chooses the best epoch (default: a tenth of the training set)")
+    test: str | None = option(None, "test set, measured once at the end")
+
+
+class LabellingEstimator(Estimator):
+    """Base of the estimators that predict labels; subclasses define inputs, labels and head.
+
+    Parameters
+    ----------
+    encoder : name of an encoder, or its options
+    inputs, head, training : options; None for the defaults
+    class_weight : weights of classes in the loss: None, ``"balanced"``, or class -> weight
+
+    Attributes
+    ----------
+    label_field : what an ``Example`` or ``Sentence`` calls its label
+    """
+
+    label_field: ClassVar[str] = "label"
+    inputs_: InputOptions
+    head_: HeadOptions
+    model_: TextModel
+    labels_: LabelSet
+    classes_: npt.NDArray[Any]
+    vocabulary_: Vocabulary
+    characters_: CharacterVocabulary | None
+    builder_: TextGraphBuilder
+    _transient = ("_vectors", "_num_trained")
+
+    def __init__(
+        self,
+        encoder: str | EncoderOptions = "ms-trans",
+        *,
+        inputs: InputOptions | None = None,
+        head: HeadOptions | None = None,
+        training: TrainingOptions | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+    ):
+        self.encoder = encoder
+        self.inputs = InputOptions() if inputs is None else inputs
+        self.head = HeadOptions() if head is None else head
+        self.training = TrainingOptions() if training is None else training
+        self.class_weight = class_weight
+
+    # -- what a subclass defines ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _label_set(self, labels: Sequence[Any]) -> LabelSet:
+        """The classes of the training set."""
+
+    @abstractmethod
+    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
+        """Labels as :class:`~graphattn.models.corpus.Corpus` takes them."""
+
+    @abstractmethod
+    def _make_head(self, width: int, weights: Tensor | None) -> Head:
+        """The head with fresh weights."""
+
+    @abstractmethod
+    def _decode_labels(self, decisions: list[Any]) -> Any:
+        """Ids as labels, in the form that ``predict`` returns."""
+
+    def _readable_labels(self, decisions: list[Any]) -> Any:
+        return self._decode_labels(decisions)
+
+    @abstractmethod
+    def _format_prediction(self, x: Any, prediction: Any) -> dict[str, Any]:
+        """Input and prediction as a row of JSON."""
+
+    def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
+        return labels
+
+    def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
+        """Reject labels that do not fit the size of their inputs."""
+
+    def _extra_config(self) -> dict[str, Any]:
+        """Constructor arguments besides the groups of options, as a saved model holds them."""
+        return {}
+
+    @classmethod
+    def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    # -- reading and writing -------------------------------------------------------------------------------------------
+
+    @override
+    def read(self, paths: Sequence[str | Path], *, format: str = "auto", **options: Any) -> tuple[Any, Any]:
+        files = [Path(path) for path in paths]
+        read = [self._read_store(file) or self._read_file(file, format, options) for file in files]
+        if len(read) == 1:
+            return read[0], None
+        stored = next((file for file, items in zip(files, read, strict=True) if not isinstance(items, list)), None)
+        if stored is not None:
+            raise DataError(
+                "a store is trained on alone",
+                path=stored,
+                hint="Put other corpora behind those it holds: graphattn build --append.",
+            )
+        return list(chain.from_iterable(read)), None
+
+    def _read_store(self, path: Path) -> Store | None:
+        from graphattn.builders.store import Store
+
+        if not is_store(path):
+            return None
+        store = Store(path)
+        if not len(store):
+            raise DataError("has no sentence", path=path, hint="Build it from a corpus with at least one.")
+        self._check_stored(store, path)
+        return store
+
+    def _check_stored(self, store: Store, path: Path) -> None:
+        self._check_read(store.texts().column(self.label_field), path)
+
+    def _read_file(self, path: Path, format: str, options: dict[str, Any]) -> list[Example | Sentence]:
+        from graphattn.builders.readers import read_corpus
+
+        try:
+            items = list(read_corpus(path, format=format, task=self.corpus_kind, **options))
+        except DataError as error:
+            error.alternative = None  # to read texts without labels
+            raise
+        self._check_read([getattr(item, self.label_field, None) for item in items], path)
+        return items
+
+    def _check_read(self, labels: Sequence[Any], path: Path) -> None:
+        """Reject a corpus some of whose inputs have no label."""
+        missing = next((number for number, label in enumerate(labels, 1) if label is None), None)
+        if missing is not None:
+            a_label = self.label_field if self.label_field.endswith("s") else f"a {self.label_field}"
+            hint = f"Give each text {a_label}, or leave it out of the file."
+            raise DataError(f"text {missing} has no {self.label_field}", path=path, hint=hint)
+
+    @override
+    def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
+        row = self._format_prediction(x, prediction)
+        if probabilities is not None:
+            row["probabilities"] = (
+                [self._by_class(word) for word in probabilities]
+                if probabilities.ndim == 2
+                else self._by_class(probabilities)
+            )
+        return row
+
+    def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
+        """Class -> probability; a key is what JSON makes of the label: true for True."""
+        names = (name if isinstance(name, str) else json.dumps(name) for name in self.classes_.tolist())
+        return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    @override
+    def _resolve_options(self) -> None:
+        super()._resolve_options()
+        if self.head_.pooling is None:
+            self.head_.pooling = self.encoder_.pooling
+        if self.head_.head_hidden is None and self.encoder_.linear_head:
+            self.head_.head_hidden = 0
+
+    @override
+    def _fit_labels(self, examples: Examples) -> None:
+        self.labels_ = self._label_set(examples.labels)
+        self.classes_ = np.asarray(self.labels_.classes)
+
+    @override
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
+        return self.labels_.ids(labels)
+
+    @override
+    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
+        return class_weights(self.class_weight, self.labels_, self._flat_labels(labels))
+
+    @override
+    def _fit_vocabulary(self, examples: Examples) -> None:
+        """Words, vectors and characters of the training texts; held-out texts stay unseen."""
+        columns, options = examples.columns, self.inputs_
+        check_same_tokenization(columns, options.split)
+        rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
+        spelling = Vocabulary.train([], **rules).spelling  # "Paris" has a vector for the "paris" of lower case
+        sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
+        self.widths_ = [vectors.dim for vectors in sets]
+        source = vocabulary_source(columns)
+        counts = None
+        if sets and options.level == "word":
+            source = counts = count_words(source, WordSplitter.by_rule(options.split))
+            warn_of_few_vectors(options.vector_files(), sets, counts, spelling)
+        extra: Iterable[str] = ()
+        if options.vectors_words == "all":
+            extra = chain.from_iterable(vectors.words for vectors in sets)
+        elif counts is not None and options.vocabulary_size is None:  # rare ones stay if they have a vector
+            extra = [word for word in counts if any(word in vectors or spelling(word) in vectors for vectors in sets)]
+        self.vocabulary_ = Vocabulary.train(
+            source,
+            **rules,
+            min_count=options.min_count,
+            size=options.vocabulary_size,
+            extra_words=extra,
+        )
+        self._vectors = None
+        if sets:
+            joint = WordVectors.concatenate(sets, normalize=options.normalize_vectors)
+            self._vectors = joint.table(self.vocabulary_, seed=self.training_.seed)
+        self._num_trained = 0
+        if options.tune_vectors:  # the corpus' words come before those that only have a vector
+            texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
+            self._num_trained = 1 + max((int(ids.max(initial=0)) for ids in texts), default=0)
+        self.characters_ = None
+        if options.characters:
+            sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
+            self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
+
+    @override
+    def _make_model(self, weights: Tensor | None = None) -> TextModel:
+        parts = token_parts(self.inputs_, self.widths_, characters=self.characters_ is not None)
+        self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
+        encoder = make_encoder(self.encoder_)
+        embedding = TokenEmbedding(
+            self.inputs_,
+            len(self.vocabulary_),
+            None if self.encoder_.takes_parts else self.encoder_.hidden,
+            vectors=self._vectors,
+            num_trained=self._num_trained,
+            trains_special=self.encoder_.trains_special,
+            widths=self.widths_,
+            num_characters=None if self.characters_ is None else len(self.characters_),
+        )
+        for name in self._transient:
+            delattr(self, name)
+        self.builder_ = self._make_builder(encoder, embedding)
+        return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
+
+    def _make_builder(self, encoder: Encoder, embedding: TokenEmbedding) -> TextGraphBuilder:
+        """Relations may compare words by their vectors as long as these are not trained."""
+        vectors = None
+        if self.inputs_.vectors and not self.inputs_.tune_vectors:
+            frozen = embedding.table.numpy()
+            vectors = np.pad(frozen, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # special tokens resemble nothing
+        return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, vectors=vectors)
+
+    @override
+    def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
+        vectors = None
+        if self.inputs_.vectors:
+            table, trained = self.model_.embedding.table, self.model_.embedding.trained
+            vectors = digest_of(table.numpy(), trained.detach().numpy())
+        shared = super()._fingerprint(held_out)
+        return {**shared, "class_weight": repr(self.class_weight), "vectors": vectors, **self._extra_config()}
+
+    @override
+    def _corpus(
+        self,
+        columns: Columns,
+        labels: Sequence[Any] | None = None,
+        *,
+        where: str = "data",
+        numbers: Sequence[int] | None = None,
+    ) -> Corpus:
+        check_same_tokenization(columns, self.inputs_.split)
+        targets = None if labels is None else self._targets(labels, columns, where)
+        return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
+
+    # -- using ---------------------------------------------------------------------------------------------------------
+
+    @override
+    def _decide(self, model: TextModel, corpus: Corpus) -> list[Any]:
+        return predict_corpus(model, corpus).decisions
+
+    @override
+    def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
+        check = self._targets if unknown == "error" else self._check_sizes
+        check(labels, columns, "evaluation set")
+
+    def _run(self, X: Iterable[Any], *, probabilities: bool = False) -> Predictions:
+        self._check_fitted()
+        return predict_corpus(self.model_, self._corpus(self._columns(as_list(X))), probabilities=probabilities)
+
+    def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Predicted, list[npt.NDArray[np.float32]]]:
+        """The results of :meth:`predict` and ``predict_proba`` in one pass: labels, and one array for each input."""
+        run = self._run(X, probabilities=True)
+        return self._decode_labels(run.decisions), run.probabilities or []
+
+    @override
+    def attention(self, x: Any, *, features: bool = False) -> Attention:
+        """Predict one input and return the attention weights of that pass.
+
+        Parameters
+        ----------
+        x : one input, an element of what :meth:`predict` takes
+        features : also keep the weights by feature, of an encoder that has them (MTSA); they take as much memory as
+            edges times the width of the encoder
+
+        Raises
+        ------
+        ConfigError
+            when the encoder has no attention weights
+        """
+        from graphattn.models.inspection.looking import look_at  # loads networkx and pandas
+
+        return look_at(self, x, features=features)
+
+    @override
+    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInput:
+        self._check_fitted()
+        if target is not None:
+            raise ConfigError("target is for translators; give label for a class")
+        columns = self._columns([x])
+        names = ("text",) if len(columns) == 1 else ("first", "second")
+        sentences = [self.vocabulary_.sentence(source) for (source,) in columns]
+        return EncodedInput(self._corpus(columns), dict(zip(names, sentences, strict=True)))
+
+    @override
+    def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
+        from graphattn.models.inspection.capture import run_once
+
+        return run_once(self.model_, batch, features=features)
+
+    @override
+    def target(
+        self, encoded: EncodedInput, scores: Tensor, *, label: Any = None, word: int | None = None
+    ) -> ExplanationTarget:
+        from graphattn.models.inspection.attributions.explained import explained
+
+        return explained(self, scores, label, word)
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @override
+    def _files(self, notes: Mapping[str, str]) -> ModelFiles:
+        weights = self._state()
+        weights["embedding.table"] = self.model_.embedding.table  # frozen vectors are not in the state
+        config = {
+            **self._saved_options(),
+            "widths": self.widths_,
+            "characters": None if self.characters_ is None else list(self.characters_.characters),
+            "class_weight": saved_weights(self.class_weight),
+            **self._extra_config(),
+        }
+        return ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes)
+
+    @override
+    @classmethod
+    def _from_files(cls, files: ModelFiles) -> Self:
+        config = files.config
+        estimator = cls(
+            encoder_options(config["encoder"]),
+            **{name: kind.from_dict(config[name]) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
+            class_weight=restored_weights(config.get("class_weight")),
+            **cls._extra_arguments(config),
+        )
+        estimator._resolve_options()
+        estimator.labels_ = LabelSet(files.labels)
+        estimator.classes_ = np.asarray(files.labels)
+        estimator.vocabulary_ = Vocabulary.from_json(files.tokenizer)
+        estimator.widths_ = list(config["widths"])
+        characters = config["characters"]
+        estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
+        estimator.history_ = config["history"]
+        trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
+        estimator._num_trained = len(trained) if estimator.inputs_.tune_vectors else 0
+        estimator._vectors = torch.cat([trained, table]).numpy() if estimator.inputs_.vectors else None
+        with torch.random.fork_rng():
+            estimator.model_ = estimator._make_model()
+        estimator.model_.embedding.table = table
+        estimator.builder_ = estimator._make_builder(estimator.model_.encoder, estimator.model_.embedding)
+        estimator.model_.load_state_dict(files.weights)
+        estimator.model_.eval()
+        return estimator
+
+
+def warn_of_few_vectors(
+    files: Sequence[str], sets: Sequence[WordVectors], counts: Counter[str], spelling: Callable[[str], str]
+) -> None:
+    """Warn when hardly any word of the training set has a vector: another language, or another spelling.
+
+    Parameters
+    ----------
+    files : names of the files of the sets
+    sets : the vectors
+    counts : words of the training set
+    spelling : how the vocabulary spells a word
+    """
+    spelt: Counter[str] = Counter()
+    for word, count in counts.items():
+        spelt[spelling(word)] += count
+    for file, vectors in zip(files, sets, strict=True):
+        _, share = vectors.coverage(spelt)
+        if spelt and share < _FEW:
+            warnings.warn(
+                f"{file} has vectors for {share:.1%} of the words of the training set; check that its language and "
+                "spelling are those of the texts",
+                GraphAttnWarning,
+                stacklevel=2,
+            )
