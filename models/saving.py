@@ -27,8 +27,6 @@ EstimatorT = TypeVar("EstimatorT", bound="Estimator")
 FORMAT = 1
 """Version of the directory's layout; raised when an older GraphAttn could not read it."""
 
-_ATTEMPTS = 5
-"""How often a model is read that another process replaces meanwhile."""
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
 
 
@@ -124,33 +122,14 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
 
 
 def read_model(path: Path) -> ModelFiles:
-    """Read and check a model directory; when it is replaced meanwhile, the new one is read.
+    """Read and verify a model directory.
 
     Raises
     ------
     ModelDirectoryError
         when it is missing, incomplete, corrupted, or of another version
     """
-    for _ in range(_ATTEMPTS):
-        before = _identity(path)
-        try:
-            files = _read_and_check(_in_place(path))
-        except (ModelDirectoryError, OSError, safetensors.SafetensorError):
-            if _identity(path) == before:
-                raise
-        else:
-            if _identity(path) == before:
-                return files
-    raise ModelDirectoryError(f"{path} is being replaced again and again. Load it when that has ended")
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What differs between two models that were saved to one place."""
-    try:
-        status = (_in_place(path) / CONFIG).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
+    return _read_and_check(_in_place(path))
 
 
 def _read_and_check(path: Path) -> ModelFiles:

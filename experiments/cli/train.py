@@ -106,13 +106,13 @@ def _function(task: str) -> Callable[..., None]:
     from graphattn.models import TASKS
 
     estimator = TASKS[task]
-    metavar, about = "TRAIN", "Corpora to train on; several are read as one."
+    corpora = typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
     if estimator.corpus_kind == TRANSLATE:
-        metavar, about = "SOURCE [TARGET]", "Sources and targets, line by line; or one table of both."
+        about = "Sources and targets, line by line; or one table of both."
+        corpora = typer.Argument(metavar="SOURCE [TARGET]", help=about)
 
-    @with_flags(training_flags(estimator))
     def command(
-        train: Annotated[list[Path], typer.Argument(metavar=metavar, help=about)],
+        train: list[Path],
         given: Values,
         out: Annotated[Path, typer.Option(help="Model directory to write.")],
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
@@ -122,7 +122,8 @@ def _function(task: str) -> Callable[..., None]:
         plan = TrainingPlan.of(estimator, given, config)
         print_run(train_model(plan, train, out), out)
 
-    return command
+    command.__annotations__["train"] = Annotated[list[Path], corpora]
+    return with_flags(training_flags(estimator))(command)
 
 
 def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[str, Any]:

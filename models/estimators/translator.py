@@ -187,7 +187,8 @@ class Translator(Estimator):
         if len(files) == 2:
             return _read_two_files(*files)
         if len(files) != 1:
-            raise DataError(f"there are {len(files)} paths", hint="Give sources and targets, or one table of both.")
+            hint = "Give sources and targets, or one table of both."
+            raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
         return _read_table(files[0], **options)
 
     @override
@@ -219,7 +220,9 @@ class Translator(Estimator):
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         for number, target in enumerate(labels, 1):
             if isinstance(target, (list, tuple)) and not target:
-                raise DataError(f"target {number} is an empty list", hint="Give a text, or texts that are as good.")
+                raise DataError(
+                    f"target {number} is an empty list", hint="Give a text, or a list of texts that are as good."
+                )
         return labels
 
     @override

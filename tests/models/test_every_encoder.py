@@ -11,10 +11,10 @@ from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.flags import flags_of
 from graphattn.experiments.cli.training_plan import training_flags
+from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS, encoder_options, make_encoder
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
-TASKS = {"classifier": "classify", "pair": "pair", "tagger": "tag"}
 HIDDEN = 20  # a multiple of every encoder's heads
 
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
@@ -115,9 +115,9 @@ def test_the_weights_of_a_prediction(encoder, corpus, tiny):
 
 
 @every_encoder
-@pytest.mark.parametrize("task", TASKS.values())
+@pytest.mark.parametrize("task", TASKS)
 def test_every_option_is_a_flag(task, encoder):
-    flags = {flag.name: flag for flag in training_flags(task)}
+    flags = {flag.name: flag for flag in training_flags(TASKS[task])}
     for flag in flags_of(encoder_options(encoder)):
         assert flag.name in flags
         own = flags[flag.name]

@@ -1,4 +1,4 @@
-"""Model directories: complete and harmless, and never lost, whatever happens while they are written."""
+"""Model directories: written atomically, verified when read, loaded as the estimator that wrote them."""
 
 import errno
 import json
@@ -14,9 +14,9 @@ import torch
 
 from graphattn.builders import files as compression
 from graphattn.builders.store.manifest import MANIFEST
-from graphattn.exceptions import ModelDirectoryError
-from graphattn.models import load, saving
-from graphattn.models.saving import FORMAT, ModelFiles, read_model, write_model
+from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.models import TASKS, PairClassifier, SequenceTagger, TextClassifier, load, register_task, saving
+from graphattn.models.saving import FORMAT, ModelFiles, read_model, task_of, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 
@@ -72,29 +72,6 @@ def test_saving_again_replaces(model):
     assert read_model(model).weights["weight"][0, 0] == 2.0
     assert {path.name for path in model.iterdir()} == NAMES
     assert list(model.parent.iterdir()) == [model]
-
-
-def test_a_model_that_is_replaced_while_it_is_read(model, monkeypatch):
-    newer = ModelFiles({"task": "tag"}, ["z"], "{}", {"weight": torch.full((3, 2), 2.0)})
-    checksum, left = saving._checksum, [newer]
-
-    def replaced_meanwhile(path):
-        if left:
-            monkeypatch.setattr(saving, "_checksum", checksum)
-            write_model(model, left.pop())
-        return checksum(path)
-
-    monkeypatch.setattr(saving, "_checksum", replaced_meanwhile)
-    files = read_model(model)
-    assert (files.labels, files.config["task"]) == (["z"], "tag")
-    assert files.weights["weight"].unique().tolist() == [2.0]
-
-
-def test_a_model_that_is_replaced_all_the_time(model, monkeypatch):
-    numbers = iter(range(100))
-    monkeypatch.setattr(saving, "_identity", lambda path: next(numbers))
-    with pytest.raises(ModelDirectoryError, match="again and again"):
-        read_model(model)
 
 
 def test_the_current_folder(tmp_path, monkeypatch):
@@ -426,12 +403,6 @@ def test_readers_of_corpora_know_models_and_stores_by_their_files():
     assert {*compression._DIRECTORIES} == {MANIFEST, saving.WEIGHTS}
 
 
-@pytest.mark.parametrize("path", [None, 3])
-def test_what_is_no_path(path):
-    message = f"a path is expected, not a {type(path).__name__}; name the directory of the model"
-    assert failure(saving.directory_of, path) == failure(load, path) == message
-
-
 def test_weights_may_lie_in_memory_in_any_order(tmp_path):
     turned = torch.arange(6.0).view(2, 3).t()
     write_model(tmp_path / "model", ModelFiles({"task": "x"}, [], "{}", {"turned": turned}))
@@ -448,3 +419,148 @@ def test_a_config_without_the_weights_checksum_is_damaged(tmp_path, sums):
     assert str(caught.value) == (
         f"{model / 'config.json'} is damaged (its checksums are missing). Save the model again"
     )
+
+
+EARLIER = Path(__file__).parents[1] / "data" / "models"
+"""Models that an earlier version saved, one of each task, with their predictions."""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_of_an_earlier_version_predicts_the_same(task):
+    expected = json.loads((EARLIER / "predictions.json").read_text())[task]
+    inputs = [tuple(x) if task == "pair" else x for x in expected["inputs"]]
+    estimator = load(EARLIER / task)
+    assert type(estimator) is TASKS[task]
+    assert [x if isinstance(x, str) else list(x) for x in estimator.predict(inputs)] == expected["predictions"]
+    if task == "translate":
+        scores = [outputs[0].score for outputs in estimator.outputs(inputs)]
+        np.testing.assert_allclose(scores, expected["scores"], atol=1e-6)
+    else:
+        for found, row in zip(estimator.predict_proba(inputs), expected["probabilities"], strict=True):
+            np.testing.assert_allclose(found, row, atol=1e-6)
+
+
+@pytest.fixture
+def folder(corpus, tiny, tmp_path):
+    """The model directory of a classifier."""
+    return tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12)).save(tmp_path / "model")
+
+
+def change(folder, **values):
+    config = json.loads((folder / "config.json").read_text())
+    config.update(values)
+    (folder / "config.json").write_text(json.dumps({name: value for name, value in config.items() if value is not ...}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator"),
+    [
+        ("classifier", TextClassifier),
+        ("multilabel", TextClassifier),
+        ("pair", PairClassifier),
+        ("tagger", SequenceTagger),
+        ("crf", SequenceTagger),
+    ],
+)
+def test_the_same_kind_comes_back(kind, estimator, corpus, tiny, tmp_path):
+    trained = tiny(kind, training={"epochs": 1}).fit(*corpus(kind, 16))
+    loaded = load(str(trained.save(tmp_path / "model")))
+    assert type(loaded) is estimator
+    assert loaded.classes_.tolist() == trained.classes_.tolist()
+    assert loaded.classes_.dtype == trained.classes_.dtype
+    assert loaded.history_ == trained.history_
+    assert getattr(loaded, "multilabel", False) == (kind == "multilabel")
+    for name in ("encoder", "inputs", "head", "training"):
+        assert getattr(loaded, f"{name}_") == getattr(trained, f"{name}_")
+    assert loaded.score(*corpus(kind, 16)) == trained.score(*corpus(kind, 16))
+
+
+def test_unknown_task(folder):
+    change(folder, task="sing")
+    assert failure(load, folder) == (
+        f"{folder} is a model for the task 'sing'; known tasks are classify, pair, tag, translate. If it is your own, "
+        "call register_task before you load it; on the command line, name the module that does so: graphattn --import "
+        "MODULE ..."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"encoder": ...}, "'encoder'"),
+        (
+            {"head": {"pool": 1}},
+            "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pair_features, pooling",
+        ),
+        ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
+        ({"history": ...}, "'history'"),
+    ],
+)
+def test_config_that_does_not_fit(changes, reason, folder):
+    change(folder, **changes)
+    assert failure(load, folder) == (
+        f"{folder} is damaged: config.json does not fit the other files ({reason}). Save the model again"
+    )
+
+
+def test_an_encoder_that_is_not_registered(folder):
+    config = json.loads((folder / "config.json").read_text())
+    change(folder, encoder={**config["encoder"], "name": "gru"})
+    assert failure(load, folder) == (
+        f"{folder} is a model with the encoder 'gru', which is not registered. Call register_encoder "
+        "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
+    )
+
+
+def test_a_relation_that_is_not_registered(folder):
+    config = json.loads((folder / "config.json").read_text())
+    change(folder, encoder={**config["encoder"], "relations": ["clause:2:1"]})
+    assert failure(load, folder) == (
+        f"{folder} is a model with heads on the relation 'clause:2', which is not registered. Call register_relation "
+        "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
+    )
+
+
+def test_weights_that_do_not_fit(folder):
+    config = json.loads((folder / "config.json").read_text())
+    change(folder, encoder={**config["encoder"], "hidden": 24})
+    message = failure(load, folder)
+    assert message.startswith(f"{folder} is damaged: config.json does not fit the other files (Error(s) in loading")
+    assert message.endswith("). Save the model again")
+
+
+def test_the_task_alone(folder):
+    (folder / "model.safetensors").unlink()
+    assert task_of(folder) == "classify"
+    change(folder, task="sing")
+    with pytest.raises(ModelDirectoryError, match="is a model for the task 'sing'"):
+        task_of(folder)
+    with pytest.raises(ModelDirectoryError, match=r"is no model directory: it has no config\.json\."):
+        task_of(folder / "no")
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(saving, "TASKS", dict(TASKS))
+    return saving.TASKS
+
+
+def test_a_registered_task_is_loaded_with_its_class(registry, corpus, tiny, tmp_path):
+    @register_task
+    class Mood(TextClassifier):
+        task = "mood"
+
+    trained = tiny("classifier", training={"epochs": 1})
+    mood = Mood(**trained.get_params(deep=False)).fit(*corpus("classifier", 12))
+    loaded = load(mood.save(tmp_path / "mood"))
+    assert type(loaded) is Mood
+    assert list(registry)[-1] == task_of(tmp_path / "mood") == "mood"
+
+
+def test_a_task_belongs_to_one_class(registry):
+    class Other(TextClassifier):
+        pass
+
+    with pytest.raises(ConfigError, match="the task 'classify' is registered already; give Other another one"):
+        register_task(Other)
+    assert registry["classify"] is register_task(TextClassifier)

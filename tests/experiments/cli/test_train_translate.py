@@ -106,7 +106,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
         (["predict", "MODEL", "--probabilities"], "--probabilities is for classes and tags; a translator gives "),
         (
             ["evaluate", "MODEL", "EN"],
-            "CORPUS is EN alone, which is no table; give sources and targets, or a CSV, TSV or",
+            "EN: is no table of sources and targets. Give sources and targets, or a CSV, TSV or J",
         ),
         (["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"], "OTHER is a model for the task 'classify'; give a "),
         (["evaluate", "MODEL", "EN", "DE", "--compare", "SHORT"], "SHORT: 1 outputs for 16 sources. Give one on each "),
@@ -119,7 +119,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
         ),
         (
             ["train", "translate", "EN", "DE", "--dev", "a,b,c", "--out", "x"],
-            "--dev has 3 paths; give sources and targets, or one table of both",
+            "3 paths are given: a, b, c. Give sources and targets, or one table of both.",
         ),
         (
             ["train", "translate", "EN", "DE", "--hidden", "18", "--decoder-heads", "4", "--heads", "2", "--out", "x"],

@@ -1,47 +1,18 @@
-"""Plans of trainings: what flags, file and defaults come to, for every task and encoder."""
+"""Flags, a YAML file and defaults become an estimator, for every task and encoder."""
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import TASKS
+from graphattn.experiments.cli.flags import flags_of, with_flags
 from graphattn.experiments.cli.training_plan import RUN_DIR, TrainingPlan, training_flags
-from graphattn.models import HeadOptions, InputOptions, TrainingOptions
-from graphattn.models.encoders import ENCODERS
+from graphattn.models import TASKS
+from graphattn.models.encoders import ENCODERS, encoder_options
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_names_of_flags_are_distinct(task):
-    names = [flag.name for flag in training_flags(task)]
-    assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_nothing_given_means_the_estimators_defaults(task, encoder):
-    plan = TrainingPlan.of(task, {"encoder": encoder})
-    plan.check()
-    estimator = plan.estimator(run_dir=None)
-    assert estimator.task == task
-    assert estimator.resolved_encoder() == type(estimator)(encoder=encoder).resolved_encoder()
-    assert estimator.inputs == InputOptions()
-    assert estimator.head == HeadOptions()
-    assert estimator.training == TrainingOptions()
-    assert plan.values["run_dir"] == RUN_DIR
-
-
-def test_given_options_reach_the_estimator():
-    values = {"hidden": 20, "heads": 5, "scales": ("1", "7"), "epochs": 3, "characters": True, "crf": True}
-    estimator = TrainingPlan.of("tag", {**values, "scheme": "IOB2", "class_weight": None}).estimator()
-    assert (estimator.encoder.hidden, estimator.encoder.heads, estimator.encoder.scales) == (20, 5, ("1", "7"))
-    assert (estimator.training.epochs, estimator.inputs.characters, estimator.head.crf) == (3, True, True)
-    assert estimator.scheme == "IOB2"
-
-
-@pytest.mark.parametrize(
-    ("given", "several"), [({}, False), ({"multilabel": True}, True), ({"label_separator": "|"}, True)]
-)
-def test_a_separator_says_that_there_are_several_labels(given, several):
-    assert TrainingPlan.of("classify", given).estimator().multilabel is several
+def plan(task, given, config=None):
+    return TrainingPlan.of(TASKS[task], given, config)
 
 
 @pytest.fixture
@@ -53,46 +24,112 @@ def config(tmp_path):
     return write
 
 
-def test_flags_win_over_the_file_and_the_file_over_defaults(config):
-    plan = TrainingPlan.of("classify", {"epochs": 1}, config("epochs: 2\nseed: 3\n"))
-    assert (plan.values["epochs"], plan.values["seed"], plan.values["batch_size"]) == (1, 3, 32)
-
-
-def test_the_file_cannot_set_what_its_encoder_has_not(config):
-    path = config("encoder: bilstm\nscales: 1,3\n")
-    with pytest.raises(ConfigError) as error:
-        TrainingPlan.of("classify", {}, path)
-    assert str(error.value) == (
-        f"{path}: scales is no option of the encoder bilstm; ms-trans has it. Leave it out, or choose another --encoder"
-    )
-
-
-def test_options_of_the_files_encoder_go_with_it(config):
-    plan = TrainingPlan.of("classify", {"encoder": "transformer"}, config("scales: 1,3\nhidden: 20\n"))
-    assert "scales" not in plan.values
-    assert plan.values["hidden"] == 20
+@pytest.mark.parametrize("task", TASKS)
+def test_each_option_of_the_task_and_of_all_encoders_is_one_flag(task):
+    names = [flag.name for flag in training_flags(TASKS[task])]
+    assert len(names) == len(set(names))
+    groups = {name: kind for name, kind in TASKS[task].option_groups.items() if name != "encoder"}
+    for options in (*(kind() for kind in groups.values()), *map(encoder_options, ENCODERS)):
+        assert {flag.name for flag in flags_of(options)} <= {*names, *TASKS[task].unused_options}
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_options_of_other_tasks_are_unknown(task, config):
-    foreign = {"classify": "crf: true", "pair": "multilabel: true", "tag": "pooling: max"}[task]
-    with pytest.raises(ConfigError, match="there is no option"):
-        TrainingPlan.of(task, {}, config(foreign))
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_no_flag_means_the_estimators_defaults(task, encoder):
+    made = plan(task, {"encoder": encoder})
+    estimator, expected = made.estimator(run_dir=None), TASKS[task](encoder)
+    estimator.validate()
+    assert estimator.resolved_encoder() == expected.resolved_encoder()
+    expected.encoder = estimator.encoder
+    assert estimator.get_params() == expected.get_params()
+    assert made.values["run_dir"] == RUN_DIR
+
+
+def test_flags_reach_the_estimator():
+    given = {"hidden": 20, "heads": 5, "scales": ("1", "7"), "epochs": 3, "characters": True, "crf": True}
+    estimator = plan("tag", {**given, "scheme": "IOB2"}).estimator()
+    assert (estimator.encoder.hidden, estimator.encoder.heads, estimator.encoder.scales) == (20, 5, ("1", "7"))
+    assert (estimator.training.epochs, estimator.inputs.characters, estimator.head.crf) == (3, True, True)
+    assert estimator.scheme == "IOB2"
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "several"), [({}, False), ({"multilabel": True}, True), ({"label_separator": "|"}, True)]
+)
+def test_a_separator_means_several_labels(given, several):
+    assert plan("classify", given).estimator().multilabel is several
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(config):
+    values = plan("classify", {"epochs": 1}, config("epochs: 2\nseed: 3\n")).values
+    assert (values["epochs"], values["seed"], values["batch_size"]) == (1, 3, 32)
+
+
+def test_options_of_the_files_encoder_are_dropped_with_it(config):
+    values = plan("classify", {"encoder": "transformer"}, config("scales: 1,3\nhidden: 20\n")).values
+    assert "scales" not in values
+    assert values["hidden"] == 20
+
+
+def test_a_preset_changes_defaults_and_flags_win(config):
+    small = plan("translate", {}).estimator()
+    assert (small.encoder.name, small.encoder.hidden, small.training.accumulate) == ("transformer", 256, 1)
+    deep = plan("translate", {"preset": "deep", "encoder": "ms-trans", "hidden": 64}).estimator()
+    assert (deep.encoder.layers, deep.encoder.hidden, deep.encoder.heads) == (12, 64, 8)
+    assert (deep.decoder.decoder_layers, deep.training.accumulate, deep.training.learning_rate) == (6, 8, 2e-3)
+    of_file = plan("translate", {"beam": 7}, config("preset: base\nlayers: 2\ndev: [val.en, val.de]\n"))
+    estimator = of_file.estimator()
+    assert (estimator.encoder.hidden, estimator.encoder.layers, estimator.search.beam) == (512, 2, 7)
+    assert of_file.values["dev"] == ("val.en", "val.de")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "words"),
     [
-        ({"tune_vectors": True}, "--tune-vectors is of no use without --vectors; give that too, or leave it out"),
-        ({"combine": "average"}, "--combine is of no use without --vectors; give that too, or leave it out"),
-        (
-            {"character_filters": 7},
-            "--character-filters is of no use without --characters; give that too, or leave it out",
-        ),
+        ("umst", "--no-class-embedding --no-intra-group"),
+        ("umst", "--no-inter-group --groups shuffled --graph-layer gat"),
+        ("umst", "--share-projections block --share-scores --arcs random"),
+        ("umst", "--share-projections blocks --upsampling linear --normalize --relative-positions 4"),
+        ("tnt", "--share-blocks"),
+        ("duo-transformer", "--no-share-weights --no-duo-norm --no-fusion-layer"),
     ],
 )
-def test_options_of_what_is_not_there(given, message):
+def test_rows_of_the_papers_tables_are_flags(encoder, words):
+    app, used = typer.Typer(), {}
+
+    @app.command()
+    @with_flags(training_flags(TASKS["translate"]))
+    def train(given: dict) -> None:
+        used.update(given)
+
+    result = CliRunner().invoke(app, ["--encoder", encoder, *words.split()])
+    assert result.exit_code == 0, result.output
+    options = plan("translate", used).estimator().encoder.to_dict()
+    assert used.pop("encoder") == options["name"] == encoder
+    assert len(used) == words.count("--")
+    assert {name: options[name] for name in used} == used
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "text", "message"),
+    [
+        ("classify", {}, "crf: true", "there is no option 'crf'"),
+        ("pair", {}, "multilabel: true", "there is no option 'multilabel'"),
+        ("tag", {}, "pooling: max", "there is no option 'pooling'"),
+        ("classify", {}, "encoder: bilstm\nscales: 1,3\n", "scales is no option of the encoder bilstm; ms-trans has"),
+        ("translate", {"scales": ("3",)}, "", "--scales is no option of the encoder transformer; ms-trans has it. L"),
+    ],
+)
+def test_options_that_do_not_exist(task, given, text, message, config):
     with pytest.raises(ConfigError) as caught:
-        TrainingPlan.of("tag", given).check()
-    assert str(caught.value) == message
-    TrainingPlan.of("tag", {**given, "vectors": ("v.txt",), "characters": True}).check()
+        plan(task, given, config(text))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"), [({"beam": 0}, ("beam",)), ({"hidden": 250, "heads": 5}, ("hidden", "decoder_heads"))]
+)
+def test_impossible_options(given, options):
+    with pytest.raises(ConfigError) as caught:
+        plan("translate", given).estimator().validate()
+    assert caught.value.options == options

@@ -1,9 +1,9 @@
 """What all estimators share: scikit-learn's conventions, dev sets, class weights, errors in the user's words."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFittedError
-from graphattn.models import MSTransOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models import Estimator, MSTransOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
 from graphattn.models.encoders import ENCODERS
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
@@ -176,18 +176,6 @@ def test_fitting_again_begins_anew(corpus, tiny):
     assert twice.classes_.tolist() == ["bad", "good"]
 
 
-def test_fits_in_two_threads_do_not_disturb_each_other(corpus, tiny):
-    texts, labels = corpus("classifier")
-
-    def probabilities(_):
-        return tiny("classifier").fit(texts, labels).predict_proba(texts)
-
-    alone = probabilities(0)
-    with ThreadPoolExecutor(2) as pool:
-        for found in pool.map(probabilities, range(2)):
-            np.testing.assert_array_equal(found, alone)
-
-
 def test_global_generators_are_left_alone(corpus, tiny):
     import random
 
@@ -303,7 +291,7 @@ def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
         (["a b"], "the dev set: input 0 has no label. Give y, or inputs that carry their label."),
         (
             ([], []),
-            "there are no examples in the dev set. Leave it out, and a share of the training set is held out.",
+            "the dev set: there are no examples in it. Leave it out, and a share of the training set is held out.",
         ),
         ("a b", "the dev set: a str is given where many inputs are expected. Put it into a list."),
         (
@@ -461,3 +449,17 @@ def test_less_than_two_texts_to_train_on_hold_none_out(tiny):
     with pytest.warns(GraphAttnWarning, match=re.escape(told)):
         estimator.fit(["a", "b", "c"], ["x", "y", "x"])
     assert set(estimator.history_[0]) == {"epoch", "train_loss"}
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ([80.0, 90.0, 85.0], 1),
+        ([90.0, 80.0, 90.0], 2),  # the weights of the last of equal epochs are kept
+        ([None, None, None], 2),
+    ],
+)
+def test_the_epoch_whose_weights_were_kept(figures, expected):
+    rows = [{"epoch": epoch, **({} if one is None else {"dev_accuracy": one})} for epoch, one in enumerate(figures)]
+    made = SimpleNamespace(history_=rows, training=SimpleNamespace(metric=None), main_metric="accuracy")
+    assert Estimator.best_epoch(made)["epoch"] == expected

@@ -248,7 +248,7 @@ def test_tags_are_strings(tag, kind, tiny):
 def test_a_scheme_that_does_not_exist(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
-    assert str(caught.value) == "there is no tag scheme 'IOB3'. Use one of 'auto', 'IOB1', 'IOB2', 'BIOES', 'none'."
+    assert str(caught.value) == "scheme 'IOB3' does not exist. Use one of 'auto', 'IOB1', 'IOB2', 'BIOES', 'none'."
 
 
 @pytest.mark.parametrize(

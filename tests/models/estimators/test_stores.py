@@ -128,7 +128,7 @@ def test_raw_texts_are_cut_by_the_same_rule_in_the_store_and_after_it(corpus, ti
             call(default)
         assert str(caught.value) == (
             "the store's texts were cut into words by the rule 'words', not 'whitespace'; give both the same split: "
-            "graphattn build --split whitespace, or split=words of the inputs"
+            "graphattn build --split whitespace, or split words of the inputs"
         )
     with pytest.raises(ConfigError, match=r"by the rule 'whitespace', not 'words'; "):
         tiny().fit(texts, labels, dev=blanks)

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
 from graphattn.exceptions import DataError, GraphAttnWarning
-from graphattn.models import MSTransOptions, TextClassifier, load
+from graphattn.models import MSTransOptions, load
 
 
 def test_learns(corpus, able):
@@ -89,8 +89,6 @@ def test_labels_given_twice_count_once(tiny):
     ("labels", "message"),
     [
         (["x", ("y",)], "label 'x' is no collection. Give a tuple of class names for each text."),
-        ([3, ("y",)], "label 3 is no collection. Give a tuple of class names for each text."),
-        ([[0, 1], [1, 0]], "labels look like the rows of a matrix of 0 and 1. Give numpy.array(y)."),
         ([(), ()], "there are no labels; a model needs at least two different ones to learn from"),
         ([(b"x",), ()], "the label b'x' is of type bytes, which a model cannot keep. Use strings or numbers."),
     ],
@@ -298,10 +296,6 @@ def test_tensors_are_numbers(labels, tiny):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (
-            np.array([["x"], ["y"]]),
-            "label array(['x'], dtype='<U1') is an array. Give labels in one dimension: y.ravel().",
-        ),
         (pd.array([1, pd.NA], dtype="Int64"), "a label is <NA>. Drop examples without a label."),
         ([b"x", b"y"], "the label b'[xy]' is of type bytes, which a model cannot keep. Use strings or numbers."),
         (
@@ -322,12 +316,6 @@ def test_a_table_of_one_column_is_no_list_of_words(tiny):
     assert str(caught.value) == (
         "the inputs of TextClassifier are an array of one column. Give that column (ravel()), or lists of words."
     )
-
-
-def test_a_matrix_as_lists_is_not_read_as_names():
-    with pytest.raises(DataError) as caught:
-        TextClassifier(multilabel=True).fit(["a", "b"], [[0, 0, 1], [1, 0, 1]])
-    assert str(caught.value) == "label [0, 0, 1] looks like a row of a matrix of 0 and 1. Give numpy.array(y)."
 
 
 def test_every_word_of_the_corpus_is_tuned(tiny, tmp_path):

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.translation_corpora import read_pairs
+from graphattn.builders import Dependency, TextGraphBuilder
+from graphattn.builders.store import CorpusFile, StoreSettings, build_store
+from graphattn.exceptions import DataError
+from graphattn.models import Translator
 
 EXPECTED = (["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
 
@@ -18,41 +20,42 @@ EXPECTED = (["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
         (
             "a.tsv",
             "de\tnumber\ten\nEin Hund.\t1\tA dog.\nEine Katze.\t2\tA cat.\n",
-            {"text_column": "en", "second_column": "de"},
+            {"text": "en", "second": "de"},
         ),
         ("a.csv", "text,second\nA dog.,Ein Hund.\nA cat.,Eine Katze.\n", {}),
         (
             "a.jsonl",
             '{"en": "A dog.", "de": "Ein Hund."}\n{"de": "Eine Katze.", "en": "A cat."}\n',
-            {"text_column": "en", "second_column": "de"},
+            {"text": "en", "second": "de"},
         ),
     ],
 )
 def test_tables(name, content, columns, tmp_path):
     (tmp_path / name).write_text(content)
-    assert read_pairs([tmp_path / name], **columns) == EXPECTED
+    assert Translator().read([tmp_path / name], **columns) == EXPECTED
 
 
 def test_two_files(tmp_path):
     for name, lines in zip(("en", "de"), EXPECTED, strict=True):
         (tmp_path / name).write_text("\n".join(lines))
-    assert read_pairs([tmp_path / "en", tmp_path / "de"]) == EXPECTED
+    assert Translator().read([tmp_path / "en", tmp_path / "de"]) == EXPECTED
 
 
-def test_a_store_and_a_file(graphattn, tmp_path):
+def test_a_store_and_a_file(tmp_path):
     tree = "1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "a.conllu").write_text(tree * 2)
     (tmp_path / "a.de").write_text("Hunde bellen\nHunde tun das\n")
-    answer = graphattn("build", tmp_path / "a.conllu", "--relations", "dependency", "--out", tmp_path / "store")
-    assert answer.code == 0
-    sources, targets = read_pairs([tmp_path / "store", tmp_path / "a.de"])
+    build_store(
+        [CorpusFile(tmp_path / "a.conllu")], tmp_path / "store", StoreSettings(TextGraphBuilder([Dependency()]))
+    )
+    sources, targets = Translator().read([tmp_path / "store", tmp_path / "a.de"])
     assert [(source.words, source.heads) for source in sources] == [(("Dogs", "bark"), (2, 0))] * 2
     assert targets == ["Hunde bellen", "Hunde tun das"]
     (tmp_path / "a.de").write_text("Hunde bellen\n")
     with pytest.raises(DataError) as caught:
-        read_pairs([tmp_path / "store", tmp_path / "a.de"])
+        Translator().read([tmp_path / "store", tmp_path / "a.de"])
     assert str(caught.value) == (
-        f"{tmp_path / 'store'}: holds 2 texts, {tmp_path / 'a.de'} has 1 lines. Sources and targets must be as many."
+        f"{tmp_path / 'store'}: holds 2 texts, {tmp_path / 'a.de'} has 1 lines. Give as many sources as targets."
     )
 
 
@@ -60,7 +63,7 @@ def test_empty_cells(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a", "second": "b"}\n{"text": "a", "second": " "}\n')
     with pytest.raises(DataError) as caught:
-        read_pairs([path])
+        Translator().read([path])
     assert str(caught.value) == f"{path}: the target in row 2 is empty. Delete the row, or complete it."
 
 
@@ -74,7 +77,7 @@ def test_empty_cells(tmp_path):
         ),
         (
             ['{"en": "a", "de": "b"}'],
-            {"second_column": "de"},
+            {"second": "de"},
             "line 1: there is no column 'text'; the columns are 'en', 'de'. Set text to one of them.",
         ),
         (
@@ -88,19 +91,18 @@ def test_missing_columns_and_lists(rows, columns, message, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(rows))
     with pytest.raises(DataError) as caught:
-        read_pairs([path], **columns)
+        Translator().read([path], **columns)
     assert str(caught.value) == f"{path}, {message}"
 
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_neither_one_nor_two_paths(count):
-    with pytest.raises(ConfigError) as caught:
-        read_pairs([Path("a")] * count, what="--dev")
-    assert str(caught.value) == f"--dev has {count} paths; give sources and targets, or one table of both"
+    with pytest.raises(DataError, match="Give sources and targets, or one table of both"):
+        Translator().read([Path("a")] * count)
 
 
 def test_columns_that_a_table_lacks_make_no_pair_of_its_header(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("en\tde\nA dog\tEin Hund\n")
     with pytest.raises(DataError, match=r"no column 'dee'; the columns are 'en', 'de'\."):
-        read_pairs([path], what="TRAIN", text_column="en", second_column="dee")
+        Translator().read([path], text="en", second="dee")
