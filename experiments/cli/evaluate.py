@@ -16,16 +16,13 @@ from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
 
 if TYPE_CHECKING:
-    pass
+    from graphattn.models import Estimator
 
 EXAMPLES = (
     "graphattn evaluate model test.tsv\n\n"
     "graphattn evaluate model test.conll --unknown wrong --out metrics.json\n\n"
     "graphattn evaluate translator test.en test.de --compare another-translator"
 )
-
-
-_OF_PAIRS = ("text_column", "second_column")
 
 
 @with_flags(flags_of(CorpusOptions(), "Corpus"))
