@@ -12,10 +12,14 @@ from graphattn.experiments.cli.corpus_options import (
     TASKS,
     CorpusOptions,
     irrelevant_options,
-    read_items,
     stream_items,
 )
 from graphattn.experiments.cli.flags import as_flag
+from graphattn.models.saving import TASKS as ESTIMATORS
+
+
+def read_items(path, task, options, **arguments):
+    return ESTIMATORS[task](**arguments).read([path], format=options.format, **options.reader_options())[0]
 
 
 def test_the_help_names_every_format():
