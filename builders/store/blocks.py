@@ -1,38 +1,63 @@
-"""A corpus cut into blocks of whole sentences, each of which becomes one shard wherever and whenever it is built."""
+"""Corpora cut into blocks of whole sentences; each block becomes one shard, whichever process writes it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphattn.builders.files import FilePath, is_stream, open_text, split_suffix
+from graphattn.builders.files import FilePath, display_name, is_standard_input, is_stream, open_text, split_suffix
+from graphattn.builders.readers.corpus import read_corpus, resolve_reader
 from graphattn.builders.sentence import Example, Sentence
+from graphattn.exceptions import DataError
 
 BLOCK_BYTES = 32 << 20
-"""Text in a block. A worker needs about twelve times as much memory."""
+"""Default size of a block. A worker needs about twelve times as much memory."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SENTENCE_ENDS = {"conllu": (b"\n\n", b"\n\r\n"), "sentences": (b"\n",)}
-"""Formats that are cut as bytes -> what stands at the end of a sentence."""
+"""Formats that are cut as bytes -> what ends a sentence."""
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A corpus and how to read it.
+
+    Parameters
+    ----------
+    path : the file, or ``"-"`` for standard input
+    format, options, task : as for :func:`~graphattn.builders.readers.read_corpus`; the task ``"pair"`` keeps both texts
+        of each pair
+    """
+
+    path: FilePath
+    format: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folders, which differ between machines."""
+        return display_name(self.path) if is_standard_input(self.path) else Path(self.path).name
 
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Whole sentences of a corpus as bytes, or where they stand in a plain file.
+    """Whole sentences as bytes, or their position in an uncompressed file.
 
     Parameters
     ----------
-    corpus : what errors call the corpus
+    corpus : the file's name in errors
     format, options : as for ``read_corpus``; the format is a key of ``SENTENCE_ENDS``
-    line : 1-based line that the block begins on
+    line : 1-based number of the first line
     digest : of the bytes
-    data : the bytes; None when a worker reads them itself
-    path, offset, size : where, then
+    data : the bytes; None if the worker reads them from ``path``
+    path, offset, size : where the bytes are
     """
 
     corpus: str
@@ -56,13 +81,13 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A sentence that was left out.
+    """A sentence that was skipped.
 
     Parameters
     ----------
-    corpus : the file it stands in
-    place : ``"line 12"``, or ``"sentence 12"`` where lines are not known
-    reason : what is wrong with it
+    corpus : its file
+    place : ``"line 12"``, or ``"sentence 12"`` if the line is unknown
+    reason : why it was skipped
     """
 
     corpus: str
@@ -72,15 +97,15 @@ class Skipped:
 
 @dataclass(frozen=True)
 class ItemBlock:
-    """Items that the corpus' reader has made, for formats that only it can cut.
+    """Items of a corpus whose format only its reader can cut.
 
     Parameters
     ----------
-    corpus : what errors call the corpus
-    first : number of the first item in its corpus, from 1
+    corpus : the file's name in errors
+    first : 1-based number of the first item in the corpus
     digest : of the items
     items : examples and sentences
-    skipped : what the reader has left out
+    skipped : what the reader skipped
     """
 
     corpus: str
@@ -93,10 +118,33 @@ class ItemBlock:
 Block = TextBlock | ItemBlock
 
 
+def corpus_blocks(corpus: CorpusFile, *, size: int = BLOCK_BYTES, skip: bool = False) -> Iterator[Block]:
+    """Cut a corpus into blocks.
+
+    Parameters
+    ----------
+    corpus : the corpus
+    size : bytes or characters of a block
+    skip : skip what the reader cannot use, instead of raising an error
+    """
+    source, format, options = resolve_reader(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
+    if format in SENTENCE_ENDS:
+        yield from text_blocks(source, format, options, size=size)
+        return
+    name = display_name(corpus.path)
+    skipped: list[Skipped] = []
+
+    def record(error: DataError) -> None:
+        skipped.append(Skipped(name, f"line {error.line}", error.message))
+
+    items = read_corpus(source, format=format, task=corpus.task, skip=record if skip else None, **options)
+    yield from item_blocks(name, items, skipped=skipped, size=size)
+
+
 def text_blocks(
     path: FilePath, format: str, options: Mapping[str, Any] | None = None, *, size: int = BLOCK_BYTES
 ) -> Iterator[TextBlock]:
-    """Cut a text file behind sentences, into blocks of about ``size`` bytes.
+    """Cut a text file after sentences.
 
     Parameters
     ----------
@@ -104,77 +152,70 @@ def text_blocks(
     format : a key of ``SENTENCE_ENDS``
     options : of its reader
     size : bytes to read at a time; a longer sentence makes a larger block
-
-    Raises
-    ------
-    DataError
-        when the file cannot be read
     """
-    by_offset = not split_suffix(path)[1] and not is_stream(path)
+    is_seekable = not split_suffix(path)[1] and not is_stream(path)
     with open_text(path) as source:
         line, offset, rest = 1, 0, b""
         while True:
-            fresh = source.read(size)
-            text = rest + fresh
-            place = _last_end(text, SENTENCE_ENDS[format]) if fresh else len(text)
-            block, rest = text[:place], text[place:]
+            more = source.read(size)
+            text = rest + more
+            end = _last_sentence_end(text, SENTENCE_ENDS[format]) if more else len(text)
+            block, rest = text[:end], text[end:]
             if block:
-                skipped = len(_BYTE_ORDER_MARK) if line == 1 and block.startswith(_BYTE_ORDER_MARK) else 0
-                content, digest = block[skipped:], _digest(block)
-                if by_offset:
-                    place = offset + skipped
+                digest, content = _digest(block), block.removeprefix(_BYTE_ORDER_MARK) if line == 1 else block
+                if is_seekable:
+                    start = offset + len(block) - len(content)
                     yield TextBlock(
-                        source.path, format, options or {}, line, digest, None, os.fspath(path), place, len(content)
+                        source.path, format, options or {}, line, digest, None, os.fspath(path), start, len(content)
                     )
                 else:
                     yield TextBlock(source.path, format, options or {}, line, digest, content)
                 line += int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
                 offset += len(block)
-            if not fresh:
+            if not more:
                 return
 
 
 def item_blocks(
     corpus: str, items: Iterable[Example | Sentence], *, skipped: list[Skipped] | None = None, size: int = BLOCK_BYTES
 ) -> Iterator[ItemBlock]:
-    """Gather items into blocks of about ``size`` characters.
+    """Group items into blocks.
 
     Parameters
     ----------
-    corpus : what errors call the corpus
+    corpus : the file's name in errors
     items : in the order of the corpus
-    skipped : fills while the items are read; each block takes over what was left out since the one before
+    skipped : grows while the items are read; each block takes what was skipped since the previous one
     size : characters of a block; a longer item makes a larger one
     """
     skipped = [] if skipped is None else skipped
-    gathered: list[Example | Sentence] = []
+    group: list[Example | Sentence] = []
     first, characters = 1, 0
     for item in items:
-        gathered.append(item)
-        characters += _characters(item)
+        group.append(item)
+        characters += _num_characters(item)
         if characters >= size:
-            yield _item_block(corpus, first, gathered, skipped)
-            first, gathered, characters = first + len(gathered), [], 0
-    if gathered or skipped:
-        yield _item_block(corpus, first, gathered, skipped)
+            yield _item_block(corpus, first, group, skipped)
+            first, group, characters = first + len(group), [], 0
+    if group or skipped:
+        yield _item_block(corpus, first, group, skipped)
 
 
 def _item_block(corpus: str, first: int, items: list[Example | Sentence], skipped: list[Skipped]) -> ItemBlock:
     content = repr((items, skipped)) if skipped else repr(items)
-    left_out = tuple(skipped)
+    block_skipped = tuple(skipped)
     skipped.clear()
-    return ItemBlock(corpus, first, _digest(content.encode("utf-8", "surrogatepass")), tuple(items), left_out)
+    return ItemBlock(corpus, first, _digest(content.encode("utf-8", "surrogatepass")), tuple(items), block_skipped)
 
 
-def _characters(item: Example | Sentence) -> int:
+def _num_characters(item: Example | Sentence) -> int:
     if isinstance(item, Sentence):
         return sum(map(len, item.tokens)) + 8 * len(item)
     return 1 + len(item.text) + len(item.second or "")
 
 
-def _last_end(text: bytes, ends: tuple[bytes, ...]) -> int:
-    """Where the last whole sentence ends; 0 when there is none."""
-    return max(place + len(end) if (place := text.rfind(end)) >= 0 else 0 for end in ends)
+def _last_sentence_end(text: bytes, ends: tuple[bytes, ...]) -> int:
+    return max(start + len(end) if (start := text.rfind(end)) >= 0 else 0 for end in ends)
 
 
 def _digest(data: bytes) -> str:

@@ -1,10 +1,11 @@
-"""A store as PyTorch data sets: graphs of chosen sentences, and a stream of shuffled batches."""
+"""A store as PyTorch data sets: graphs of chosen sentences, a stream of shuffled batches, and files of DGL graphs."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +15,21 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.batching import BudgetBatches
+from graphattn.builders.files import atomic_folder
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints
 from graphattn.builders.relations.csc import ragged_arange
-from graphattn.builders.store.chunks import Chunk
+from graphattn.builders.store.layouts import Chunk, table_layout
+from graphattn.builders.store.manifest import GRAPHS
 from graphattn.builders.store.store import Store
-from graphattn.exceptions import ConfigError
+from graphattn.dgl_graphs import save_graphs
+from graphattn.exceptions import ConfigError, GraphError
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
+
+GRAPHS_PER_FILE, EDGES_PER_FILE = 4096, 20_000_000
+"""Graphs and edges that complete a file of graphs, so that long texts fit into memory too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +40,10 @@ class StoreBatch:
     ----------
     arrays : of B sentences, for models
     numbers : (B,) their numbers in the store
-    labels : (B,) place of each label in ``store.manifest.labels``, -1 for none and where a text may have several
-    label_sets : (2, P) sentence, and place of the label, of each label of texts that may have several
+    labels : (B,) index of each label in ``store.manifest.labels``; -1 without a label or with several
+    label_sets : (2, P) sentence and index of each label of texts that may have several
     num_labels : labels in the store
-    tags : (T,) place of each tag in ``store.manifest.tags``, one sentence after the other
+    tags : (T,) index of each word's tag in ``store.manifest.tags``
     """
 
     arrays: TextBatch
@@ -48,7 +55,7 @@ class StoreBatch:
 
     @property
     def label_matrix(self) -> Tensor:
-        """(B, L) which sentence has which of the store's labels, whether it may have one or several."""
+        """(B, L) whether a sentence has a label."""
         matrix = torch.zeros(len(self.labels), self.num_labels, dtype=torch.bool)
         labelled = torch.nonzero(self.labels >= 0).squeeze(1)
         matrix[labelled, self.labels[labelled]] = True
@@ -57,33 +64,20 @@ class StoreBatch:
 
     @property
     def graph(self) -> DGLGraph:
-        """The graph; DGL makes it when it is asked for."""
+        """The batch as a DGL graph."""
         return self.arrays.to_dgl()
 
 
 class _Decoder:
-    """Chunks of a store, decoded for a builder; the last ones are kept."""
+    """Decodes chunks of a store and makes batches of them."""
 
-    def __init__(self, store: Store, builder: TextGraphBuilder, kept: int):
-        self.store, self.builder, self.kept = store, builder, max(1, kept)
-        self._labels = {name: place for place, name in enumerate(store.manifest.labels)}
-        self._tags = {name: place for place, name in enumerate(store.manifest.tags)}
-        self._chunks: OrderedDict[int, Chunk] = OrderedDict()
+    def __init__(self, store: Store, builder: TextGraphBuilder):
+        self.store, self.builder = store, builder
+        self._labels = {name: index for index, name in enumerate(store.manifest.labels)}
+        self._tags = {name: index for index, name in enumerate(store.manifest.tags)}
 
-    def __getstate__(self) -> dict:
-        return {**self.__dict__, "_chunks": OrderedDict()}
-
-    def decoded(self, number: int) -> Chunk:
-        """A chunk, without keeping it."""
-        return Chunk.of(self.store.chunk(number), self.builder, self._labels, self._tags)
-
-    def __getitem__(self, number: int) -> Chunk:
-        if number not in self._chunks:
-            while len(self._chunks) >= self.kept:
-                self._chunks.popitem(last=False)
-            self._chunks[number] = self.decoded(number)
-        self._chunks.move_to_end(number)
-        return self._chunks[number]
+    def decode(self, number: int) -> Chunk:
+        return Chunk.from_table(self.store.chunk(number), self.builder, self._labels, self._tags)
 
     def batch(self, chunk: Chunk, numbers: Ints) -> StoreBatch:
         sets = chunk.label_sets
@@ -91,73 +85,84 @@ class _Decoder:
             self.builder.text_batch(chunk.layout),
             torch.from_numpy(numbers),
             torch.from_numpy(chunk.labels),
-            torch.from_numpy(np.stack([np.repeat(np.arange(len(sets.counts)), sets.counts), sets.places])),
+            torch.from_numpy(np.stack([np.repeat(np.arange(len(sets.counts)), sets.counts), sets.indices])),
             len(self._labels),
-            torch.from_numpy(chunk.tags.places),
+            torch.from_numpy(chunk.tags.indices),
         )
 
 
 class GraphDataset(Dataset[StoreBatch]):
-    """Graphs by sentence numbers: indexed with one number or many, it gives their batch.
+    """Map-style data set: one or several sentence numbers give the batch of these sentences.
 
     Use it with a batch sampler: ``DataLoader(dataset, sampler=BudgetBatches(store.lengths, ...), batch_size=None)``.
-    Numbers may come in any order, but each chunk they lie in is decoded whole: for a store with many more chunks than
-    ``kept_chunks``, :class:`GraphStream` shuffles at a fraction of the cost.
+    Every chunk that contains a sentence of the batch is decoded as a whole, so a store of many more chunks than
+    ``kept_chunks`` is shuffled faster by :class:`GraphStream`.
 
     Parameters
     ----------
-    store : where the sentences are
-    builder : makes the graphs; its vocabulary gives the ids
-    kept_chunks : decoded chunks kept in memory, some 20 MB each
+    store : the store
+    builder : builds the graphs; its vocabulary gives the ids
+    kept_chunks : decoded chunks to keep in memory, about 20 MB each
     """
 
     def __init__(self, store: Store, builder: TextGraphBuilder, *, kept_chunks: int = 64):
-        self.store, self.builder = store, builder
-        self._decoder = _Decoder(store, builder, kept_chunks)
+        self.store, self.builder, self.kept_chunks = store, builder, max(1, kept_chunks)
+        self._decoder = _Decoder(store, builder)
+        self._chunks: OrderedDict[int, Chunk] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_chunks": OrderedDict()}
 
     def __len__(self) -> int:
         return len(self.store)
 
     def __getitem__(self, index: int | Sequence[int]) -> StoreBatch:
         numbers = np.atleast_1d(np.asarray(index, np.int64))
-        wrong = numbers[(numbers < 0) | (numbers >= len(self))]
-        if len(wrong):
-            raise IndexError(f"sentence {wrong[0]} of a store of {len(self)}")
+        outside = numbers[(numbers < 0) | (numbers >= len(self))]
+        if len(outside):
+            raise IndexError(f"sentence {outside[0]} of a store of {len(self)}")
         starts = self.store.chunk_starts
         chunk_of = np.searchsorted(starts, numbers, side="right") - 1
-        parts, places = [], []
+        parts, positions = [], []
         for chunk in np.unique(chunk_of):
-            chosen = np.flatnonzero(chunk_of == chunk)
-            parts.append(self._decoder[int(chunk)].take(numbers[chosen] - starts[chunk]))
-            places.append(chosen)
-        order = np.concatenate([np.empty(0, np.int64), *places])
-        together = Chunk.joined(parts) if parts else self._decoder[0].take(numbers)
+            in_chunk = np.flatnonzero(chunk_of == chunk)
+            parts.append(self._chunk(int(chunk)).take(numbers[in_chunk] - starts[chunk]))
+            positions.append(in_chunk)
+        batch = Chunk.concatenate(parts) if parts else self._chunk(0).take(numbers)
         if len(parts) > 1:
-            together = together.take(np.argsort(order))
-        return self._decoder.batch(together, numbers)
+            batch = batch.take(np.argsort(np.concatenate(positions)))
+        return self._decoder.batch(batch, numbers)
+
+    def _chunk(self, number: int) -> Chunk:
+        if number not in self._chunks:
+            while len(self._chunks) >= self.kept_chunks:
+                self._chunks.popitem(last=False)
+            self._chunks[number] = self._decoder.decode(number)
+        self._chunks.move_to_end(number)
+        return self._chunks[number]
 
 
 class GraphStream(IterableDataset[StoreBatch]):
-    """Batches in one pass over the store, each sentence once, in constant memory however large the store is.
+    """One pass over the store in shuffled batches, with constant memory for a store of any size.
 
-    Chunks come in random order; ``pool`` of them are shuffled together and cut into batches as
-    :class:`~graphattn.builders.batching.BudgetBatches` does. Several processes, and the workers of each, take turns
-    with the chunks, so that each sentence still comes once; they do not get equally many batches.
+    Chunks come in random order; each ``pool`` of chunks is shuffled and cut into batches by
+    :class:`~graphattn.builders.batching.BudgetBatches`. Processes and their data loader workers take chunks in turn:
+    together they see each sentence once, but the number of batches may differ.
 
     Parameters
     ----------
-    store : where the sentences are
-    builder : makes the graphs; its vocabulary gives the ids
+    store : the store
+    builder : builds the graphs; its vocabulary gives the ids
     max_sentences, max_tokens, max_edges : budgets of a batch; None for no limit
-    shuffle : another order in each epoch; otherwise chunk by chunk, each from long to short
-    pool : chunks that are shuffled together, some 20 MB each
-    seed : together with the epoch it decides the order
-    rank, processes : which of how many processes this is
+    shuffle : a new order in each epoch; otherwise chunk by chunk, each from long to short
+    pool : chunks to shuffle together, about 20 MB each
+    seed : determines the order, together with the epoch
+    rank, processes : number of this process, and of all
 
     Raises
     ------
     ConfigError
-        when no budget is given, one is not positive, or there is no such process
+        when no budget is given, or a value is out of range
     """
 
     def __init__(
@@ -175,7 +180,7 @@ class GraphStream(IterableDataset[StoreBatch]):
         processes: int = 1,
     ):
         if not 0 <= rank < processes:
-            raise ConfigError(f"rank is {rank} of {processes} processes; ranks count from 0")
+            raise ConfigError(f"{{rank}} is {rank} of {processes} processes; ranks count from 0", options=("rank",))
         self.store, self.builder, self.shuffle, self.pool = store, builder, shuffle, max(1, pool)
         self.seed, self.epoch, self.rank, self.processes = seed, 0, rank, processes
         self._budgets: dict[str, Any] = {
@@ -183,30 +188,29 @@ class GraphStream(IterableDataset[StoreBatch]):
             "max_tokens": max_tokens,
             "max_edges": max_edges,
         }
-        BudgetBatches(np.ones(1, np.int64), **self._budgets, edges=np.ones(1, np.int64))  # refuses what is impossible
-        self._decoder = _Decoder(store, builder, 1)
+        BudgetBatches(np.ones(1, np.int64), **self._budgets, edges=np.ones(1, np.int64))  # validates the budgets
+        self._decoder = _Decoder(store, builder)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of another epoch."""
+        """Select the order of an epoch."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[StoreBatch]:
-        own = self._own_chunks()
+        chunks = self._worker_chunks()
         width = self.pool if self.shuffle else 1
-        for start in range(0, len(own), width):
-            chosen = own[start : start + width]
-            yield from self._batches([int(number) for number in chosen])
+        for start in range(0, len(chunks), width):
+            yield from self._batches(chunks[start : start + width].tolist())
 
-    def _own_chunks(self) -> Ints:
-        """The chunks of this process and worker in the order of this epoch."""
+    def _worker_chunks(self) -> Ints:
+        """The chunks of this process and worker, in the order of this epoch."""
         count = self.store.num_chunks
         order = np.random.default_rng((self.seed, self.epoch)).permutation(count) if self.shuffle else np.arange(count)
         worker = get_worker_info()
-        workers, own = (1, 0) if worker is None else (worker.num_workers, worker.id)
-        return order[self.rank * workers + own :: self.processes * workers]
+        workers, worker_id = (1, 0) if worker is None else (worker.num_workers, worker.id)
+        return order[self.rank * workers + worker_id :: self.processes * workers]
 
     def _batches(self, chunks: list[int]) -> Iterator[StoreBatch]:
-        pool = Chunk.joined([self._decoder.decoded(number) for number in chunks])
+        pool = Chunk.concatenate([self._decoder.decode(number) for number in chunks])
         starts, sizes = self.store.chunk_starts[chunks], np.diff(self.store.chunk_starts)[chunks]
         numbers = ragged_arange(starts, sizes)
         edges = None if self._budgets["max_edges"] is None else self.builder.num_edges(pool.layout)
@@ -216,3 +220,52 @@ class GraphStream(IterableDataset[StoreBatch]):
         batches.set_epoch(self.epoch)
         for rows in map(np.asarray, batches):
             yield self._decoder.batch(pool.take(rows), numbers[rows])
+
+
+def materialize(store: Store, builder: TextGraphBuilder) -> list[Path]:
+    """Write the graph of each sentence into the store's folder ``graphs``, for ``dgl.load_graphs``.
+
+    Parameters
+    ----------
+    store : the store
+    builder : builds the graphs
+
+    Returns
+    -------
+    The files, in the order of the sentences.
+
+    Raises
+    ------
+    OSError
+        when a file cannot be written
+    """
+    folder = store.folder / GRAPHS
+    with atomic_folder(folder) as temporary:
+        names = _write_graphs(store, builder, temporary)
+    return [folder / name for name in names]
+
+
+def _write_graphs(store: Store, builder: TextGraphBuilder, folder: Path) -> list[str]:
+    names: list[str] = []
+    graphs: list[DGLGraph] = []
+    edges = 0
+    for number in range(store.num_chunks):
+        layout = table_layout(store.chunk(number), builder)
+        for sentence in range(len(layout)):
+            graphs.append(builder.graph(layout.take([sentence])))
+            edges += graphs[-1].num_edges()
+            if len(graphs) >= GRAPHS_PER_FILE or edges >= EDGES_PER_FILE:
+                names.append(_save(graphs, folder, len(names)))
+                graphs, edges = [], 0
+    if graphs:
+        names.append(_save(graphs, folder, len(names)))
+    return names
+
+
+def _save(graphs: list[DGLGraph], folder: Path, number: int) -> str:
+    name = f"graphs-{number:05d}.dgl"
+    try:
+        save_graphs(graphs, str(folder / name))
+    except GraphError as error:  # its message names the temporary folder
+        raise OSError(f"DGL could not write {name}") from error
+    return name

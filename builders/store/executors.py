@@ -1,4 +1,4 @@
-"""Who does the work of building: this process, or several of this machine."""
+"""Executors run a job on many tasks: in this process, in several processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -6,109 +6,260 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
-from multiprocessing.connection import wait as wait_for
-from typing import Protocol, TypeVar
+from math import ceil, floor
+from multiprocessing.connection import wait
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
 
-from graphattn.exceptions import BuildError
+from graphattn.exceptions import BuildError, ConfigError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-AHEAD = 2
-"""Tasks waiting for each worker, so that none is idle and memory stays bounded."""
+TASKS_PER_WORKER = 2
+"""Tasks in flight for each worker: none is idle, and memory stays bounded."""
+_RESTARTS = 10
+"""How often a Ray actor is restarted and its task repeated before the build stops."""
+_RESUME = "Finished shards are kept: run the same command again to resume"
 
 
 class Engine(Protocol):
-    """Runs a job on many tasks.
-
-    Attributes
-    ----------
-    elsewhere : whether tasks are gone through in another process, which cannot read this one's standard input
-    """
-
-    elsewhere: bool
+    """Runs a job on many tasks."""
 
     def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results in any order; tasks are taken as they are needed, the first error ends everything."""
+        """Yield the results in any order; tasks are read when a worker needs them, and the first error stops all."""
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Stop the workers."""
 
 
 class LocalEngine:
-    """Processes of this machine; a single task is done in this process.
+    """Processes on this machine; a single task runs in this process.
 
     Parameters
     ----------
-    jobs : how many processes
+    jobs : number of processes
     """
-
-    elsewhere = False
 
     def __init__(self, jobs: int = 1):
         self.jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
 
     def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results in any order.
+        """Yield the results in any order.
 
         Raises
         ------
         BuildError
             when a worker was killed
         """
-        waiting = iter(tasks)
-        first = list(islice(waiting, 2))
-        if self.jobs == 1 or len(first) < 2:
-            yield from map(job, chain(first, waiting))
+        tasks = iter(tasks)
+        head = list(islice(tasks, 2))
+        tasks = chain(head, tasks)
+        if self.jobs == 1 or len(head) < 2:
+            yield from map(job, tasks)
             return
+        pool = self._pool = self._pool or _start_processes(self.jobs)
         running: set[Future[Result]] = set()
+        done: SimpleQueue[Future[Result]] = SimpleQueue()
+
+        def submit(task: Task) -> None:
+            future = pool.submit(job, task)
+            running.add(future)
+            future.add_done_callback(done.put)
+
+        def collect() -> Result:
+            future = done.get()
+            running.remove(future)
+            return future.result()
+
         try:
-            for task in chain(first, waiting):
-                running.add(self._started().submit(job, task))
-                if len(running) >= AHEAD * self.jobs:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        yield future.result()
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
+            yield from _run_window(tasks, submit, collect, TASKS_PER_WORKER * self.jobs)
         except BrokenProcessPool as error:
             raise BuildError(
-                "a worker process was killed, perhaps for want of memory. What is done is kept: run the same command "
-                "again to go on, with fewer --jobs if memory is short"
+                "a worker process was killed, perhaps because memory ran out. "
+                f"{_RESUME}, with fewer --jobs if memory is short"
             ) from error
         finally:
-            for future in running:
+            for future in list(running):
                 future.cancel()
 
     def close(self) -> None:
-        """End the processes once their present tasks are done."""
+        """Stop the processes when their current tasks are done."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            methods = multiprocessing.get_all_start_methods()
-            context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-            if "forkserver" in methods:
-                context.set_forkserver_preload(["graphattn.builders.store.build"])
-            self._pool = ProcessPoolExecutor(self.jobs, context, _end_with_parent)
-        return self._pool
+
+class RayEngine:
+    """Actors on a Ray cluster whose machines all see the corpora and the store under the same paths.
+
+    This process reads the tasks and needs no CPU of the cluster, so the actors may use all of them. Ray restarts an
+    actor that dies and repeats its task; the result is the same, because a shard does not depend on who writes it.
+
+    Parameters
+    ----------
+    jobs : number of actors, each with a CPU; a cluster started here has exactly these CPUs
+    address : of a running cluster (``"auto"``, ``"ray://HOST:10001"``); None starts one on this machine
+    gpus : share of a GPU for each actor, for a parser on GPUs; None divides all GPUs of the cluster, see
+        :func:`gpu_share`
+
+    Raises
+    ------
+    ConfigError
+        when Ray is not installed, the cluster cannot be reached, or it is too small for the actors
+    """
+
+    def __init__(self, jobs: int = 1, *, address: str | None = None, gpus: float | None = 0.0):
+        self.jobs, self.address, self.gpus = jobs, address, gpus
+        self._ray = _import_ray()
+        self._is_connected = False
+
+    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield the results in any order; job and tasks are sent to other processes.
+
+        Raises
+        ------
+        BuildError
+            when an actor dies again and again
+        """
+        from ray.util import ActorPool
+
+        ray = self._ray
+        self._connect()
+        worker = ray.remote(_Worker).options(
+            num_cpus=1, num_gpus=self._gpus_per_actor(), max_restarts=_RESTARTS, max_task_retries=_RESTARTS
+        )
+        actors: list[Any] = []
+        pool = ActorPool(actors)
+
+        def submit(task: Task) -> None:
+            if len(actors) < self.jobs:
+                actors.append(worker.remote(job, os.getcwd()))
+                pool.push(actors[-1])
+            pool.submit(lambda actor, value: actor.run.remote(value), task)
+
+        try:
+            yield from _run_window(tasks, submit, pool.get_next_unordered, TASKS_PER_WORKER * self.jobs)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError as error:
+            raise BuildError(
+                f"an actor of the Ray cluster died {_RESTARTS} times, perhaps because memory ran out "
+                f"({type(error).__name__}). {_RESUME}"
+            ) from error
+        finally:
+            for actor in actors:
+                ray.kill(actor)
+
+    def close(self) -> None:
+        """Disconnect from the cluster, and stop it if it was started here."""
+        if self._is_connected:
+            self._ray.shutdown()
+            self._is_connected = False
+
+    def _connect(self) -> None:
+        if self._ray.is_initialized():
+            return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # otherwise each actor logs a warning
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if self.address is None:
+            options |= {"address": "local", "num_cpus": self.jobs, "include_dashboard": False}
+        else:
+            options["address"] = self.address
+        try:
+            self._ray.init(**options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"cannot reach the Ray cluster at {self.address} ({error}). Check that it runs and, if it asks for a "
+                "token, that RAY_AUTH_MODE=token is set"
+            ) from error
+        self._is_connected = True
+
+    def _gpus_per_actor(self) -> float:
+        """Resolve ``gpus``; reject actors that the cluster has no room for, because they would wait forever."""
+        resources = self._ray.cluster_resources()
+        gpus = gpu_share(self.jobs, resources.get("GPU", 0.0)) if self.gpus is None else self.gpus
+        for name, needed in (("CPU", float(self.jobs)), ("GPU", self.jobs * gpus)):
+            if (available := resources.get(name, 0.0)) < needed:
+                raise ConfigError(
+                    f"{self.jobs} actors need {needed:g} {name}s and the Ray cluster has {available:g}; "
+                    "reduce {jobs}",
+                    options=("jobs",),
+                )
+        return gpus
 
 
-def _end_with_parent() -> None:
-    """Let this worker end when the process that started it does, however that came about."""
+def gpu_share(jobs: int, gpus: float) -> float:
+    """The share of a GPU for each actor: at most a whole one, and never parts of two.
+
+    Parameters
+    ----------
+    jobs : number of actors
+    gpus : number of GPUs of the cluster
+
+    Examples
+    --------
+    >>> gpu_share(2, 4), gpu_share(3, 2), gpu_share(2, 0)
+    (1.0, 0.5, 0.0)
+    """
+    # Ray counts ten-thousandths. Rounding down makes the shares of all actors on a GPU fit.
+    return floor(10_000 / ceil(jobs / gpus)) / 10_000 if gpus >= 1 else 0.0
+
+
+def _run_window(
+    tasks: Iterable[Task], submit: Callable[[Task], None], collect: Callable[[], Result], size: int
+) -> Iterator[Result]:
+    """Keep ``size`` tasks in flight."""
+    running = 0
+    for task in tasks:
+        submit(task)
+        running += 1
+        if running == size:
+            yield collect()
+            running -= 1
+    for _ in range(running):
+        yield collect()
+
+
+class _Worker:
+    """A Ray actor; it keeps the job and so the job's parser."""
+
+    def __init__(self, job: Callable[[Any], Any], folder: str):
+        os.chdir(folder)  # the driver's folder, so that relative paths mean the same
+        self._job = job
+
+    def run(self, task: Any) -> Any:
+        return self._job(task)
+
+
+def _start_processes(jobs: int) -> ProcessPoolExecutor:
+    is_posix = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if is_posix else "spawn")
+    if is_posix:
+        context.set_forkserver_preload(["graphattn.builders.store.build"])
+    return ProcessPoolExecutor(jobs, context, _exit_with_parent)
+
+
+def _exit_with_parent() -> None:
+    """Exit this worker when its parent exits, even if the parent is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def watch() -> None:
-        wait_for([parent.sentinel])
+        wait([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError("the engine 'ray' is not installed: pip install 'graphattn[ray]'") from None
+    return ray

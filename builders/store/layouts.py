@@ -1,118 +1,214 @@
-"""Columns of a store as the layout of a batch, without a Python object for a sentence or a token.
+"""Rows of a store as the layouts, labels and tags of batches, without a Python object for each sentence or token.
 
-Only where tokens are parts of stored words, or a relation needs sentences, links or vectors, objects are made.
+Python objects are needed only where tokens are parts of stored words, or a relation reads sentences, links or vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, warn_of_missing_heads
-from graphattn.builders.store.table import coded, counts_of, sentences_of
+from graphattn.builders.layout import Ints, Layout, concatenate, warn_of_missing_heads
+from graphattn.builders.relations.csc import ragged_arange
+from graphattn.builders.store.tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
 
+NO_LABEL = -1
 
-def layout_of(table: pa.Table, builder: TextGraphBuilder) -> Layout:
-    """What ``builder.layout(sentences_of(table))`` gives, at memory speed where tokens are words.
+
+@dataclass(frozen=True, eq=False)
+class IndexLists:
+    """A column of lists of names, as indices into all names of the store.
+
+    Parameters
+    ----------
+    counts : (S,) length of each list
+    indices : (T,) the lists, concatenated
+    """
+
+    counts: Ints
+    indices: Ints
+
+    @classmethod
+    def from_column(cls, column: pa.ChunkedArray, index: Mapping[str, int]) -> IndexLists:
+        """Look up the names of a column of lists of strings."""
+        codes, names = dictionary_codes(column)
+        return cls(list_lengths(column), np.fromiter((index[name] for name in names), np.int64, len(names))[codes])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[IndexLists]) -> IndexLists:
+        """The lists of several parts."""
+        return cls(np.concatenate([part.counts for part in parts]), np.concatenate([part.indices for part in parts]))
+
+    def take(self, numbers: Ints) -> IndexLists:
+        """The lists of some sentences, in the given order."""
+        counts = self.counts[numbers]
+        starts = (np.cumsum(self.counts) - self.counts)[numbers]
+        return IndexLists(counts, self.indices[ragged_arange(starts, counts)])
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Decoded rows, from which batches are taken.
+
+    Parameters
+    ----------
+    layout : of S sentences
+    labels : (S,) index of each label among the store's; -1 without a label or with several
+    label_sets : labels of texts that may have several
+    tags : of each word
+    """
+
+    layout: Layout
+    labels: Ints
+    label_sets: IndexLists
+    tags: IndexLists
+
+    @classmethod
+    def from_table(
+        cls, table: pa.Table, builder: TextGraphBuilder, labels: Mapping[str, int], tags: Mapping[str, int]
+    ) -> Chunk:
+        """Decode rows.
+
+        Parameters
+        ----------
+        table : the rows
+        builder : determines the layout
+        labels, tags : name -> index
+        """
+        label = table["label"].combine_chunks()
+        label = label if pa.types.is_dictionary(label.type) else label.dictionary_encode()
+        known = np.array([*(labels[name] for name in label.dictionary.to_pylist()), NO_LABEL], np.int64)
+        return cls(
+            table_layout(table, builder),
+            known[label.indices.fill_null(len(known) - 1).to_numpy()],
+            IndexLists.from_column(table["labels"], labels),
+            IndexLists.from_column(table["tags"], tags),
+        )
+
+    @classmethod
+    def concatenate(cls, chunks: Sequence[Chunk]) -> Chunk:
+        """The sentences of several chunks."""
+        if len(chunks) == 1:
+            return chunks[0]
+        return cls(
+            concatenate([chunk.layout for chunk in chunks]),
+            np.concatenate([chunk.labels for chunk in chunks]),
+            IndexLists.concatenate([chunk.label_sets for chunk in chunks]),
+            IndexLists.concatenate([chunk.tags for chunk in chunks]),
+        )
+
+    def take(self, numbers: Ints) -> Chunk:
+        """Some sentences, in the given order."""
+        return Chunk(
+            self.layout.take(numbers), self.labels[numbers], self.label_sets.take(numbers), self.tags.take(numbers)
+        )
+
+
+def table_layout(table: pa.Table, builder: TextGraphBuilder) -> Layout:
+    """Equals ``builder.layout(to_sentences(table))``, but reads columns where tokens are words.
 
     Parameters
     ----------
     table : rows of a store
-    builder : its vocabulary cuts words into tokens and gives them ids; its relations say what is needed
+    builder : its vocabulary splits words into tokens with ids; its relations determine the columns
 
     Raises
     ------
     DataError
-        when a relation needs heads and a sentence has none
+        when a relation requires heads and a sentence has none
     """
     if table["word_ids"].null_count < table.num_rows or any(
         relation.needs_sentences or relation.needs_links or relation.needs_vectors for relation in builder.relations
     ):
-        return builder.layout(sentences_of(table))
-    words = counts_of(table["tokens"])
-    lengths, word_ids, features = _tokens(table["tokens"], words, builder.vocabulary)
+        return builder.layout(to_sentences(table))
+    words = list_lengths(table["tokens"])
+    lengths, word_ids, features = _encode_tokens(table["tokens"], words, builder.vocabulary)
     heads = deprels = None
     deprel_id = builder.deprel_id
     if deprel_id is not None:
-        heads, deprels = _arcs(table, words, deprel_id, needs_heads=builder.needs_heads)
+        heads, deprels = _encode_arcs(table, words, deprel_id, needs_heads=builder.needs_heads)
     if not builder.cls:
         return Layout(lengths, words, word_ids, heads, deprels, features, vectors=builder.vectors)
-    after_tokens, after_words = _places_after_cls(lengths), _places_after_cls(words)
+    tokens_after_cls, words_after_cls = _positions_after_cls(lengths), _positions_after_cls(words)
+    count = len(words)
     return Layout(
         lengths + 1,
         words + 1,
-        _spread(word_ids + 1, after_tokens, len(words), 0),
-        None if heads is None else _spread(np.where(heads < 0, heads, heads + 1), after_words, len(words), -1),
-        None if deprels is None else _spread(deprels, after_words, len(words), 0),
-        {name: _spread(values, after_tokens, len(words), CLS_ID) for name, values in features.items()},
+        _prepend(word_ids + 1, tokens_after_cls, count, 0),
+        None if heads is None else _prepend(np.where(heads < 0, heads, heads + 1), words_after_cls, count, -1),
+        None if deprels is None else _prepend(deprels, words_after_cls, count, 0),
+        {name: _prepend(values, tokens_after_cls, count, CLS_ID) for name, values in features.items()},
         vectors=builder.vectors,
     )
 
 
-def _tokens(
+def _encode_tokens(
     column: pa.ChunkedArray, words: Ints, vocabulary: Vocabulary | None
 ) -> tuple[Ints, Ints, Mapping[str, npt.NDArray]]:
-    """Tokens of each sentence, word of each token within its sentence, and ids."""
+    """Tokens of each sentence, 0-based word of each token, and ids."""
     word_ids = _count_up(words)
     if vocabulary is None:
         return words, word_ids, {}
-    codes, dictionary = coded(column)
+    codes, dictionary = dictionary_codes(column)
     pieces, ids = vocabulary.ids_of_words(dictionary)
     if len(ids) == len(dictionary):
         return words, word_ids, {"id": ids[codes]}
-    taken = pieces[codes]
+    counts = pieces[codes]
     starts = (np.cumsum(pieces) - pieces)[codes]
-    ends = np.concatenate([[0], np.cumsum(taken)])
+    token_ends = np.concatenate([[0], np.cumsum(counts)])
     sentence_ends = np.cumsum(words)
-    lengths = ends[sentence_ends] - ends[sentence_ends - words]
-    return lengths, np.repeat(word_ids, taken), {"id": ids[np.repeat(starts, taken) + _count_up(taken)]}
+    lengths = token_ends[sentence_ends] - token_ends[sentence_ends - words]
+    return lengths, np.repeat(word_ids, counts), {"id": ids[np.repeat(starts, counts) + _count_up(counts)]}
 
 
-def _arcs(table: pa.Table, words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool) -> tuple[Ints, Ints]:
+def _encode_arcs(
+    table: pa.Table, words: Ints, deprel_id: Callable[[str], int], *, needs_heads: bool
+) -> tuple[Ints, Ints]:
     """0-based head of each word, -1 for a root, and the id of its relation."""
-    heads, named = table["heads"].combine_chunks(), table["deprels"].combine_chunks()
-    parsed = heads.is_valid().to_numpy(zero_copy_only=False)
-    lacking = np.flatnonzero(~parsed & (words > 0))
-    if len(lacking) and not needs_heads:
+    heads, deprels = table["heads"].combine_chunks(), table["deprels"].combine_chunks()
+    is_parsed = heads.is_valid().to_numpy(zero_copy_only=False)
+    unparsed = np.flatnonzero(~is_parsed & (words > 0))
+    if len(unparsed) and not needs_heads:
         warn_of_missing_heads()
-    elif len(lacking):
-        start = " ".join(table["tokens"][int(lacking[0])].as_py()[:5])
+    elif len(unparsed):
+        start = " ".join(table["tokens"][int(unparsed[0])].as_py()[:5])
         raise DataError(
-            f"sentence {lacking[0]} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
+            f"sentence {unparsed[0]} ({start!r} ...) has no heads, but the relation 'dependency' needs them",
             field="heads",
             hint="Build the store from a parsed corpus or with a parser, or leave out Dependency().",
         )
-    codes, names = coded(table["deprels"])
+    codes, names = dictionary_codes(table["deprels"])
     ids = np.fromiter(map(deprel_id, names), np.int32, len(names))[codes]
-    given = named.is_valid().to_numpy(zero_copy_only=False)
-    if not given.all():
-        every = np.full(int(words.sum()), deprel_id(""), np.int32)
-        every[np.repeat(given, words)] = ids
-        ids = every
-    places = np.zeros(int(words.sum()), np.int64)
-    places[np.repeat(parsed, words)] = heads.flatten().to_numpy()
-    return places - 1, ids
+    has_deprels = deprels.is_valid().to_numpy(zero_copy_only=False)
+    if not has_deprels.all():
+        all_ids = np.full(int(words.sum()), deprel_id(""), np.int32)
+        all_ids[np.repeat(has_deprels, words)] = ids
+        ids = all_ids
+    head_of = np.zeros(int(words.sum()), np.int64)
+    head_of[np.repeat(is_parsed, words)] = heads.flatten().to_numpy()
+    return head_of - 1, ids
 
 
-def _places_after_cls(counts: Ints) -> Ints:
-    """Where values lie once each run has one more in front."""
+def _positions_after_cls(counts: Ints) -> Ints:
+    """Position of each value when every run gets one more value in front."""
     return np.arange(int(counts.sum())) + np.repeat(np.arange(1, len(counts) + 1), counts)
 
 
-def _spread(values: npt.NDArray, places: Ints, runs: int, first: int) -> npt.NDArray:
-    """Values with one more in front of each run."""
+def _prepend(values: npt.NDArray, positions: Ints, runs: int, first: int) -> npt.NDArray:
+    """Put one more value in front of every run."""
     out = np.full(len(values) + runs, first, values.dtype)
-    out[places] = values
+    out[positions] = values
     return out
 
 
 def _count_up(counts: Ints) -> Ints:
-    """0, 1, ... within each run, int32."""
+    """0, 1, ... in each run, as int32."""
     ends = np.cumsum(counts)
     return (np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""``store.json``: what a store holds, which shards it is made of, and their checksums."""
+"""``store.json``: the content of a store, and its shards with their checksums."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.builders.files import atomic_file, is_locked
-from graphattn.builders.store.schema import VERSION
-from graphattn.builders.store.shard import checksum, refused_by_system
+from graphattn.builders.store.shards import file_sha256, system_error
+from graphattn.builders.store.tables import VERSION
 from graphattn.exceptions import DataError
 
-MANIFEST, TOKENIZER, SKIPPED = "store.json", "tokenizer.json", "skipped.jsonl"
+MANIFEST, TOKENIZER, SKIPPED, GRAPHS = "store.json", "tokenizer.json", "skipped.jsonl", "graphs"
 _KIND = "graphattn store"
 
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """What the manifest knows of a shard.
+    """A shard in the manifest.
 
     Parameters
     ----------
     file : its path within the store
-    chunks : sentences in each chunk
+    chunks : sentences of each chunk
     bytes, sha256 : of the file
-    digest : of the block of the corpus, and the settings, that it was made from
+    digest : of the block and the settings that it was made from
     """
 
     file: str
@@ -38,23 +38,24 @@ class ShardEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a store holds. ``[CLS]`` is not counted as a token or a word.
+    """The content of a store. ``[CLS]`` does not count as a token or a word.
 
     Parameters
     ----------
-    settings : how it was built
-    corpora : names of the files it was built from
-    shards : its files
-    sentences, words, tokens, parsed : counts; parsed are the sentences with heads
-    pairs : how often two sentences that follow each other are the texts of a pair
+    settings : of the build
+    corpora : names of the files
+    shards : their files
+    sentences, words, tokens : counts
+    parsed : sentences with heads
+    pairs : number of pairs of texts
     longest : tokens of the longest sentence
-    lengths : sentences by number of tokens: 0, 1, 2-3, 4-7 and so on, by the lower bound
-    edges : relation -> edges
+    lengths : number of sentences by number of tokens: 0, 1, 2-3, 4-7 and so on, by the lower bound
+    edges : relation -> number of edges
     most_edges : edges over all relations of the sentence that has most
-    labels, tags, deprels : name -> how often; a pair has one label
-    cut : raw texts among what was read, which the tokenizer's rule cut into words
-    skipped : sentences that were left out and are listed in ``skipped.jsonl``
-    complete : whether the building has come to its end
+    labels, tags, deprels : name -> count; a pair has one label
+    cut : number of raw texts that the tokenizer's rule split into words
+    skipped : number of skipped sentences, which ``skipped.jsonl`` lists
+    complete : whether the build has ended
     """
 
     settings: Mapping[str, Any]
@@ -77,74 +78,61 @@ class Manifest:
     complete: bool = False
 
     def write(self, folder: Path) -> None:
-        """Write it beside its place and move it there."""
+        """Write ``store.json`` atomically."""
         text = json.dumps({"kind": _KIND, "version": VERSION, **asdict(self)}, indent=1, ensure_ascii=False)
         with atomic_file(folder / MANIFEST) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path, *, complete: bool = True) -> Manifest:
-        """The manifest of a folder.
+        """Read ``store.json``.
 
         Parameters
         ----------
-        folder : a store
-        complete : refuse one whose building has not come to its end
+        folder : the store
+        complete : reject a store whose build has not ended
 
         Raises
         ------
         DataError
-            when there is none, or one of another version, or it is not complete
+            when there is no manifest, or it is of another version or incomplete
         """
         path = folder / MANIFEST
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-            if record.pop("kind") != _KIND:
-                raise ValueError("of another kind")
-            version = record.pop("version")
+            if record["kind"] != _KIND:
+                raise ValueError(f"kind {record['kind']!r}")
+            if record["version"] != VERSION:
+                raise DataError(
+                    f"the store has version {record['version']}, this GraphAttn reads version {VERSION}",
+                    path=folder,
+                    hint="Build it again, or use the GraphAttn that built it.",
+                )
+            values = {item.name: record[item.name] for item in fields(cls)}
+            manifest = cls(**{**values, "shards": [ShardEntry(**entry) for entry in values["shards"]]})
         except (FileNotFoundError, NotADirectoryError):
-            raise DataError("holds no store", path=folder, hint="Give a folder that graphattn build wrote.") from None
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            refused = refused_by_system(path, error)
-            if refused is not None:
-                raise refused from error
-            raise DataError(f"is no manifest of a store ({error})", path=path, hint=_AGAIN) from error
-        if version != VERSION:
-            raise DataError(
-                f"the store is of version {version}, this GraphAttn reads version {VERSION}",
-                path=folder,
-                hint="Build it again, or use the GraphAttn it was built with.",
-            )
-        try:
-            record["shards"] = [ShardEntry(**entry) for entry in record["shards"]]
-            manifest = cls(**{item.name: record[item.name] for item in fields(cls)})
-        except (KeyError, TypeError) as error:
-            raise DataError(f"is no manifest of a store ({error})", path=path, hint=_AGAIN) from error
+            raise DataError("is not a store", path=folder, hint="Give a folder that graphattn build wrote.") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            damaged = DataError(f"is damaged ({error})", path=path, hint="Run the same graphattn build again.")
+            raise system_error(path, error) or damaged from error
         if complete and not manifest.complete:
-            raise _incomplete(folder)
+            if is_locked(folder):
+                hint = "Wait until it is complete."
+                raise DataError("is being written by another process", path=folder, hint=hint)
+            hint = "Run the same graphattn build again to resume."
+            raise DataError("is incomplete: its build was interrupted", path=folder, hint=hint)
         return manifest
 
 
 def damaged_shards(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """The shards that are not what was written, with what is wrong; every byte is read."""
-    found = {}
+    """Read every byte; returns the shards that differ from what was written, with the reason."""
+    reasons = {}
     for entry in manifest.shards:
         path = folder / entry.file
         if not path.exists():
-            found[entry.file] = f"{entry.file} is missing"
-        elif path.stat().st_size != entry.bytes:
-            found[entry.file] = f"{entry.file} has {path.stat().st_size:,} bytes, {entry.bytes:,} were written"
-        elif checksum(path) != entry.sha256:
-            found[entry.file] = f"{entry.file} has other content than was written"
-    return found
-
-
-_AGAIN = "Run the same graphattn build again."
-
-
-def _incomplete(folder: Path) -> DataError:
-    if is_locked(folder):
-        return DataError("is being written by another process", path=folder, hint="Wait until it is complete.")
-    return DataError(
-        "is not complete: its building was stopped", path=folder, hint="Run the same graphattn build again to go on."
-    )
+            reasons[entry.file] = f"{entry.file} is missing"
+        elif (size := path.stat().st_size) != entry.bytes:
+            reasons[entry.file] = f"{entry.file} has {size:,} bytes instead of {entry.bytes:,}"
+        elif file_sha256(path) != entry.sha256:
+            reasons[entry.file] = f"{entry.file} has another checksum"
+    return reasons

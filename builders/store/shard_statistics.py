@@ -1,10 +1,10 @@
-"""What a shard holds, counted: words for a vocabulary, and lengths, edges and names for the manifest."""
+"""Count what shards contain: words for a vocabulary; lengths, edges and names for the manifest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,131 +16,129 @@ import pyarrow.compute as pc
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.validation import is_third_party, validated_counts
-from graphattn.builders.store.layouts import layout_of
+from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import Manifest, ShardEntry
-from graphattn.builders.store.shard import Shard, checksum, shard_name
-from graphattn.builders.store.table import words_of
+from graphattn.builders.store.shards import Shard, file_sha256, shard_name
+from graphattn.builders.store.tables import count_words
 
-_LOOKED_AT = 1 << 20
-"""Pairs of tokens, of the shortest texts of a chunk, whose edges by users' relations are looked at."""
-_COUNTED = ("lengths", "edges", "labels", "tags", "deprels", "counts")
-
-
-@dataclass(frozen=True)
-class WordCount:
-    """Counts the words of a numbered shard, in the order of their first appearance."""
-
-    folder: Path
-
-    def __call__(self, number: int) -> tuple[int, dict[str, int]]:
-        """The shard's number and word -> how often."""
-        counts: Counter[str] = Counter()
-        for table in _chunks(Shard(self.folder / shard_name(number)), ["tokens", "word_ids"]):
-            counts.update(words_of(table))
-        return number, dict(counts)
+_VALIDATED_PAIRS = 1 << 20
+"""Pairs of tokens, of the shortest texts of a chunk, for which edges of users' relations are validated."""
 
 
-@dataclass(frozen=True)
-class Survey:
-    """Sums up a numbered shard.
+@dataclass
+class ShardStatistics:
+    """Counts of one shard; the fields are those of the manifest."""
+
+    entry: ShardEntry
+    cut: int
+    skipped: list[dict[str, str]]
+    counts: Counter[str] = field(default_factory=Counter)
+    lengths: Counter[str] = field(default_factory=Counter)
+    edges: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    tags: Counter[str] = field(default_factory=Counter)
+    deprels: Counter[str] = field(default_factory=Counter)
+    longest: int = 0
+    most_edges: int = 0
+
+    def add_chunk(self, table: pa.Table, builder: TextGraphBuilder) -> None:
+        """Add the rows of a chunk."""
+        layout = table_layout(table, builder)
+        cls = int(builder.cls)
+        tokens = layout.lengths - cls
+        if any(map(is_third_party, builder.relations)) and len(shortest := _shortest_texts(layout)):
+            builder.vet(layout.take(shortest))
+        edges_of = np.zeros(len(layout), np.int64)
+        for relation in builder.relations:
+            counts = validated_counts(relation, layout)
+            self.edges[relation.name] += int(counts.sum())
+            edges_of += counts
+        self.longest = max(self.longest, int(tokens.max(initial=0)))
+        self.most_edges = max(self.most_edges, int(edges_of.max(initial=0)))
+        for length, count in zip(*np.unique(tokens, return_counts=True), strict=True):
+            self.lengths[str(length_class(int(length)))] += int(count)
+        self.counts.update(
+            sentences=len(layout),
+            tokens=int(tokens.sum()),
+            words=int((layout.word_counts - cls).sum()),
+            parsed=table.num_rows - table["heads"].null_count,
+            pairs=pc.sum(table["second"]).as_py() or 0,
+        )
+        texts = table.filter(pc.invert(table["second"].fill_null(False)))  # both rows of a pair have its label
+        for counter, column in (
+            (self.labels, texts["label"]),
+            (self.labels, texts["labels"]),
+            (self.tags, table["tags"]),
+            (self.deprels, table["deprels"]),
+        ):
+            counter.update(_count_names(column))
+
+
+def count_shard_words(folder: Path, number: int) -> tuple[int, dict[str, int]]:
+    """Count the words of a shard, in the order of first occurrence; returns its number, too."""
+    counts: Counter[str] = Counter()
+    for table in _chunks(Shard(folder / shard_name(number)), ["tokens", "word_ids"]):
+        counts.update(count_words(table))
+    return number, dict(counts)
+
+
+def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> tuple[int, ShardStatistics]:
+    """Count what a shard contains; returns its number, too.
 
     Parameters
     ----------
     folder : the store
-    builder : whose edges to count; without a vocabulary when tokens are words
+    builder : its edges are counted; without a vocabulary when tokens are words
+    number : of the shard
     """
-
-    folder: Path
-    builder: TextGraphBuilder
-
-    def __call__(self, number: int) -> tuple[int, dict[str, Any]]:
-        """The shard's number and what it holds."""
-        path = self.folder / shard_name(number)
-        shard = Shard(path)
-        totals: dict[str, Counter[str]] = {name: Counter() for name in _COUNTED}
-        longest = most_edges = 0
-        cls = int(self.builder.cls)
-        for table in _chunks(shard):
-            layout = layout_of(table, self.builder)
-            tokens = layout.lengths - cls
-            per_sentence = np.zeros(len(layout), np.int64)
-            if any(map(is_third_party, self.builder.relations)) and len(short := _short_ones(layout)):
-                self.builder.vet(layout.take(short))
-            for relation in self.builder.relations:
-                own = validated_counts(relation, layout)
-                totals["edges"][relation.name] += int(own.sum())
-                per_sentence += own
-            longest = max(longest, int(tokens.max(initial=0)))
-            most_edges = max(most_edges, int(per_sentence.max(initial=0)))
-            totals["lengths"].update(_lengths(tokens))
-            totals["counts"].update(
-                sentences=len(layout),
-                tokens=int(tokens.sum()),
-                words=int((layout.word_counts - cls).sum()),
-                parsed=table.num_rows - table["heads"].null_count,
-                pairs=pc.sum(table["second"]).as_py() or 0,
-            )
-            texts = table.filter(pc.invert(table["second"].fill_null(False)))  # a pair has one label, on both rows
-            for name, column in (("labels", "label"), ("labels", "labels"), ("tags", "tags"), ("deprels", "deprels")):
-                totals[name].update(_names((texts if name == "labels" else table)[column]))
-        entry = {
-            "file": shard_name(number),
-            "chunks": shard.chunk_sizes,
-            "bytes": path.stat().st_size,
-            "sha256": checksum(path),
-            "digest": shard.notes["digest"],
-        }
-        return number, {
-            "entry": entry,
-            "longest": longest,
-            "most_edges": most_edges,
-            "cut": shard.notes["cut"],
-            "skipped": shard.notes["skipped"],
-            **{name: dict(counts) for name, counts in totals.items()},
-        }
+    name = shard_name(number)
+    path = folder / name
+    shard = Shard(path)
+    entry = ShardEntry(name, shard.chunk_sizes, path.stat().st_size, file_sha256(path), shard.notes["digest"])
+    statistics = ShardStatistics(entry, shard.notes["cut"], shard.notes["skipped"])
+    for table in _chunks(shard):
+        statistics.add_chunk(table, builder)
+    return number, statistics
 
 
-def finalize_manifest(manifest: Manifest, summaries: Sequence[dict[str, Any]], relations: Sequence[str]) -> Manifest:
+def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], relations: Sequence[str]) -> Manifest:
     """The manifest of a complete store.
 
     Parameters
     ----------
     manifest : settings and corpora
-    summaries : what :class:`Survey` found in each shard, in order
+    shards : statistics of each shard, in order
     relations : their names, in order
     """
-    totals = {name: _total(summaries, name) for name in _COUNTED}
-    counts = totals["counts"]
+    counts = _sum(shard.counts for shard in shards)
+    lengths = _sum(shard.lengths for shard in shards)
+    edges = _sum(shard.edges for shard in shards)
     return replace(
         manifest,
-        shards=[ShardEntry(**summary["entry"]) for summary in summaries],
-        sentences=counts["sentences"],
-        words=counts["words"],
-        tokens=counts["tokens"],
-        parsed=counts["parsed"],
-        pairs=counts["pairs"],
-        longest=max((summary["longest"] for summary in summaries), default=0),
-        lengths={low: totals["lengths"][low] for low in sorted(totals["lengths"], key=int)},
-        edges={name: totals["edges"][name] for name in relations},
-        most_edges=max((summary["most_edges"] for summary in summaries), default=0),
-        labels=dict(totals["labels"].most_common()),
-        tags=dict(totals["tags"].most_common()),
-        deprels=dict(totals["deprels"].most_common()),
-        cut=sum(summary["cut"] for summary in summaries),
-        skipped=sum(len(summary["skipped"]) for summary in summaries),
+        shards=[shard.entry for shard in shards],
+        **{name: counts[name] for name in ("sentences", "words", "tokens", "parsed", "pairs")},
+        longest=max((shard.longest for shard in shards), default=0),
+        lengths={low: lengths[low] for low in sorted(lengths, key=int)},
+        edges={name: edges[name] for name in relations},
+        most_edges=max((shard.most_edges for shard in shards), default=0),
+        labels=dict(_sum(shard.labels for shard in shards).most_common()),
+        tags=dict(_sum(shard.tags for shard in shards).most_common()),
+        deprels=dict(_sum(shard.deprels for shard in shards).most_common()),
+        cut=sum(shard.cut for shard in shards),
+        skipped=sum(len(shard.skipped) for shard in shards),
         complete=True,
     )
 
 
-def _total(summaries: Sequence[dict[str, Any]], name: str) -> Counter[str]:
+def _sum(counters: Iterable[Counter[str]]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for summary in summaries:
-        total.update(summary[name])
+    for counter in counters:
+        total.update(counter)
     return total
 
 
 def length_class(tokens: int) -> int:
-    """The smallest length of the class a length belongs to: 0, 1, 2, 4, 8, ...
+    """The lower bound of the length class 0, 1, 2-3, 4-7, ... of a sentence.
 
     Examples
     --------
@@ -150,18 +148,11 @@ def length_class(tokens: int) -> int:
     return 0 if tokens == 0 else 1 << (tokens.bit_length() - 1)
 
 
-def _lengths(tokens: Ints) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for length, count in zip(*np.unique(tokens, return_counts=True), strict=True):
-        counts[str(length_class(int(length)))] += int(count)
-    return counts
-
-
 def _chunks(shard: Shard, columns: list[str] | None = None) -> Iterator[pa.Table]:
     return (shard.chunk(number, columns) for number in range(len(shard.chunk_sizes)))
 
 
-def _names(column: pa.ChunkedArray) -> dict[str, int]:
+def _count_names(column: pa.ChunkedArray) -> dict[str, int]:
     values = column.combine_chunks()
     if pa.types.is_list(values.type):
         values = values.flatten()
@@ -170,8 +161,7 @@ def _names(column: pa.ChunkedArray) -> dict[str, int]:
     return {name: int(count) for name, count in zip(values.dictionary.to_pylist(), counts, strict=True) if count}
 
 
-def _short_ones(layout: Layout) -> npt.NDArray[np.integer]:
-    """The shortest texts, as many as are looked at."""
-    pairs = np.maximum(layout.lengths, layout.word_counts).astype(np.int64) ** 2
+def _shortest_texts(layout: Layout) -> npt.NDArray[np.integer[Any]]:
+    pairs: Ints = np.maximum(layout.lengths, layout.word_counts).astype(np.int64) ** 2
     order = np.argsort(pairs, kind="stable")
-    return np.sort(order[np.cumsum(pairs[order]) <= _LOOKED_AT])
+    return np.sort(order[np.cumsum(pairs[order]) <= _VALIDATED_PAIRS])

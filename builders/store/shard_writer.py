@@ -1,151 +1,142 @@
-"""The job of a worker: a block in, a shard out."""
+"""The job of a build worker: read a block, write its shard."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from graphattn.builders.files import lines_within
 from graphattn.builders.parsers import Parser
 from graphattn.builders.parsers.parser import parse_texts
+from graphattn.builders.readers.conllu import conllu_sentences
+from graphattn.builders.readers.sentences import json_sentences
 from graphattn.builders.sentence import Example, Sentence, assign_sentence_ids
-from graphattn.builders.store.blocks import Block, ItemBlock, Skipped, TextBlock
-from graphattn.builders.store.reading import BlockReader, missing_column_error
-from graphattn.builders.store.shard import Shard, shard_name, write_shard
-from graphattn.builders.store.table import sentences_of, table_of
+from graphattn.builders.store.blocks import SENTENCE_ENDS, Block, ItemBlock, Skipped, TextBlock
+from graphattn.builders.store.conllu_columns import read_conllu_columns
+from graphattn.builders.store.shards import Shard, shard_name, write_shard
+from graphattn.builders.store.tables import add_null_columns, to_sentences, to_table
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.builders.word_boundaries import WordSplitter
 from graphattn.exceptions import DataError
 
+REQUIRED_BY = {
+    "heads": ("dependency", "Give a parsed corpus (CoNLL-U), a --parser, or leave dependency out of --relations."),
+    "links": ("links", "Give a corpus of sentences with links (JSON Lines), or leave links out of --relations."),
+}
+"""Column that a relation may require -> the relation, and the fix for sentences without it."""
+
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What decides, with a block, on the content of its shard.
+    """What determines, together with a block, the content of its shard.
 
     Parameters
     ----------
-    tokenizer : ``tokenizer.json`` whose rule cuts raw texts into words; None for the rule ``split``
-    needs : columns without which sentences cannot be used: heads, links
-    skip : leave out sentences that cannot be used
+    tokenizer : ``tokenizer.json`` whose rule splits raw texts into words; None for the rule ``split``
+    required : columns that a sentence needs: heads, links
+    skip : skip sentences that cannot be used, instead of raising an error
     parser : parses sentences without heads, or None
-    raw : let the parser cut raw texts into words; else our rule does, and sentences end at punctuation
-    split : rule that cuts raw texts into words where no tokenizer and no parser does
+    raw : the parser splits raw texts into words; otherwise our rule does, and sentences end at punctuation
+    split : rule that splits raw texts into words without a tokenizer or parser
     """
 
     tokenizer: str | None
-    needs: tuple[str, ...]
+    required: tuple[str, ...]
     skip: bool
     parser: Parser | None
     raw: bool = False
     split: str = "words"
 
-    def cut(self, texts: list[str]) -> Iterable[Sentence]:
-        """Raw texts as sentences."""
+    def split_texts(self, texts: list[str]) -> Iterable[Sentence]:
+        """Split raw texts into words."""
         if self.parser is not None and self.raw:
             return self.parser.read(texts)
-        words = self._splitter().split_batch(texts)
+        if self.tokenizer is None:
+            splitter = WordSplitter.by_rule(self.split)
+        else:
+            splitter = Vocabulary.from_json(self.tokenizer).splitter
+        texts_in_words = splitter.split_batch(texts)
         if self.parser is None:
-            return (Sentence(tuple(own)) for own in words)
-        return (Sentence(tuple(own), sentence_ids=assign_sentence_ids(own)) for own in words)
+            return (Sentence(tuple(words)) for words in texts_in_words)
+        return (Sentence(tuple(words), sentence_ids=assign_sentence_ids(words)) for words in texts_in_words)
 
-    def cuts(self, block: Block) -> int:
-        """How many texts of a block a rule of ours, or a tokenizer's, cuts into words."""
+    def count_split_texts(self, block: Block) -> int:
+        """How many texts of a block our rule or a tokenizer splits into words."""
         if isinstance(block, TextBlock) or (self.parser is not None and self.raw):
             return 0
         return sum(1 + (item.second is not None) for item in block.items if isinstance(item, Example))
 
-    def _splitter(self) -> WordSplitter:
-        if self.tokenizer is None:
-            return WordSplitter.by_rule(self.split)
-        return Vocabulary.from_json(self.tokenizer).splitter
+    def digest(self, block: Block) -> str:
+        """Digest of a block and these settings; an existing shard with it is up to date.
 
-    def digest_of(self, block: Block) -> str:
-        """Of the block and these settings; a shard that has it need not be made again.
-
-        Whether sentences may be left out is not part of it: where none had to be, the shard is the same.
+        It does not contain ``skip``: a shard without skipped sentences is the same either way.
         """
         parts = [
             type(block).__name__,
             block.digest,
             "" if isinstance(block, ItemBlock) else [block.format, dict(block.options)],
             self.tokenizer,
-            self.needs,
+            self.required,
             None if self.parser is None else [self.parser.name, self.raw],
             self.split,
         ]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True)
-class ShardMaker:
-    """Makes the shard of a numbered block.
+def write_block(folder: Path, settings: ShardSettings, damaged: frozenset[str], task: tuple[int, Block]) -> int:
+    """Write the shard of a block unless it is up to date.
 
     Parameters
     ----------
     folder : the store
-    settings : how
-    damaged : shards that are made although there is something of their name, which stays until then
+    settings : how to read the block
+    damaged : existing shards to replace
+    task : number of the shard, and the block
+
+    Returns
+    -------
+    The number of the shard.
+
+    Raises
+    ------
+    DataError
+        when a sentence cannot be used and ``settings.skip`` is False
     """
-
-    folder: Path
-    settings: ShardSettings
-    damaged: frozenset[str] = frozenset()
-
-    def __call__(self, task: tuple[int, Block]) -> int:
-        """Make it, unless it is there; its number.
-
-        Raises
-        ------
-        DataError
-            when a sentence cannot be used and none may be skipped
-        """
-        number, block = task
-        path, digest = self.folder / shard_name(number), self.settings.digest_of(block)
-        if shard_name(number) not in self.damaged and path.exists() and _fits(path, digest, skip=self.settings.skip):
-            return number
-        needs = tuple(name for name in self.settings.needs if name != "heads" or self.settings.parser is None)
-        reader = BlockReader(self.settings.cut, skip=self.settings.skip, needs=needs)
-        table = reader.table(block)
-        if self.settings.parser is not None:
-            table = _parsed(table, self.settings.parser)
-        if needs and isinstance(block, ItemBlock):
-            table = self._usable(table, needs, block, reader.skipped)
-        notes = {
-            "digest": digest,
-            "cut": self.settings.cuts(block),
-            "skipped": [asdict(replace(row, corpus=Path(row.corpus).name)) for row in reader.skipped],
-        }
-        write_shard(table, path, notes)
+    number, block = task
+    name, digest = shard_name(number), settings.digest(block)
+    path = folder / name
+    if name not in damaged and path.exists() and _is_up_to_date(path, digest, skip=settings.skip):
         return number
-
-    def _usable(self, table: pa.Table, needs: tuple[str, ...], block: ItemBlock, skipped: list[Skipped]) -> pa.Table:
-        """The sentences that have heads and links; the others are an error, or are listed, a pair as a whole."""
-        words = table["length"].to_numpy() > 0
-        lacking = np.stack([table[name].is_null().to_numpy() & words for name in needs])
-        if not lacking.any():
-            return table
-        second = table["second"].fill_null(False).to_numpy()
-        text = np.cumsum(~second)  # of each row, from 1: the texts of a pair are one
-        refused = np.isin(text, text[lacking.any(0)])
-        for number in np.flatnonzero(refused if self.settings.skip else lacking.any(0)):
-            tokens, place = table["tokens"][int(number)].as_py(), f"sentence {block.first + text[number] - 1}"
-            of_text = lacking[:, text == text[number]].any(1)
-            own = lacking[:, number]
-            name = needs[int((own if own.any() else of_text).argmax())]
-            if not self.settings.skip:
-                raise missing_column_error(name, tokens, path=block.corpus, place=place)
-            reason = f"no {name}" if own.any() else f"the other text of its pair has no {name}"
-            skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(tokens[:5])!r} ...)"))
-        return table.filter(pa.array(~refused))
+    required = tuple(column for column in settings.required if column != "heads" or settings.parser is None)
+    skipped: list[Skipped] = []
+    if isinstance(block, ItemBlock):
+        skipped += block.skipped
+        table = to_table(list(_split_items(block, settings)), list(_second_flags(block)))
+    else:
+        table = _TextReader(block, required, skipped, skip=settings.skip).table()
+    if settings.parser is not None:
+        table = _parse_missing(table, settings.parser)
+    if required and isinstance(block, ItemBlock):
+        table = _drop_unusable(table, required, block, skipped, skip=settings.skip)
+    notes = {
+        "digest": digest,
+        "cut": settings.count_split_texts(block),
+        "skipped": [asdict(replace(row, corpus=Path(row.corpus).name)) for row in skipped],
+    }
+    write_shard(table, path, notes)
+    return number
 
 
-def _fits(path: Path, digest: str, *, skip: bool) -> bool:
-    """Whether there is a shard of this digest that can be read to its end, and left nothing out unless it may."""
+def _is_up_to_date(path: Path, digest: str, *, skip: bool) -> bool:
+    """Whether an undamaged shard has this digest, and skipped nothing unless that is allowed."""
     try:
         shard = Shard(path)
         for number in range(len(shard.chunk_sizes)):
@@ -155,14 +146,153 @@ def _fits(path: Path, digest: str, *, skip: bool) -> bool:
     return shard.notes["digest"] == digest and (skip or not shard.notes["skipped"])
 
 
-def _parsed(table: pa.Table, parser: Parser) -> pa.Table:
-    """The table with heads and relations for the sentences that lacked them."""
-    sentences = sentences_of(table)
-    lacking = [number for number, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
-    if not lacking:
+def _split_items(block: ItemBlock, settings: ShardSettings) -> Iterator[Sentence]:
+    texts = [text for item in block.items if isinstance(item, Example) for text in _texts(item)]
+    sentences = iter(settings.split_texts(texts))
+    for item in block.items:
+        if isinstance(item, Sentence):
+            yield item
+        else:
+            for _ in _texts(item):
+                yield replace(next(sentences), label=item.label)
+
+
+def _texts(example: Example) -> list[str]:
+    return [example.text] if example.second is None else [example.text, example.second]
+
+
+def _second_flags(block: ItemBlock) -> Iterator[bool | None]:
+    """The column ``second`` of a block's rows."""
+    for item in block.items:
+        yield from (None,) if isinstance(item, Sentence) or item.second is None else (False, True)
+
+
+@dataclass
+class _TextReader:
+    """Reads a text block in columns where it is plain CoNLL-U, and by sentence otherwise."""
+
+    block: TextBlock
+    required: tuple[str, ...]
+    skipped: list[Skipped]
+    skip: bool = field(kw_only=True)
+
+    def table(self) -> pa.Table:
+        try:
+            return pa.concat_tables(self._tables(self.block.read(), self.block.line))
+        except DataError as error:
+            error.skippable = True
+            raise
+
+    def _tables(self, data: bytes, line: int) -> Iterator[pa.Table]:
+        """Read a piece as a whole if it is plain, otherwise by halves, down to single sentences."""
+        if self.block.format == "conllu":
+            table = read_conllu_columns(data, **self.block.options)
+            if table is not None:
+                table = add_null_columns(table)
+                if not any(table[column].null_count for column in self.required):
+                    yield table
+                    return
+            middle = _nearest_sentence_end(data, len(data) // 2, SENTENCE_ENDS[self.block.format])
+            if 0 < middle < len(data):
+                yield from self._tables(data[:middle], line)
+                yield from self._tables(data[middle:], line + data.count(b"\n", 0, middle))
+                return
+        yield to_table(self._sentences(data, line))
+
+    def _sentences(self, data: bytes, line: int) -> list[Sentence]:
+        if not self.skip and not self.required:
+            return list(self._read(data, line))
+        usable: list[Sentence] = []
+        for first, piece in _pieces(data, line, by_line=self.block.format == "sentences"):
+            try:
+                sentences = list(self._read(piece, first))
+                for sentence, column in product(sentences, self.required):
+                    if getattr(sentence, column) is None and sentence.num_words:
+                        raise missing_column_error(column, sentence.words, path=self.block.corpus, line=first)
+            except DataError as error:
+                if not self.skip:
+                    raise
+                self.skipped.append(Skipped(self.block.corpus, f"line {error.line or first}", error.message))
+            else:
+                usable += sentences
+        return usable
+
+    def _read(self, data: bytes, line: int) -> Iterator[Sentence]:
+        lines = lines_within(data, self.block.corpus, line)
+        numbered = ((lines.line, content.removesuffix("\n")) for content in lines)
+        if self.block.format == "conllu":
+            return conllu_sentences(numbered, self.block.corpus, **self.block.options)
+        return json_sentences(numbered, self.block.corpus)
+
+
+def _nearest_sentence_end(data: bytes, position: int, ends: tuple[bytes, ...]) -> int:
+    """End of the last sentence before a position, or else of the first one after it; 0 if there is none."""
+    before = [start + len(end) for end in ends if (start := data.rfind(end, 0, position)) >= 0]
+    if before:
+        return max(before)
+    return min((start + len(end) for end in ends if (start := data.find(end, position)) >= 0), default=0)
+
+
+def _pieces(data: bytes, line: int, *, by_line: bool) -> Iterator[tuple[int, bytes]]:
+    """Cut a text into lines, or else at blank lines; yields each piece after the number of its first line."""
+    first, piece = line, b""
+    for number, content in enumerate(BytesIO(data), start=line):
+        piece += content
+        if by_line or not content.strip():
+            yield first, piece
+            first, piece = number + 1, b""
+    if piece:
+        yield first, piece
+
+
+def missing_column_error(
+    column: str, words: Sequence[str], *, path: str, line: int | None = None, place: str = "the sentence"
+) -> DataError:
+    """The error of a sentence without heads or links.
+
+    Parameters
+    ----------
+    column : a key of ``REQUIRED_BY``
+    words : of the sentence
+    path, line : of the sentence
+    place : the sentence's number, if its line is unknown
+    """
+    start, (relation, hint) = " ".join(words[:5]), REQUIRED_BY[column]
+    message = f"{place} ({start!r} ...) has no {column}, which the relation {relation!r} needs"
+    return DataError(message, path=path, line=line, hint=hint)
+
+
+def _drop_unusable(
+    table: pa.Table, required: tuple[str, ...], block: ItemBlock, skipped: list[Skipped], *, skip: bool
+) -> pa.Table:
+    """Drop the texts that lack a required column, both texts of a pair; raise an error instead unless ``skip``."""
+    has_words = table["length"].to_numpy() > 0
+    missing = np.stack([table[column].is_null().to_numpy() & has_words for column in required])
+    if not missing.any():
         return table
-    chosen = [sentences[number] for number in lacking]
-    parses = parse_texts(parser, [own.words for own in chosen], [own.sentence_ids for own in chosen])
-    for number, parse in zip(lacking, parses, strict=True):
-        sentences[number] = replace(sentences[number], heads=parse.heads, deprels=parse.deprels)
-    return table_of(sentences, table["second"].to_pylist())
+    item = np.cumsum(~table["second"].fill_null(False).to_numpy())  # 1-based item of each row
+    unusable = np.isin(item, item[missing.any(0)])
+    for row in np.flatnonzero(unusable if skip else missing.any(0)):
+        tokens, place = table["tokens"][int(row)].as_py(), f"sentence {block.first + item[row] - 1}"
+        is_missing = missing[:, row].any()
+        column = required[int((missing[:, row] if is_missing else missing[:, item == item[row]].any(1)).argmax())]
+        if not skip:
+            raise missing_column_error(column, tokens, path=block.corpus, place=place)
+        reason = f"no {column}" if is_missing else f"the other text of its pair has no {column}"
+        skipped.append(Skipped(block.corpus, place, f"{reason} ({' '.join(tokens[:5])!r} ...)"))
+    return table.filter(pa.array(~unusable))
+
+
+def _parse_missing(table: pa.Table, parser: Parser) -> pa.Table:
+    """Parse the sentences without heads."""
+    sentences = to_sentences(table)
+    rows = [row for row, sentence in enumerate(sentences) if sentence.heads is None and sentence.num_words]
+    if not rows:
+        return table
+    unparsed = [sentences[row] for row in rows]
+    parses = parse_texts(
+        parser, [sentence.words for sentence in unparsed], [sentence.sentence_ids for sentence in unparsed]
+    )
+    for row, parse in zip(rows, parses, strict=True):
+        sentences[row] = replace(sentences[row], heads=parse.heads, deprels=parse.deprels)
+    return to_table(sentences, table["second"].to_pylist())

@@ -1,52 +1,54 @@
-"""A store as a sequence of sentences: by index, in slices, or from front to back."""
+"""A store as a sequence of sentences, and the part of it that an estimator trains on."""
 
 from __future__ import annotations
 
 import os
+import sys
 from bisect import bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from typing_extensions import override
 
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints
-from graphattn.builders.lazy_texts import LazyCorpus
+from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
-from graphattn.builders.store.shard import Shard
-from graphattn.builders.store.stored_texts import StoredTexts
-from graphattn.builders.store.table import sentences_of
+from graphattn.builders.store.shards import Shard
+from graphattn.builders.store.tables import count_words, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
 
 OPEN_SHARDS = 16
-"""Most shards that a store holds open at a time; each takes a file descriptor and the notes on its chunks."""
+"""Shards that a store keeps open; each takes a file descriptor and the metadata of its chunks."""
 
 
 class Store(Sequence[Sentence], LazyCorpus):
-    """Sentences that ``graphattn build`` wrote. Nothing is read before it is asked for.
+    """Sentences that ``graphattn build`` wrote, read when they are needed.
 
     Parameters
     ----------
-    folder : where they are
-    cached_chunks : decoded chunks (up to 16,384 sentences or some half a million tokens each) kept in memory
+    folder : of the store
+    cached_chunks : decoded chunks (up to 16,384 sentences or about half a million tokens each) to keep in memory
 
     Raises
     ------
     DataError
-        when there is no store, it is not complete, or it is of another version
+        when there is no store, or it is incomplete or of another version
 
     Examples
     --------
-    A store is a sequence, so that an estimator takes it as it is:
+    A store is a sequence, so an estimator accepts it:
 
     >>> import tempfile
     >>> from graphattn.builders import TextGraphBuilder, Window
@@ -65,7 +67,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         self.manifest = Manifest.read(self.folder)
         sizes = [size for entry in self.manifest.shards for size in entry.chunks]
         self.chunk_starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self._places = [(entry.file, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
+        self._chunk_files = [(entry.file, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
         self._cached_chunks = cached_chunks
         self._open: OrderedDict[str, Shard] = OrderedDict()
         self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
@@ -75,8 +77,8 @@ class Store(Sequence[Sentence], LazyCorpus):
 
     @property
     def num_chunks(self) -> int:
-        """Number of chunks, the units that are decoded at once."""
-        return len(self._places)
+        """Number of chunks, the units of decoding."""
+        return len(self._chunk_files)
 
     @overload
     def __getitem__(self, index: int) -> Sentence: ...
@@ -91,21 +93,21 @@ class Store(Sequence[Sentence], LazyCorpus):
         if not 0 <= number < len(self):
             raise IndexError(f"sentence {index} of a store of {len(self)}")
         chunk = bisect_right(self.chunk_starts, number) - 1
-        return sentences_of(self._cached(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
+        return to_sentences(self._cached_chunk(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
 
     def __iter__(self) -> Iterator[Sentence]:
         for number in range(self.num_chunks):
-            yield from sentences_of(self.chunk(number))
+            yield from to_sentences(self.chunk(number))
 
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r}: {len(self):,} sentences)"
 
-    def __reduce__(self) -> tuple:
-        return _reopened, (self.folder, self._cached_chunks)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_store, (self.folder, self._cached_chunks)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that was given to the building, or learnt in it."""
+        """The vocabulary that the build was given or learned."""
         return Vocabulary.load(self.folder / TOKENIZER)
 
     @property
@@ -114,19 +116,19 @@ class Store(Sequence[Sentence], LazyCorpus):
         return (self.vocabulary.splitter.rule or "another") if self.manifest.cut else None
 
     def builder(self, like: TextGraphBuilder | None = None) -> TextGraphBuilder:
-        """A builder of this store's graphs: its relations by their names, its ``[CLS]``, its vocabulary.
+        """A builder with this store's relations, ``[CLS]`` setting and vocabulary.
 
-        Dependencies are required if all sentences have heads; without them a sentence has self-loops alone.
+        It requires dependencies if all sentences have heads; otherwise sentences without heads get self-loops only.
 
         Parameters
         ----------
-        like : take relations and ``[CLS]`` from this one, for relations that their names do not tell: those of your
-            own that are not registered, dependencies with other labels, neighbours by other vectors
+        like : take relations and ``[CLS]`` from this builder; needed for relations that their names do not define:
+            unregistered ones of your own, dependencies with other labels, neighbours by other vectors
 
         Raises
         ------
         UnregisteredError
-            when a relation is neither one of this package nor registered
+            when a relation is neither built in nor registered
         """
         if like is not None:
             builder = copy(like)
@@ -134,70 +136,64 @@ class Store(Sequence[Sentence], LazyCorpus):
             return builder
         settings, required = self.manifest.settings, self.manifest.parsed == len(self)
         relations: list[Relation] = []
-        brought: set[str] = set()
+        included: set[str] = set()
         for name in settings["relations"]:
-            if name not in brought:
+            if name not in included:
                 relations.append(parse_relation(name, required=required))
-                brought |= {part.spec for part in relations[-1].parts()}
+                included |= {part.spec for part in relations[-1].parts()}
         return TextGraphBuilder(relations, cls=settings["cls"], vocabulary=self.vocabulary)
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """(S,) tokens of each sentence as they stand in the corpus, before a vocabulary cuts words into pieces."""
+        """(S,) tokens of each sentence in the corpus, before a vocabulary splits words into subwords."""
         columns = [self.chunk(number, ["length"])["length"].to_numpy() for number in range(self.num_chunks)]
         return np.concatenate([np.empty(0, np.int32), *columns])
 
+    @override
     def texts(self) -> StoredTexts:
-        """Its texts for an estimator that takes one at a time; of a pair the first."""
-        return StoredTexts(self, np.flatnonzero(self._places_in_pairs != 1))
+        return StoredTexts(self, np.flatnonzero(self._pair_positions != 1))
 
+    @override
     def pairs(self) -> tuple[StoredTexts, StoredTexts]:
-        """The first texts of its pairs and the second ones.
-
-        Raises
-        ------
-        DataError
-            when there is a text that is not part of a pair
-        """
-        places = self._places_in_pairs
-        alone = np.flatnonzero(places < 0)
-        if len(alone):
+        positions = self._pair_positions
+        single = np.flatnonzero(positions < 0)
+        if len(single):
             raise DataError(
-                f"sentence {alone[0]} is not part of a pair",
+                f"sentence {single[0]} is not part of a pair",
                 path=self.folder,
                 hint="Build a store of pairs alone: graphattn build --pairs.",
             )
-        return StoredTexts(self, np.flatnonzero(places == 0)), StoredTexts(self, np.flatnonzero(places == 1))
+        return StoredTexts(self, np.flatnonzero(positions == 0)), StoredTexts(self, np.flatnonzero(positions == 1))
 
     @cached_property
-    def _places_in_pairs(self) -> npt.NDArray[np.int8]:
-        """(S,) 0 for the first and 1 for the second text of a pair, -1 for a text of its own."""
+    def _pair_positions(self) -> npt.NDArray[np.int8]:
+        """(S,) 0 for the first and 1 for the second text of a pair, -1 for a single text."""
         if not self.manifest.pairs:
             return np.full(len(self), -1, np.int8)
         tables = [self.chunk(number, ["second"]) for number in range(self.num_chunks)]
         return np.concatenate([table["second"].cast("int8").fill_null(-1).to_numpy() for table in tables])
 
     def chunk(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """The sentences of a chunk as a table, whose columns :mod:`graphattn.builders.store.schema` describes.
+        """Read a chunk, with the columns that :mod:`graphattn.builders.store.tables` describes.
 
         Raises
         ------
         DataError
             when the shard is missing or damaged; the others can still be read
         """
-        file, place = self._places[number]
+        file, position = self._chunk_files[number]
         if file not in self._open:
             while len(self._open) >= OPEN_SHARDS:
                 self._open.popitem(last=False)[1].close()
             self._open[file] = Shard(self.folder / file)
         self._open.move_to_end(file)
-        return self._open[file].chunk(place, None if columns is None else list(columns))
+        return self._open[file].chunk(position, None if columns is None else list(columns))
 
     def damaged(self) -> dict[str, str]:
-        """The shards that are not what was written, with what is wrong; every byte is read."""
+        """Read every byte; returns the shards that differ from what was written, with the reason."""
         return damaged_shards(self.folder, self.manifest)
 
-    def _cached(self, number: int) -> pa.Table:
+    def _cached_chunk(self, number: int) -> pa.Table:
         if number not in self._chunks:
             while len(self._chunks) >= max(1, self._cached_chunks):
                 self._chunks.popitem(last=False)
@@ -206,5 +202,130 @@ class Store(Sequence[Sentence], LazyCorpus):
         return self._chunks[number]
 
 
-def _reopened(folder: Path, cached_chunks: int) -> Store:
+def _open_store(folder: Path, cached_chunks: int) -> Store:
     return Store(folder, cached_chunks=cached_chunks)
+
+
+class StoredTexts(LazyTexts):
+    """Some sentences of a store, read chunk by chunk.
+
+    Parameters
+    ----------
+    store : the store
+    numbers : of the sentences; iteration is fast when they ascend
+    """
+
+    def __init__(self, store: Store, numbers: Ints):
+        self.store, self.numbers = store, np.asarray(numbers, np.int64)
+
+    @property
+    @override
+    def tokenized_by(self) -> str | None:
+        return self.store.tokenized_by
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Sentence: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> StoredTexts: ...
+
+    def __getitem__(self, index: int | slice) -> Sentence | StoredTexts:
+        if isinstance(index, slice):
+            return StoredTexts(self.store, self.numbers[index])
+        return self.store[int(self.numbers[index])]
+
+    def __iter__(self) -> Iterator[Sentence]:
+        for part in self.parts():
+            yield from part
+
+    @override
+    def take(self, numbers: Sequence[int]) -> StoredTexts:
+        return StoredTexts(self.store, self.numbers[np.asarray(numbers, np.int64)])
+
+    @override
+    def column(self, field: str) -> Sequence[Any]:
+        column = StoredColumn(self, field)
+        return column if field == "tags" else list(column)
+
+    @override
+    def words(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for table in self.tables(["tokens", "word_ids"]):
+            counts.update(count_words(table))
+        return counts
+
+    @override
+    def num_words(self) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *map(_num_words, self.tables(["tokens", "word_ids"]))])
+
+    @override
+    def parts(self) -> Iterator[list[Sentence]]:
+        return map(to_sentences, self.tables())
+
+    @override
+    def layouts(self, builder: TextGraphBuilder) -> Iterator[Layout]:
+        return (table_layout(table, builder) for table in self.tables())
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows; each table has those that follow each other in one chunk. There is at least one table."""
+        starts = self.store.chunk_starts
+        chunks = np.searchsorted(starts, self.numbers, side="right") - 1
+        for numbers in np.split(self.numbers, np.flatnonzero(np.diff(chunks)) + 1):
+            chunk = int(np.searchsorted(starts, numbers[0], side="right")) - 1 if len(numbers) else 0
+            yield self.store.chunk(chunk, columns).take(numbers - starts[chunk])
+
+
+class StoredColumn(Sequence[Any]):
+    """The label or tags of each text, read when they are needed.
+
+    Parameters
+    ----------
+    texts : the texts
+    field : ``"label"`` or ``"tags"``
+    """
+
+    def __init__(self, texts: StoredTexts, field: str):
+        self._texts, self._field = texts, field
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return StoredColumn(self._texts[index], self._field)
+        return getattr(self._texts[index], self._field)
+
+    def __iter__(self) -> Iterator[Any]:
+        is_label = self._field == "label"
+        for table in self._texts.tables(["label", "labels"] if is_label else [self._field]):
+            yield from _interned_labels(table) if is_label else _interned_lists(table[self._field])
+
+    def take(self, numbers: Sequence[int]) -> StoredColumn:
+        """The values of some texts."""
+        return StoredColumn(self._texts.take(numbers), self._field)
+
+
+def _interned_labels(table: pa.Table) -> Iterator[str | tuple[str, ...] | None]:
+    for label, labels in zip(table["label"].to_pylist(), _interned_lists(table["labels"]), strict=True):
+        if labels is not None:
+            yield tuple(labels)
+        else:
+            yield None if label is None else sys.intern(label)
+
+
+def _interned_lists(column: pa.ChunkedArray) -> Iterator[list[str] | None]:
+    """Rows in which equal strings share memory."""
+    for row in column.to_pylist():
+        yield None if row is None else [sys.intern(name) for name in row]
+
+
+def _num_words(table: pa.Table) -> Ints:
+    counts = list_lengths(table["tokens"])
+    if table["word_ids"].null_count < table.num_rows:
+        for row, word_ids in enumerate(table["word_ids"].to_pylist()):
+            if word_ids is not None:
+                counts[row] = word_ids[-1] + 1 if word_ids else 0
+    return counts

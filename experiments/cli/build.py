@@ -160,7 +160,7 @@ def _built(
 
 def _materialized(out: Path, settings: StoreSettings) -> Path:
     from graphattn.builders.store import Store
-    from graphattn.builders.store.materializing import GRAPHS, materialize
+    from graphattn.builders.store.datasets import GRAPHS, materialize
 
     store = Store(out)
     try:
@@ -187,7 +187,7 @@ def _engine(name: str, jobs: int, address: str | None, device: str | None) -> En
 
 
 def _ray_engine(jobs: int, address: str | None, device: str | None) -> Engine:
-    from graphattn.builders.store.ray_executor import RayEngine
+    from graphattn.builders.store.executors import RayEngine
 
     shares = {None: None, "cpu": 0.0, "cuda": 1.0}  # of a GPU for each actor, which sees no other
     if device not in shares:

@@ -61,6 +61,6 @@ def _show_store(folder: Path, batch_size: int, *, check: bool) -> None:
             raise DataError(
                 f"{len(damaged)} of {len(store.manifest.shards)} shards are damaged",
                 path=folder,
-                hint="Run the same graphattn build again: it makes them anew.",
+                hint="Run the same graphattn build again to rebuild them.",
             )
-        print("all shards are as they were written")
+        print("all checksums match")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from graphattn.builders.files import lines_within
 from graphattn.builders.readers.conllu import conllu_sentences
 from graphattn.builders.store.conllu_columns import read_conllu_columns
-from graphattn.builders.store.table import sentences_of, with_all_columns
+from graphattn.builders.store.tables import add_null_columns, to_sentences
 from graphattn.exceptions import DataError
 
 WORD = "1\tDogs\tdog\tNOUN\tNNS\t_\t0\troot\t_\t_\n"
@@ -20,7 +20,7 @@ def by_reader(data, tags="upos"):
 
 def by_columns(data, tags="upos"):
     table = read_conllu_columns(data, tags=tags)
-    return None if table is None else sentences_of(with_all_columns(table))
+    return None if table is None else to_sentences(add_null_columns(table))
 
 
 def test_sentences_in_columns_are_those_of_the_reader(trees, as_conllu):

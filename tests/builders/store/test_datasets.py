@@ -7,6 +7,7 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from graphattn.builders import (
     BudgetBatches,
+    Complete,
     Dependency,
     Order,
     Sentence,
@@ -17,10 +18,21 @@ from graphattn.builders import (
 )
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.relations import Links, SentenceNodes
-from graphattn.builders.store import CorpusFile, GraphDataset, GraphStream, Store, StoreSettings, build_store
-from graphattn.builders.store.layouts import layout_of
-from graphattn.builders.store.table import table_of
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.builders.store import (
+    CorpusFile,
+    GraphDataset,
+    GraphStream,
+    Store,
+    StoreSettings,
+    build_store,
+    datasets,
+)
+from graphattn.builders.store.datasets import materialize
+from graphattn.builders.store.layouts import table_layout
+from graphattn.builders.store.manifest import GRAPHS
+from graphattn.builders.store.tables import to_table
+from graphattn.dgl_graphs import load_graphs, save_graphs
+from graphattn.exceptions import ConfigError, DataError, GraphError
 
 
 def assert_same_graph(graph, expected):
@@ -43,7 +55,7 @@ def test_layouts_are_those_of_the_sentences(trees, level, cls):
     sentences = [*trees(20), Sentence([], heads=[]), *trees(3, seed=5), Sentence(["zebra"], heads=[0])]
     vocabulary = None if level is None else Vocabulary.train(trees(20), level=level, size=24)
     builder = TextGraphBuilder([Window(3), WordGroup(), Dependency(), Order()], cls=cls, vocabulary=vocabulary)
-    found, expected = layout_of(table_of(sentences), builder), builder.layout(sentences)
+    found, expected = table_layout(to_table(sentences), builder), builder.layout(sentences)
     for name in ("lengths", "word_counts", "word_ids", "heads", "deprels"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
     assert found.features.keys() == expected.features.keys()
@@ -57,15 +69,15 @@ def test_given_pieces_sentences_and_links_take_the_long_way(trees):
     texts = [Sentence(["a", "b"], sentence_ids=[0, 1], links=[(0, 1)]), Sentence(["a"], links=[])]
     for sentences, relations in [(pieces, [WordGroup(), Dependency()]), (texts, [Links(), SentenceNodes()])]:
         builder = TextGraphBuilder(relations)
-        assert_same_graph(builder.graph(layout_of(table_of(sentences), builder)), builder.batch(sentences))
+        assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
 
 
 def test_relation_names_may_lack(trees):
     sentences = [Sentence(["a", "b"], heads=[0, 1]), *trees(3)]
     builder = TextGraphBuilder([Dependency()])
-    assert_same_graph(builder.graph(layout_of(table_of(sentences), builder)), builder.batch(sentences))
+    assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
     with pytest.raises(DataError) as caught:
-        layout_of(table_of([*sentences, Sentence(["a", "b"])]), builder)
+        table_layout(to_table([*sentences, Sentence(["a", "b"])]), builder)
     assert str(caught.value) == (
         "field 'heads': sentence 4 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
         "Build the store from a parsed corpus or with a parser, or leave out Dependency()."
@@ -77,7 +89,7 @@ def test_relation_names_may_lack(trees):
 def test_parses_may_lack_where_they_are_not_required(trees, cls):
     sentences = [Sentence(["a", "b"]), *trees(3), Sentence([]), Sentence(["c"], heads=[0], deprels=["root"])]
     builder = TextGraphBuilder([Dependency(required=False)], cls=cls)
-    assert_same_graph(builder.graph(layout_of(table_of(sentences), builder)), builder.batch(sentences))
+    assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
 
 
 def test_chosen_sentences_become_a_batch(stored, trees, builder):
@@ -195,3 +207,69 @@ def test_treebank_from_the_store_equals_treebank_from_the_file(corpora, tmp_path
     random = np.random.default_rng(0)
     for chosen in np.split(random.permutation(len(sentences))[:500], 5):
         assert_same_graph(dataset[chosen].graph, builder.batch([sentences[n] for n in chosen]))
+
+
+def test_graphs_are_those_of_the_sentences(stored, trees, monkeypatch):
+    monkeypatch.setattr(datasets, "GRAPHS_PER_FILE", 7)
+    sentences = trees(20)
+    store = stored(sentences)
+    builder = store.builder()
+    for _ in range(2):
+        files = materialize(store, builder)
+    assert [path.name for path in files] == ["graphs-00000.dgl", "graphs-00001.dgl", "graphs-00002.dgl"]
+    graphs = [graph for path in files for graph in load_graphs(str(path))]
+    for graph, sentence in zip(graphs, sentences, strict=True):
+        own = builder.build(sentence)
+        assert {e: graph.num_edges(e) for e in graph.etypes} == {e: own.num_edges(e) for e in own.etypes}
+        assert graph.nodes["token"].data["id"].tolist() == own.nodes["token"].data["id"].tolist()
+
+
+def test_many_edges_close_a_file(stored, monkeypatch):
+    monkeypatch.setattr(datasets, "EDGES_PER_FILE", 20)
+    builder = TextGraphBuilder([Complete()])
+    store = stored([Sentence(["a", "b", "c"])] * 4, relations=builder)
+    assert [len(load_graphs(str(path))) for path in materialize(store, store.builder())] == [2, 2], "16 edges each"
+
+
+def test_a_full_disk_leaves_nothing(stored, trees, monkeypatch):
+    def full(_graphs, path):
+        raise GraphError(f"{path} cannot be written")
+
+    monkeypatch.setattr(datasets, "save_graphs", full)
+    store = stored(trees(2))
+    before = sorted(store.folder.iterdir())
+    with pytest.raises(OSError, match="DGL could not write"):
+        materialize(store, store.builder())
+    assert sorted(store.folder.iterdir()) == before
+
+
+def test_files_that_are_no_graphs_are_refused(builder, tmp_path):
+    path = tmp_path / "graphs.dgl"
+    with pytest.raises(GraphError) as error:
+        load_graphs(str(path))
+    assert str(error.value) == f"{path} cannot be read as graphs. Give a file that save_graphs or build wrote"
+    graph = TextGraphBuilder([Complete()]).build(["a", "b"])
+    save_graphs([graph], str(path))
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(GraphError):
+        load_graphs(str(path))
+
+
+def test_a_folder_cannot_be_written_as_a_file(tmp_path):
+    graph = TextGraphBuilder([Complete()]).build(["a", "b"])
+    with pytest.raises(GraphError) as error:
+        save_graphs([graph], str(tmp_path))
+    assert str(error.value) == f"{tmp_path} cannot be written. Check the folder and the space on the disk"
+
+
+def test_graphs_go_when_the_store_changes(stored, write, trees, builder):
+    store = stored(trees(20))
+    materialize(store, store.builder())
+    settings = StoreSettings(builder, block_bytes=2000)
+    first, second = CorpusFile(store.folder.parent / "store.jsonl"), CorpusFile(write("b.jsonl", trees(5, seed=1)))
+    build_store([first], store.folder, settings)
+    assert (store.folder / GRAPHS).exists(), "nothing was made anew"
+    build_store([second], store.folder, settings, append=True)
+    assert not (store.folder / GRAPHS).exists()
+    more = Store(store.folder)
+    assert len(materialize(more, more.builder())) == 1

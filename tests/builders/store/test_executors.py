@@ -1,22 +1,29 @@
-"""Processes do every task once, take tasks as they need them, and tell when one of them dies."""
+"""Executors run every task once, read tasks when they need them, and report dead workers."""
 
 import os
 import sys
+from functools import partial
 from importlib import import_module
+from math import floor
+from types import SimpleNamespace
 
+import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graphattn.builders.store.executors import LocalEngine
-from graphattn.exceptions import BuildError, DataError
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, executors
+from graphattn.builders.store.executors import LocalEngine, RayEngine, gpu_share
+from graphattn.exceptions import BuildError, ConfigError, DataError
 
-TASKS = """
+JOBS = """
 import os, signal
 from graphattn.exceptions import DataError
 
 def square(number):
     return number * number
 
-def refuse(number):
+def raise_at_5(number):
     if number == 5:
         raise DataError("no fives", path="a.txt", line=number)
     return number
@@ -26,57 +33,171 @@ def die(number):
 
 def process_id(_):
     return os.getpid()
+
+def die_once(mark, number):
+    if number == 7 and not mark.exists():
+        mark.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
 """
 
 
 @pytest.fixture(scope="module")
-def tasks(tmp_path_factory):
-    """A module that worker processes can import too; they take the path of their parent."""
-    folder = tmp_path_factory.mktemp("tasks")
-    (folder / "engine_tasks.py").write_text(TASKS)
-    sys.path.insert(0, str(folder))
-    yield import_module("engine_tasks")
-    sys.path.remove(str(folder))
+def jobs(tmp_path_factory):
+    """A module that worker processes can import, too."""
+    folder = tmp_path_factory.mktemp("jobs")
+    (folder / "executor_jobs.py").write_text(JOBS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield import_module("executor_jobs")
 
 
 @pytest.fixture(scope="module")
-def engine(tasks):
+def local(jobs):
     engine = LocalEngine(2)
     yield engine
     engine.close()
 
 
-def test_every_task_is_done_once(engine, tasks):
-    assert sorted(engine.run(tasks.square, range(40))) == [n * n for n in range(40)]
-    assert list(engine.run(tasks.square, [])) == []
+@pytest.fixture(scope="module")
+def cluster(jobs):
+    pytest.importorskip("ray", reason="the extra graphattn[ray] is not installed")
+    engine = RayEngine(2)
+    yield engine
+    engine.close()
 
 
-def test_tasks_are_taken_as_they_are_needed(engine, tasks):
-    taken = []
-    results = engine.run(tasks.square, (taken.append(n) or n for n in range(100)))
+@pytest.fixture(params=["local", pytest.param("cluster", marks=pytest.mark.slow)])
+def engine(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_every_task_runs_once(local, jobs):
+    assert sorted(local.run(jobs.square, range(40))) == [n * n for n in range(40)]
+    assert list(local.run(jobs.square, [])) == []
+
+
+def test_tasks_are_read_when_needed(engine, jobs):
+    read = []
+    results = engine.run(jobs.square, (read.append(n) or n for n in range(100)))
     next(results)
-    assert len(taken) <= 6
+    assert len(read) <= 6
     results.close()
+    assert sorted(engine.run(jobs.square, range(3))) == [0, 1, 4], "the next run is not affected"
 
 
-def test_a_single_task_is_done_here(engine, tasks):
-    assert list(engine.run(tasks.process_id, [0])) == [os.getpid()]
-    assert os.getpid() not in set(engine.run(tasks.process_id, range(9)))
-    assert set(LocalEngine(1).run(tasks.process_id, range(3))) == {os.getpid()}
-
-
-def test_errors_come_back_whole(engine, tasks):
+def test_an_error_of_a_job_stops_the_run(engine, jobs):
     with pytest.raises(DataError) as caught:
-        list(engine.run(tasks.refuse, range(9)))
+        list(engine.run(jobs.raise_at_5, range(9)))
     assert (str(caught.value), caught.value.line) == ("a.txt, line 5: no fives", 5)
 
 
-def test_a_dead_worker_is_told(tasks):
+def test_an_error_of_the_tasks_stops_the_run(engine, jobs):
+    def tasks():
+        yield 1
+        yield 2
+        raise DataError("no more tasks", path="b.txt")
+
+    with pytest.raises(DataError, match=r"b\.txt: no more tasks"):
+        list(engine.run(jobs.square, tasks()))
+
+
+def test_a_single_task_runs_in_this_process(local, jobs):
+    assert list(local.run(jobs.process_id, [0])) == [os.getpid()]
+    assert os.getpid() not in set(local.run(jobs.process_id, range(9)))
+    assert set(LocalEngine(1).run(jobs.process_id, range(3))) == {os.getpid()}
+
+
+def test_a_killed_process_is_reported(jobs):
     engine = LocalEngine(2)
-    with pytest.raises(BuildError) as caught:
-        list(engine.run(tasks.die, range(4)))
-    assert str(caught.value) == (
-        "a worker process was killed, perhaps for want of memory. What is done is kept: run the same command again to "
-        "go on, with fewer --jobs if memory is short"
-    )
+    with pytest.raises(BuildError, match=r"^a worker process was killed, .* with fewer --jobs if memory is short$"):
+        list(engine.run(jobs.die, range(4)))
     engine.close()
+
+
+@pytest.mark.slow
+def test_a_killed_actor_loses_nothing(cluster, jobs, tmp_path):
+    mark = tmp_path / "killed"
+    assert sorted(cluster.run(partial(jobs.die_once, mark), range(20))) == [n * n for n in range(20)]
+    assert mark.exists()
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_every_actor_stops_the_run(cluster, jobs, monkeypatch):
+    monkeypatch.setattr(executors, "_RESTARTS", 1)
+    with pytest.raises(BuildError, match=r"^an actor of the Ray cluster died 1 times, .* again to resume$"):
+        list(cluster.run(jobs.die, range(3)))
+
+
+def content(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def actors():
+    """The actor processes on this machine."""
+    processes = psutil.Process().children(recursive=True)
+    return [process for process in processes if "_Worker" in "".join(process.cmdline()[:1])]
+
+
+@pytest.mark.slow
+def test_a_cluster_builds_the_same_store(cluster, tmp_path, write, trees, builder):
+    (tmp_path / "b.csv").write_text("text,label\n" + "a dog barks,x\nbroken\n" * 400)
+    corpora = [CorpusFile(write("a.conllu", trees(60))), CorpusFile(tmp_path / "b.csv")]
+    settings = StoreSettings(builder, skip=True, block_bytes=1000)
+    build_store(corpora, tmp_path / "local", settings)
+    started = []
+
+    def kill_an_actor(items, _):
+        for number, item in enumerate(items):
+            if number == 5 and not started:
+                started.extend(actors())
+                started[0].kill()
+            yield item
+
+    build_store(corpora, tmp_path / "ray", settings, engine=cluster, watch=kill_an_actor)
+    assert content(tmp_path / "local") == content(tmp_path / "ray")
+    assert Store(tmp_path / "ray").manifest.skipped > 400
+    assert psutil.wait_procs(started, timeout=60)[1] == [], "actors end with the run"
+
+
+@pytest.mark.slow
+def test_a_cluster_must_have_room_for_the_actors(cluster, jobs):
+    list(cluster.run(jobs.process_id, [0]))  # starts the cluster
+    for engine, message in [
+        (RayEngine(9, address="auto"), "9 actors need 9 CPUs and the Ray cluster has 2; reduce jobs"),
+        (RayEngine(1, address="auto", gpus=1), "1 actors need 1 GPUs and the Ray cluster has 0; reduce jobs"),
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            list(engine.run(jobs.process_id, [0]))
+        assert (str(caught.value), caught.value.options) == (message, ("jobs",))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "resources", "share"),
+    [
+        (0.0, {"CPU": 4.0, "GPU": 2.0}, 0.0),
+        (1.0, {"CPU": 4.0, "GPU": 8.0}, 1.0),
+        (None, {"CPU": 4.0, "GPU": 8.0}, 1.0),
+        (None, {"CPU": 4.0, "GPU": 3.0}, 0.5),  # a third of three each would be parts of two
+        (None, {"CPU": 4.0, "GPU": 1.0}, 0.25),
+        (None, {"CPU": 4.0}, 0.0),
+    ],
+)
+def test_actors_share_the_gpus(monkeypatch, gpus, resources, share):
+    monkeypatch.setattr(executors, "_import_ray", lambda: SimpleNamespace(cluster_resources=lambda: resources))
+    assert RayEngine(4, gpus=gpus)._gpus_per_actor() == share
+
+
+@given(jobs=st.integers(1, 200), gpus=st.integers(1, 64))
+def test_every_share_fits_on_one_gpu(jobs, gpus):
+    share = gpu_share(jobs, gpus)
+    assert 0 < share <= 1
+    assert floor(1 / share) * gpus >= jobs
+
+
+def test_without_ray_the_error_shows_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError) as caught:
+        RayEngine()
+    assert str(caught.value) == "the engine 'ray' is not installed: pip install 'graphattn[ray]'"

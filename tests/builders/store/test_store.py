@@ -4,6 +4,8 @@ import errno
 import json
 import lzma
 import os
+import pickle
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,13 +26,14 @@ from graphattn.builders import (
     TextGraphBuilder,
     Window,
 )
+from graphattn.builders.layout import concatenate
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
-from graphattn.builders.store import shard as shard_module
+from graphattn.builders.store import shards as shards_module
 from graphattn.builders.store import store as store_module
-from graphattn.builders.store.table import sentences_of
+from graphattn.builders.store.tables import to_sentences
 from graphattn.exceptions import DataError
 
-REPAIR = "Run the same graphattn build again: it makes damaged shards anew."
+REPAIR = "Run the same graphattn build again: it rebuilds damaged shards."
 
 
 def test_sentences_by_index_slice_and_iteration(stored, trees):
@@ -79,31 +82,28 @@ def test_pandas_and_datasets_read_it(stored, trees, tmp_path):
 def test_a_damaged_shard_is_named_and_the_rest_can_be_read(stored, trees):
     sentences = trees(60)
     folder = stored(sentences).folder
-    whole = (folder / "sentences/part-000001.parquet").read_bytes()
+    path = folder / "sentences/part-000001.parquet"
+    whole = path.read_bytes()
     first, count = Store(folder).chunk_starts[1:3]
     flipped = bytearray(whole)
     flipped[60] ^= 4
-    for data, reason, listed in [
-        (whole[:-100], "Parquet magic bytes not found", f"has {len(whole) - 100:,} bytes, {len(whole):,} were written"),
-        (flipped, "", "has other content than was written"),
-        (b"", "Parquet file size is 0 bytes", f"has 0 bytes, {len(whole):,} were written"),
+    for data, reason, check in [
+        (whole[:-100], "Parquet magic bytes not found", f"has {len(whole) - 100:,} bytes instead of {len(whole):,}"),
+        (flipped, "damaged", "has another checksum"),
+        (b"", "Parquet file size is 0 bytes", f"has 0 bytes instead of {len(whole):,}"),
+        (None, "the shard is missing", "is missing"),
     ]:
-        (folder / "sentences/part-000001.parquet").write_bytes(data)
+        if data is None:
+            path.unlink()
+        else:
+            path.write_bytes(data)
         store = Store(folder)
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, match=reason) as caught:
             store[int(first)]
-        message = str(caught.value)
-        assert message.startswith(f"{folder / 'sentences/part-000001.parquet'}: the shard is damaged (")
-        assert reason in message
-        assert message.endswith(REPAIR)
+        assert (caught.value.path, caught.value.hint) == (path, REPAIR)
         assert store[0] == sentences[0]
         assert store[int(count) :] == sentences[int(count) :]
-        assert store.damaged() == {"sentences/part-000001.parquet": f"sentences/part-000001.parquet {listed}"}
-    (folder / "sentences/part-000001.parquet").unlink()
-    with pytest.raises(DataError) as caught:
-        Store(folder)[int(first)]
-    assert str(caught.value) == f"{folder / 'sentences/part-000001.parquet'}: there is no such shard. {REPAIR}"
-    assert Store(folder).damaged() == {"sentences/part-000001.parquet": "sentences/part-000001.parquet is missing"}
+        assert store.damaged() == {"sentences/part-000001.parquet": f"sentences/part-000001.parquet {check}"}
 
 
 def test_every_flipped_bit_is_noticed(stored, trees):
@@ -120,39 +120,31 @@ def test_every_flipped_bit_is_noticed(stored, trees):
 def test_versions_do_not_mix(stored, trees, monkeypatch):
     folder = stored(trees(60)).folder
     path = folder / "sentences/part-000002.parquet"
-    monkeypatch.setattr(shard_module, "VERSION", 4)
-    shard_module.write_shard(pq.read_table(path, schema=shard_module.SCHEMA), path, {"digest": "", "skipped": []})
+    monkeypatch.setattr(shards_module, "VERSION", 4)
+    shards_module.write_shard(pq.read_table(path, schema=shards_module.SCHEMA), path, {"digest": "", "skipped": []})
     monkeypatch.undo()
-    store = Store(folder)
-    with pytest.raises(DataError) as caught:
-        list(store)
-    assert str(caught.value) == (
-        f"{path}: is of version 4 of the store's schema, this GraphAttn reads version 3. "
-        "Build the store again, or use the GraphAttn it was built with."
-    )
+    with pytest.raises(DataError, match="the shard has version 4 of the store format, this GraphAttn reads version 3"):
+        list(Store(folder))
     manifest = json.loads((folder / "store.json").read_text())
     (folder / "store.json").write_text(json.dumps({**manifest, "version": 4}))
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="the store has version 4, this GraphAttn reads version 3"):
         Store(folder)
-    assert str(caught.value) == (
-        f"{folder}: the store is of version 4, this GraphAttn reads version 3. "
-        "Build it again, or use the GraphAttn it was built with."
-    )
 
 
-def test_folders_that_are_no_store(tmp_path):
-    with pytest.raises(DataError) as caught:
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        (None, "is not a store"),
+        ("[]", "is damaged"),
+        ('{"kind": "graphattn store", "version": 3}', r"is damaged \('settings'\)"),
+    ],
+)
+def test_folders_without_a_manifest(tmp_path, text, match):
+    if text is not None:
+        (tmp_path / "store.json").write_text(text)
+    with pytest.raises(DataError, match=match) as caught:
         Store(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: holds no store. Give a folder that graphattn build wrote."
-    (tmp_path / "store.json").write_text('{"kind": "graphattn store", "version": 3}')
-    with pytest.raises(DataError) as caught:
-        Store(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path / 'store.json'}: is no manifest of a store ('shards'). Run the same graphattn build again."
-    )
-    (tmp_path / "store.json").write_text("[]")
-    with pytest.raises(DataError, match="is no manifest of a store"):
-        Store(tmp_path)
+    assert "graphattn build" in caught.value.hint
 
 
 def test_imdb_takes_little_more_than_its_archive(corpora, tmp_path):
@@ -191,7 +183,7 @@ def test_few_shards_are_open_at_a_time(stored, trees, monkeypatch):
     assert len(store._open) == 2
     if Path("/proc/self/fd").exists():
         assert descriptors() <= 2
-    assert [sentence for table in tables for sentence in sentences_of(table)] == sentences, "closed, they stay whole"
+    assert [sentence for table in tables for sentence in to_sentences(table)] == sentences, "closed, they stay whole"
     assert list(store) == sentences
 
 
@@ -210,29 +202,27 @@ def test_long_texts_and_a_users_relation_make_a_store(stored):
 
 
 @pytest.mark.parametrize(
-    ("number", "message"),
+    ("number", "hint"),
     [
-        (
-            errno.EMFILE,
-            "cannot be read (Too many open files). Close files, or raise the limit of open files (ulimit -n).",
-        ),
-        (errno.EACCES, "cannot be read (Permission denied). Make it readable for this user."),
+        (errno.EMFILE, "Close files, or raise the limit of open files (ulimit -n)."),
+        (errno.EACCES, "Make it readable for this user."),
     ],
 )
-def test_what_the_system_refuses_is_not_called_damaged(stored, trees, monkeypatch, number, message):
+def test_system_errors_are_not_reported_as_damage(stored, trees, monkeypatch, number, hint):
     store = stored(trees(9))
 
-    def refuse(*_args, **_kwargs):
+    def fail(*_args, **_kwargs):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(pq, "ParquetFile", refuse)
-    with pytest.raises(DataError) as caught:
-        list(store)
-    assert str(caught.value) == f"{store.folder / 'sentences/part-000000.parquet'}: {message}"
-    monkeypatch.setattr(Path, "read_text", refuse)
-    with pytest.raises(DataError) as caught:
-        Store(store.folder)
-    assert str(caught.value) == f"{store.folder / 'store.json'}: {message}"
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+    monkeypatch.setattr(Path, "read_text", fail)
+    for read, path in [
+        (lambda: list(store), "sentences/part-000000.parquet"),
+        (lambda: Store(store.folder), "store.json"),
+    ]:
+        with pytest.raises(DataError, match=r"cannot be read \(") as caught:
+            read()
+        assert (caught.value.path, caught.value.hint) == (store.folder / path, hint)
 
 
 @pytest.mark.parametrize(
@@ -266,3 +256,61 @@ def test_a_store_of_texts_without_heads_makes_graphs_of_optional_arcs(stored, tr
     store = stored(sentences, relations=TextGraphBuilder([Dependency(required=False)]))
     assert store.builder().batch(list(store)).num_edges("dependency") > 0
     assert stored(trees(9), name="parsed").builder().needs_heads
+
+
+@pytest.fixture
+def sentences(trees):
+    pieces = Sentence(["un", "der", "dog"], word_ids=[0, 0, 1], heads=[2, 0], label="x", tags=["A", "B"])
+    several = Sentence(["a"], heads=[0], label=("x", "y"))
+    return [*trees(30), pieces, Sentence([], heads=[]), several, *trees(30, seed=1)]
+
+
+@pytest.fixture
+def store(stored, sentences, monkeypatch):
+    monkeypatch.setattr(shards_module, "CHUNK_SENTENCES", 7)
+    store = stored(sentences)
+    assert store.num_chunks > 8
+    return store
+
+
+@pytest.mark.parametrize("numbers", [list(range(63)), [], [3], [0, 1, 5, 29, 30, 31, 32, 62], [40, 2, 2, 61, 30]])
+def test_a_choice_is_a_list(store, sentences, builder, numbers):
+    texts, expected = store.texts().take(numbers), [sentences[number] for number in numbers]
+    assert len(texts) == len(numbers)
+    assert list(texts) == [sentence for part in texts.parts() for sentence in part] == expected
+    assert list(texts.column("label")) == [sentence.label for sentence in expected]
+    assert [tags and tuple(tags) for tags in texts.column("tags")] == [sentence.tags for sentence in expected]
+    assert texts.num_words().tolist() == [sentence.num_words for sentence in expected]
+    counts = Counter(word for sentence in expected for word in sentence.words)
+    assert list(texts.words().items()) == list(counts.items())  # in the same order
+    found, layout = concatenate(list(texts.layouts(builder))), builder.layout(expected)
+    assert np.array_equal(found.word_ids, layout.word_ids)
+    assert np.array_equal(found.heads, layout.heads)
+
+
+def test_choices_of_choices(store, sentences):
+    texts = store.texts().take([50, 31, 4]).take([2, 0])
+    assert list(texts) == [sentences[4], sentences[50]]
+    assert (texts[1], list(texts[1:])) == (sentences[50], [sentences[50]])
+    tags = store.texts().column("tags").take([31, 4])
+    assert (len(tags), tags[1], list(tags[1:])) == (2, sentences[4].tags, [list(sentences[4].tags)])
+    assert list(pickle.loads(pickle.dumps(texts))) == list(texts)
+
+
+def test_texts_of_pairs(tmp_path, stored, trees):
+    (tmp_path / "a.csv").write_text("text,second,label\na b,c,x\nd,,y\n")
+    corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
+    settings = StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=1)
+    build_store([corpus], tmp_path / "s", settings)
+    first, second = Store(tmp_path / "s").pairs()
+    assert [text.tokens for text in first] == [("a", "b"), ("d",)]
+    assert [text.tokens for text in second] == [("c",), ()]
+    assert list(Store(tmp_path / "s").texts()) == list(first)
+    assert first.column("label") == ["x", "y"]
+    build_store([CorpusFile(tmp_path / "a.csv")], tmp_path / "s", settings, append=True)
+    assert [text.tokens for text in Store(tmp_path / "s").texts()] == [("a", "b"), ("d",), ("a", "b"), ("d",)]
+    with pytest.raises(DataError) as caught:
+        Store(tmp_path / "s").pairs()
+    assert str(caught.value) == (
+        f"{tmp_path / 's'}: sentence 4 is not part of a pair. Build a store of pairs alone: graphattn build --pairs."
+    )

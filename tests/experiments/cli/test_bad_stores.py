@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphattn.builders.files import folder_lock
-from graphattn.builders.store import Store, shard
+from graphattn.builders.store import Store, shards
 
-AGAIN = "Run the same graphattn build again: it makes damaged shards anew."
+AGAIN = "Run the same graphattn build again: it rebuilds damaged shards."
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +60,12 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
     answers = commands(store)
     check = answers.pop("check")
     assert (check.code, check.err) == (
-        1, f"error: {store}: 1 of 3 shards are damaged. Run the same graphattn build again: it makes them anew.\n",
+        1, f"error: {store}: 1 of 3 shards are damaged. Run the same graphattn build again to rebuild them.\n",
     )  # fmt: skip
     reasons = {
         "missing": "sentences/part-000001.parquet is missing",
-        "truncated": f"sentences/part-000001.parquet has {len(content) - 9:,} bytes, {len(content):,} were written",
-        "flipped": "sentences/part-000001.parquet has other content than was written",
+        "truncated": f"sentences/part-000001.parquet has {len(content) - 9:,} bytes instead of {len(content):,}",
+        "flipped": "sentences/part-000001.parquet has another checksum",
     }
     assert f"\ndamaged: {reasons[damage]}\n" in check.out
     for name, answer in answers.items():
@@ -80,15 +80,15 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(graphattn, commands, s
 
 def test_a_shard_of_another_version(commands, store, monkeypatch):
     path = store / "sentences" / "part-000001.parquet"
-    monkeypatch.setattr(shard, "VERSION", 1)
-    shard.write_shard(pq.read_table(path, schema=shard.SCHEMA), path, {"digest": "", "skipped": []})
+    monkeypatch.setattr(shards, "VERSION", 1)
+    shards.write_shard(pq.read_table(path, schema=shards.SCHEMA), path, {"digest": "", "skipped": []})
     monkeypatch.undo()
     for name, answer in commands(store).items():
         if name != "check":
             assert (answer.code, answer.err) == (
                 1,
-                f"error: {path}: is of version 1 of the store's schema, this GraphAttn reads version {shard.VERSION}. "
-                "Build the store again, or use the GraphAttn it was built with.\n",
+                f"error: {path}: the shard has version 1 of the store format, this GraphAttn reads version {shards.VERSION}. "
+                "Build the store again, or use the GraphAttn that built it.\n",
             )
 
 
@@ -98,8 +98,8 @@ def test_a_store_of_another_version(commands, store):
     for answer in commands(store).values():
         assert (answer.code, answer.err) == (
             1,
-            f"error: {store}: the store is of version 1, this GraphAttn reads version {shard.VERSION}. "
-            "Build it again, or use the GraphAttn it was built with.\n",
+            f"error: {store}: the store has version 1, this GraphAttn reads version {shards.VERSION}. "
+            "Build it again, or use the GraphAttn that built it.\n",
         )
 
 
@@ -108,8 +108,8 @@ def test_a_store_that_is_being_written_or_was_left_behind(graphattn, commands, s
     (store / "store.json").write_text(json.dumps({**manifest, "complete": False}))
     for answer in commands(store).values():
         assert (answer.code, answer.err) == (
-            1, f"error: {store}: is not complete: its building was stopped. "
-            "Run the same graphattn build again to go on.\n",
+            1, f"error: {store}: is incomplete: its build was interrupted. "
+            "Run the same graphattn build again to resume.\n",
         )  # fmt: skip
     with folder_lock(store):
         for answer in commands(store).values():

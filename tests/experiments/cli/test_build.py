@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from graphattn.builders import Sentence, Vocabulary
-from graphattn.builders.store import Store, materializing
+from graphattn.builders.store import Store, datasets
 from graphattn.experiments.benchmarks.store import write_conllu
 
 
@@ -226,7 +226,7 @@ def test_a_cluster_that_is_there_builds_the_same_after_a_kill(graphattn, started
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)
         everybody = psutil.Process(head.pid).children(recursive=True)
-        workers = [own for own in everybody if "MapWorker" in "".join(own.cmdline()[:1])]
+        workers = [own for own in everybody if "_Worker" in "".join(own.cmdline()[:1])]
         assert len(workers) == 2
         workers[0].kill()
         assert not (tmp_path / "ray" / "tokenizer.json").exists(), "killed half-way"
@@ -243,7 +243,7 @@ def test_a_folder_that_is_there_stays_as_it_is(graphattn, corpora_folder, tmp_pa
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "notes.txt").write_text("mine")
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s")
-    message = f"error: {tmp_path / 's'}: is there already. Choose another --out, or remove it.\n"
+    message = f"error: {tmp_path / 's'}: exists already. Choose another --out, or remove it.\n"
     assert (answer.code, answer.err) == (1, message)
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["notes.txt"]
 
@@ -252,7 +252,7 @@ def test_a_full_disk_is_told(graphattn, corpora_folder, tmp_path, monkeypatch):
     def full(_graphs, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(materializing, "save_graphs", full)
+    monkeypatch.setattr(datasets, "save_graphs", full)
     answer = graphattn("build", corpora_folder / "trees.conllu", "--out", tmp_path / "s", "--materialize")
     assert (answer.code, answer.err) == (
         1,

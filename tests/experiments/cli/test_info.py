@@ -48,16 +48,16 @@ def test_counts_lengths_edges_and_memory(graphattn, store):
 def test_damage_is_told(graphattn, store):
     path = store / "sentences" / "part-000000.parquet"
     whole = path.read_bytes()
-    assert graphattn("info", store, "--check").out.endswith("\nall shards are as they were written\n")
+    assert graphattn("info", store, "--check").out.endswith("\nall checksums match\n")
     path.write_bytes(whole[:-1])
     answer = graphattn("info", store, "--check")
     path.write_bytes(whole)
     assert answer.out.endswith(
-        f"\ndamaged: sentences/part-000000.parquet has {len(whole) - 1:,} bytes, {len(whole):,} were written\n"
+        f"\ndamaged: sentences/part-000000.parquet has {len(whole) - 1:,} bytes instead of {len(whole):,}\n"
     )
     assert (answer.code, answer.err) == (
         1,
-        f"error: {store}: 1 of 1 shards are damaged. Run the same graphattn build again: it makes them anew.\n",
+        f"error: {store}: 1 of 1 shards are damaged. Run the same graphattn build again to rebuild them.\n",
     )
 
 

@@ -32,7 +32,7 @@ def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypat
 
 @pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
 def test_what_an_actor_holds_follows_from_the_parsers_device(monkeypatch, device, gpus):
-    monkeypatch.setattr("graphattn.builders.store.ray_executor._import_ray", lambda: None)
+    monkeypatch.setattr("graphattn.builders.store.executors._import_ray", lambda: None)
     assert _ray_engine(2, None, device).gpus == gpus
 
 

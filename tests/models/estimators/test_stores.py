@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, Window
-from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, shard
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store, shards
 from graphattn.exceptions import ConfigError, DataError
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
@@ -18,7 +18,7 @@ KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """A store of inputs with their labels, in chunks of few sentences."""
-    monkeypatch.setattr(shard, "CHUNK_SENTENCES", 5)
+    monkeypatch.setattr(shards, "CHUNK_SENTENCES", 5)
 
     def build(inputs, labels, name="s", **settings):
         rows = [_row(text, label) for text, label in zip(inputs, labels, strict=True)]

@@ -5,9 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.builders import Sentence
-from graphattn.builders.store.schema import CODED_PATHS, SCHEMA
-from graphattn.builders.store.shard import Shard, chunk_bounds, write_shard
-from graphattn.builders.store.table import coded, counts_of, sentences_of, table_of, with_all_columns
+from graphattn.builders.store.shards import Shard, chunk_bounds, write_shard
+from graphattn.builders.store.tables import (
+    SCHEMA,
+    STRING_PATHS,
+    add_null_columns,
+    dictionary_codes,
+    list_lengths,
+    to_sentences,
+    to_table,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
@@ -34,32 +41,32 @@ def sentences(draw):
 @given(st.lists(sentences(), max_size=6))
 def test_sentences_survive_a_shard(tmp_path_factory, given_sentences):
     path = tmp_path_factory.mktemp("shard") / "part.parquet"
-    table = table_of(given_sentences)
+    table = to_table(given_sentences)
     assert table.schema == SCHEMA
-    assert sentences_of(table) == given_sentences
+    assert to_sentences(table) == given_sentences
     write_shard(table, path, {})
     shard = Shard(path)
     read = [shard.chunk(number) for number in range(len(shard.chunk_sizes))]
-    assert [sentence for chunk in read for sentence in sentences_of(chunk)] == given_sentences
+    assert [sentence for chunk in read for sentence in to_sentences(chunk)] == given_sentences
 
 
 def test_absent_columns_are_null():
-    table = with_all_columns(pa.table({"length": pa.array([1], pa.int32()), "tokens": pa.array([["a"]])}))
-    assert (table.schema, sentences_of(table)) == (SCHEMA, [Sentence(["a"])])
+    table = add_null_columns(pa.table({"length": pa.array([1], pa.int32()), "tokens": pa.array([["a"]])}))
+    assert (table.schema, to_sentences(table)) == (SCHEMA, [Sentence(["a"])])
 
 
 def test_strings_are_read_as_codes():
-    assert set(CODED_PATHS) == {
+    assert set(STRING_PATHS) == {
         "tokens.list.element", "deprels.list.element", "tags.list.element", "label", "labels.list.element",
     }  # fmt: skip
-    codes, words = coded(table_of([Sentence(["b", "a"]), Sentence([]), Sentence(["b"])])["tokens"])
+    codes, words = dictionary_codes(to_table([Sentence(["b", "a"]), Sentence([]), Sentence(["b"])])["tokens"])
     assert (codes.tolist(), words) == ([0, 1, 0], ["b", "a"])
-    assert counts_of(table_of([Sentence(["b"]), Sentence(["b"], heads=[0])])["heads"]).tolist() == [0, 1]
+    assert list_lengths(to_table([Sentence(["b"]), Sentence(["b"], heads=[0])])["heads"]).tolist() == [0, 1]
 
 
 def test_chunks_are_bounded_by_tokens_and_sentences(monkeypatch):
-    monkeypatch.setattr("graphattn.builders.store.shard.CHUNK_TOKENS", 10)
-    monkeypatch.setattr("graphattn.builders.store.shard.CHUNK_SENTENCES", 3)
-    lengths = table_of([Sentence(["a"] * n) for n in (4, 6, 1, 30, 1, 1, 1, 1)])["length"].to_numpy()
+    monkeypatch.setattr("graphattn.builders.store.shards.CHUNK_TOKENS", 10)
+    monkeypatch.setattr("graphattn.builders.store.shards.CHUNK_SENTENCES", 3)
+    lengths = to_table([Sentence(["a"] * n) for n in (4, 6, 1, 30, 1, 1, 1, 1)])["length"].to_numpy()
     assert chunk_bounds(lengths) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 8)]
     assert chunk_bounds(lengths[:0]) == []
