@@ -116,7 +116,11 @@ def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], rel
     return replace(
         manifest,
         shards=[shard.entry for shard in shards],
-        **{name: counts[name] for name in ("sentences", "words", "tokens", "parsed", "pairs")},
+        sentences=counts["sentences"],
+        words=counts["words"],
+        tokens=counts["tokens"],
+        parsed=counts["parsed"],
+        pairs=counts["pairs"],
         longest=max((shard.longest for shard in shards), default=0),
         lengths={low: lengths[low] for low in sorted(lengths, key=int)},
         edges={name: edges[name] for name in relations},

@@ -87,8 +87,8 @@ def test_a_shard_of_another_version(commands, store, monkeypatch):
         if name != "check":
             assert (answer.code, answer.err) == (
                 1,
-                f"error: {path}: the shard has version 1 of the store format, this GraphAttn reads version {shards.VERSION}. "
-                "Build the store again, or use the GraphAttn that built it.\n",
+                f"error: {path}: the shard has version 1 of the store format, this GraphAttn reads version "
+                f"{shards.VERSION}. Build the store again, or use the GraphAttn that built it.\n",
             )
 
 
