@@ -36,8 +36,7 @@ from graphattn.builders.store.manifest import (
 from graphattn.builders.store.shard_statistics import collect_statistics, count_shard_words, finalize_manifest
 from graphattn.builders.store.shard_writer import REQUIRED_BY, ShardSettings, write_block
 from graphattn.builders.store.shards import SHARDS
-from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.vocabulary_training import check_options
+from graphattn.builders.vocabulary import Vocabulary, check_options
 from graphattn.exceptions import DataError
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
@@ -126,7 +125,7 @@ def build_store(
     """
     if settings.builder.vocabulary is None:
         learn = {"level": "word", "min_count": 1, "size": None, **settings.learn}
-        check_options(learn["level"], learn["min_count"], learn["size"], bool(learn.get("extra_words")))
+        check_options(learn["level"], learn["min_count"], learn["size"])
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -317,7 +317,7 @@ def test_lines_that_readers_leave_out_are_listed(tmp_path):
         manifest = build_store(corpora, folder, settings, engine=engine)
         assert [(s.tokens, s.label) for s in Store(folder)] == [(("a",), "x"), (("d",), "y")]
         listed = [json.loads(row) for row in (folder / "skipped.jsonl").read_text().splitlines()]
-        quotes = "the double quotes of the row that begins here do not pair up"
+        quotes = "the row that begins here has an unpaired double quote"
         assert listed == [
             {"corpus": "a.csv", "place": "line 3", "reason": "1 field, the header names 2"},
             {"corpus": "a.csv", "place": "line 6", "reason": "byte 0xe9 at column 1 is not UTF-8"},

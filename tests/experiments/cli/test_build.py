@@ -104,7 +104,7 @@ def test_a_relation_of_ones_own_that_reads_ids(graphattn, corpora_folder, tmp_pa
 def test_an_impossible_vocabulary_is_told_before_anything_is_made(graphattn, corpora_folder, tmp_path):
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--vocabulary-size", "2", "--out", tmp_path / "s")
     assert answer.code == 1
-    assert answer.err.startswith("error: size of the vocabulary is 2.")
+    assert answer.err.startswith("error: vocabulary size is 2;")
     assert not (tmp_path / "s").exists()
 
 
