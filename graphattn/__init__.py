@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from graphattn.experiments.drawing.graph import draw_graph
     from graphattn.layers.multi_scale import MultiScaleAttention
     from graphattn.layers.tensorized import TensorizedAttention
-    from graphattn.models import PairClassifier, SequenceTagger, TextClassifier, Translator, load, register_encoder
+    from graphattn.models import (
+        TASKS,
+        Estimator,
+        PairClassifier,
+        SequenceTagger,
+        TextClassifier,
+        Translator,
+        load,
+        register_encoder,
+        register_task,
+    )
     from graphattn.networkx_graphs import to_networkx
     from graphattn.scales import Scale, allocate_heads
     from graphattn.tensorized import tensorized_attend
@@ -32,11 +42,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Edges": "graphattn.edges",
+    "Estimator": "graphattn.models",
     "MultiScaleAttention": "graphattn.layers.multi_scale",
     "PairClassifier": "graphattn.models",
     "Scale": "graphattn.scales",
     "Sentence": "graphattn.builders",
     "SequenceTagger": "graphattn.models",
+    "TASKS": "graphattn.models",
     "TensorizedAttention": "graphattn.layers.tensorized",
     "TextClassifier": "graphattn.models",
     "TextGraphBuilder": "graphattn.builders",
@@ -49,12 +61,15 @@ _HOMES = {
     "register_backend": "graphattn.backends.registry",
     "register_encoder": "graphattn.models",
     "register_reader": "graphattn.builders.readers",
+    "register_task": "graphattn.models",
     "tensorized_attend": "graphattn.tensorized",
     "to_networkx": "graphattn.networkx_graphs",
 }
 
 __all__ = [
+    "TASKS",
     "Edges",
+    "Estimator",
     "GraphAttnError",
     "MultiScaleAttention",
     "PairClassifier",
@@ -73,6 +88,7 @@ __all__ = [
     "register_backend",
     "register_encoder",
     "register_reader",
+    "register_task",
     "tensorized_attend",
     "to_networkx",
 ]

@@ -217,7 +217,7 @@ def load(path: str | Path) -> Estimator:
         relations is not registered
     """
     files = read_model(Path(path))
-    task = _known_task(path, files.config)
+    task = _registered_task(path, files.config)
     encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
     if encoder not in ENCODERS:
         raise ModelDirectoryError(
@@ -225,7 +225,7 @@ def load(path: str | Path) -> Estimator:
             "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
         )
     try:
-        return TASKS[task]._from_files(files)
+        return task._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
         unknown = _unregistered(error)
         if unknown is not None:
@@ -239,18 +239,18 @@ def load(path: str | Path) -> Estimator:
         ) from error
 
 
-def task_of(path: str | Path) -> str:
-    """The task of a model directory, one of :data:`TASKS`, without loading the model.
+def read_task(path: str | Path) -> type[Estimator]:
+    """The class that a model directory was saved by, without loading the model.
 
     Raises
     ------
     ModelDirectoryError
-        when the directory is missing, its config cannot be read, or it is of another version
+        when the directory is missing, its config cannot be read, or its task is not registered
     """
-    return _known_task(path, read_config(Path(path)))
+    return _registered_task(path, read_config(Path(path)))
 
 
-def _known_task(path: str | Path, config: Mapping[str, Any]) -> str:
+def _registered_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
     task = config.get("task")
     if task not in TASKS:
         raise ModelDirectoryError(
@@ -258,7 +258,7 @@ def _known_task(path: str | Path, config: Mapping[str, Any]) -> str:
             "register_task before you load it; on the command line, name the module that does so: "
             "graphattn --import MODULE ..."
         )
-    return task
+    return TASKS[task]
 
 
 def _unregistered(error: BaseException | None) -> str | None:

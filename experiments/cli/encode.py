@@ -13,7 +13,7 @@ import numpy.typing as npt
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import TAG, CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
 
@@ -50,13 +50,14 @@ def encode(
     check_place(out, texts, *files_of_model(model))
     estimator = load(model)
     if not isinstance(estimator, TextClassifier):
-        does = "tags words" if estimator.task == TAG else "translates"
-        raise ConfigError(f"{model} {does} and has no sentence vectors; give a classifier's model directory")
+        raise ConfigError(
+            f"{model} {estimator.description} and has no sentence vectors; give a classifier's model directory"
+        )
     label_column = given.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
     split = estimator.inputs_.split
-    items = read_texts(texts, estimator.task, CorpusOptions(**given), split=split, label_column=label_column)
+    items = read_texts(texts, estimator.corpus_kind, CorpusOptions(**given), split=split, label_column=label_column)
     with new_file(out, binary=True) as file:  # what cannot be written is told before anything is encoded
         told = encoded(estimator, items, chunk=chunk)
         if out.suffix == ".npy":

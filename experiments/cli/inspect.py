@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, is_store, path_test
+from graphattn.experiments.cli.corpus_options import CorpusOptions, is_store, path_test
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.cli.output_files import check_place, files_of_model
 
@@ -68,7 +68,7 @@ def inspect(
     Prints the prediction and the strongest edges of each text; an edge that is the only one of its token is left out,
     since its weight is one whatever the model thinks. With --summary, --out is a .json file or a folder.
     """
-    from graphattn.models.saving import load, task_of
+    from graphattn.models.saving import load, read_task
 
     chosen = {"layer": layer, "head": head, "relation": relation}
     flags = {f"--{name}": value is not None for name, value in {**chosen, "by": by}.items()}
@@ -89,7 +89,7 @@ def inspect(
     _check_flags(kind, compares=summary or html is not None, other=other)
     read = [file for one in (model, other) if one is not None for file in files_of_model(one)]
     _check_files(out, picture, html, text, *read, summary=summary)
-    texts: Iterable[Any] = _texts(text, task_of(model), CorpusOptions(**given))
+    texts: Iterable[Any] = _texts(text, read_task(model), CorpusOptions(**given))
     if not summary:
         texts = _one_if_needed(texts, out, picture)
     estimator = load(model)
@@ -160,20 +160,20 @@ def _refuse(flags: dict[str, Any], reason: str) -> None:
             raise ConfigError(f"{reason}; leave {flag} out")
 
 
-def _texts(given: str, task: str, options: CorpusOptions) -> Iterator[Any]:
+def _texts(given: str, task: type[Estimator], options: CorpusOptions) -> Iterator[Any]:
     """The inputs: those of a file or of standard input, or the text itself."""
     from graphattn.experiments.cli.text_stream import read_texts
 
     path = Path(given)
     named = bool(given)  # as a path nothing would be this folder
     if given == "-" or (named and path_test(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
-        return read_texts(given, task, options)
+        return read_texts(given, task.corpus_kind, options)
     if named and path_test(path.is_dir):
         hint = "Name a file in it, or give the text by standard input."
         raise DataError("this is a folder", path=given, hint=hint)
     if path.suffix.lower() in _FILES and not any(sign.isspace() for sign in given):
         raise DataError("there is no such file", path=given, hint="Check the path.")
-    if task != PAIR:
+    if task.texts_per_input == 1:
         return iter([given.split() if options.format == "words" else given])
     texts = given.split("\t")
     if len(texts) != 2:

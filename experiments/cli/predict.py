@@ -67,7 +67,7 @@ def predict(
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     options = CorpusOptions(**given)
     sample_lines = min(chunk, SAMPLE_LINES)  # of a slow stream no more than the first predictions need
-    items = read_texts(texts, estimator.task, options, split=estimator.inputs_.split, sample_lines=sample_lines)
+    items = read_texts(texts, estimator.corpus_kind, options, split=estimator.inputs_.split, sample_lines=sample_lines)
     if isinstance(estimator, Translator):
         from graphattn.experiments.cli.translations import change, translated_lines
 

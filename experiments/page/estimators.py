@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from graphattn.models import Estimator
     from graphattn.models.inspection import Attention
 
-_PAIR = "pair"
-
 
 def page_model(path: str | Path, estimator: Estimator, attentions: Iterable[Attention]) -> PageModel:
     """A column of a page.
@@ -48,7 +46,7 @@ def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
         return 1 + len(vocabulary.sentence(source))
 
     def explain(texts: Sequence[str]) -> Mapping[str, Any]:
-        item = tuple(texts) if estimator.task == _PAIR else texts[0]
+        item = tuple(texts) if estimator.texts_per_input > 1 else texts[0]
         return estimator.attention(item).to_page(arrays=True)
 
     return LiveModel(_name(path, estimator), count_tokens, explain)
@@ -62,7 +60,7 @@ def count_texts(estimators: Sequence[Estimator]) -> int:
     ConfigError
         if the models differ
     """
-    sizes = {2 if estimator.task == _PAIR else 1 for estimator in estimators}
+    sizes = {estimator.texts_per_input for estimator in estimators}
     if len(sizes) > 1:
         raise ConfigError("one model takes pairs of texts and the other does not; they cannot stand side by side")
     return sizes.pop()

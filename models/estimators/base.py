@@ -78,7 +78,9 @@ class Estimator(Parameters):
     Attributes
     ----------
     task : the name in ``graphattn train NAME`` and in a saved model
+    description : what a model does, for ``graphattn info``
     corpus_kind : what the readers look for: ``classify`` (texts with labels), ``pair``, ``tag`` or ``translate``
+    texts_per_input : 2 for pairs
     option_groups : name -> its class of options, in the order of the flags. Most are arguments of the constructor;
         the fields of ``task`` are such arguments themselves, and ``files`` names the files to measure on
     unused_options : options of the groups that have no effect on this task
@@ -86,7 +88,9 @@ class Estimator(Parameters):
     """
 
     task: ClassVar[str]
+    description: ClassVar[str]
     corpus_kind: ClassVar[str]
+    texts_per_input: ClassVar[int] = 1
     option_groups: ClassVar[Mapping[str, type[Options]]]
     unused_options: ClassVar[frozenset[str]] = frozenset()
     late_options: ClassVar[frozenset[str]] = frozenset()

@@ -36,6 +36,8 @@ class PairClassifier(TextClassifier):
     """
 
     task = corpus_kind = "pair"
+    description = "classifies pairs of texts"
+    texts_per_input = 2
     option_groups: ClassVar[Mapping[str, type[Options]]] = {**TextClassifier.option_groups, "task": PairOptions}
     unused_options = frozenset({"crf"})
     _one_label_hint = "A pair has one."

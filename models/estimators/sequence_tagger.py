@@ -66,6 +66,7 @@ class SequenceTagger(LabellingEstimator):
     """
 
     task = corpus_kind = "tag"
+    description = "tags words"
     label_field = "tags"
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
         "files": FileOptions,

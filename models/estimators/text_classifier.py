@@ -60,6 +60,7 @@ class TextClassifier(LabellingEstimator):
     """
 
     task = corpus_kind = "classify"
+    description = "classifies texts"
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
         "files": FileOptions,
         "task": ClassifierOptions,

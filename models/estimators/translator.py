@@ -97,6 +97,7 @@ class Translator(Estimator):
     """
 
     task = corpus_kind = "translate"
+    description = "writes texts"
     main_metric = "bleu"
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
         "files": ParallelFileOptions,

@@ -16,7 +16,7 @@ from graphattn.builders import files as compression
 from graphattn.builders.store.manifest import MANIFEST
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models import TASKS, PairClassifier, SequenceTagger, TextClassifier, load, register_task, saving
-from graphattn.models.saving import FORMAT, ModelFiles, read_model, task_of, write_model
+from graphattn.models.saving import FORMAT, ModelFiles, read_model, read_task, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 
@@ -531,12 +531,12 @@ def test_weights_that_do_not_fit(folder):
 
 def test_the_task_alone(folder):
     (folder / "model.safetensors").unlink()
-    assert task_of(folder) == "classify"
+    assert read_task(folder) is TextClassifier
     change(folder, task="sing")
     with pytest.raises(ModelDirectoryError, match="is a model for the task 'sing'"):
-        task_of(folder)
+        read_task(folder)
     with pytest.raises(ModelDirectoryError, match=r"is no model directory: it has no config\.json\."):
-        task_of(folder / "no")
+        read_task(folder / "no")
 
 
 @pytest.fixture
@@ -554,7 +554,7 @@ def test_a_registered_task_is_loaded_with_its_class(registry, corpus, tiny, tmp_
     mood = Mood(**trained.get_params(deep=False)).fit(*corpus("classifier", 12))
     loaded = load(mood.save(tmp_path / "mood"))
     assert type(loaded) is Mood
-    assert list(registry)[-1] == task_of(tmp_path / "mood") == "mood"
+    assert list(registry)[-1] == read_task(tmp_path / "mood").task == "mood"
 
 
 def test_a_task_belongs_to_one_class(registry):

@@ -6,17 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.experiments.cli.summaries.columns import as_columns, in_a_row
+from graphattn.models.estimators import LabellingEstimator
 from graphattn.models.training.loop import count_parameters
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
-
-_DOES = {
-    "classify": "classifies texts",
-    "pair": "classifies pairs of texts",
-    "tag": "tags words",
-    "translate": "writes texts",
-}
 
 
 def model_lines(folder: Path, estimator: Estimator) -> list[str]:
@@ -30,15 +24,14 @@ def model_lines(folder: Path, estimator: Estimator) -> list[str]:
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
     heads = estimator.model_.encoder.heads_along()
     lines = [
-        f"{folder}: {_DOES.get(estimator.task, estimator.task)}, encoder {estimator.encoder_.name}",
+        f"{folder}: {estimator.description}, encoder {estimator.encoder_.name}",
         f"parameters: {count_parameters(estimator.model_):,} trained",
         f"size: {size:,} bytes",
         f"vocabulary: {_vocabulary(estimator)}",
     ]
-    if hasattr(estimator, "labels_"):
-        lines.append(
-            f"{'tags' if estimator.task == 'tag' else 'labels'}: {in_a_row([*map(str, estimator.labels_.classes)])}"
-        )
+    if isinstance(estimator, LabellingEstimator):
+        classes = in_a_row([*map(str, estimator.labels_.classes)])
+        lines.append(f"{estimator.label_field.removesuffix('s')}s: {classes}")
     if heads:
         lines.append(f"heads of all layers: {', '.join(f'{count} along {name}' for name, count in heads.items())}")
     return [*lines, "", *_options(estimator), "", *_history(estimator)]

@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from graphattn.builders.relations import names
+from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
 
 RELATIONS = """
@@ -48,6 +49,14 @@ class Still(Encoder):
 
 register_encoder(Options, Still)
 """
+TASK = """
+from graphattn import TextClassifier, register_task
+
+@register_task
+class MoodClassifier(TextClassifier):
+    \"\"\"Train a classifier of moods.\"\"\"
+    task = "mood"
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -56,10 +65,32 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
-    with patch.dict(names._REGISTERED), patch.dict(ENCODERS):
+    with patch.dict(names._REGISTERED), patch.dict(ENCODERS), patch.dict(TASKS):
         yield tmp_path
     for name in {"mine", "project", "project.encoder"} - known:
         sys.modules.pop(name, None)
+
+
+def test_a_task_from_training_to_evaluation(graphattn, folder, corpora_folder, tiny):
+    (folder / "mine.py").write_text(TASK)
+    reviews = corpora_folder / "reviews.tsv"
+    train = ("train", "mood", reviews, *tiny, "--out", "model")
+    assert graphattn(*train).code == 2
+    listed = graphattn("--import", "mine", "train", "--help")
+    assert "Train a classifier of moods." in listed.out
+    answer = graphattn("--import", "mine", *train)
+    assert answer.code == 0, answer.err
+    row = json.loads(graphattn("--import", "mine", "predict", "model", stdin="a good film\n").out)
+    assert row.keys() == {"text", "label"}
+    assert "accuracy" in json.loads(graphattn("--import", "mine", "evaluate", "model", reviews).out)
+    assert "classifies texts" in graphattn("--import", "mine", "info", "model").out
+
+    TASKS.pop("mood")  # as in a new process
+    sys.modules.pop("mine")
+    answer = graphattn("predict", "model", stdin="a good film\n")
+    assert (answer.code, answer.out) == (1, "")
+    assert "task 'mood'; known tasks are classify, pair, tag, translate. " in answer.err
+    assert "graphattn --import MODULE" in answer.err
 
 
 def test_a_relation_from_training_to_prediction(graphattn, folder, corpora_folder, tiny):
