@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from graphattn.edges import features_of
 from graphattn.models.corpus import Batch
@@ -27,6 +28,17 @@ class Trainable(nn.Module):
 
     embedding: Any
     encoder: Encoder
+    cross_heads = 0
+    """Heads of a decoder on the source, over all layers."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """The device of the parameters; graphs stay on the CPU."""
+
+    @abstractmethod
+    def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
+        """(N, width) vectors of token ids in place of the batch's own."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -46,8 +58,8 @@ class TextModel(Trainable):
         self.embedding, self.encoder, self.head = embedding, encoder, head
 
     @property
+    @override
     def device(self) -> torch.device:
-        """Where the parameters are; graphs stay on the CPU."""
         return self.embedding.trained.device
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
@@ -62,7 +74,10 @@ class TextModel(Trainable):
 
     def _embedded(self, batch: Batch) -> Tensor:
         """(N, hidden) vectors of the tokens, without their neighbours."""
-        ids = features_of(batch.graph, TOKEN)["id"].to(self.device)
+        return self.embed_tokens(features_of(batch.graph, TOKEN)["id"].to(self.device), batch)
+
+    @override
+    def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
         forms = None if batch.forms is None else batch.forms.to(self.device)
         return self.embedding(ids, forms)
 

@@ -15,7 +15,7 @@ from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import InputOptions, TextClassifier, TrainingOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
-from graphattn.models.inspection.capture import attention_maps, run_once
+from graphattn.models.inspection.capture import attention_maps, capture_scores
 
 LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
@@ -91,7 +91,7 @@ def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Setti
 
     def run_with_weights(batch: Any) -> None:
         with torch.inference_mode():
-            forward = run_once(model, batch)
+            forward = capture_scores(model, batch)
             if len(corpus) == 1:
                 attention_maps(forward, batch.graph, relations, ("text",))
 

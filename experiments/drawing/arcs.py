@@ -27,7 +27,7 @@ from graphattn.experiments.drawing.canvas import (
 )
 from graphattn.experiments.drawing.matrices import make_heading
 from graphattn.models.inspection import Attention, AttentionMap
-from graphattn.models.inspection.words import word_ids_of
+from graphattn.models.inspection.edge_kinds import word_ids_of
 
 MAX_ARCS = 60
 MIN_WEIGHT = 0.05

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from graphattn.experiments.drawing.canvas import FAINT, GREY, INK, MAX_TOKENS, check_count, new_picture, printable
 from graphattn.models.inspection import Attention
-from graphattn.models.inspection.words import word_ids_of
+from graphattn.models.inspection.edge_kinds import word_ids_of
 
 MAX_HEADS = 64
 _LABEL, _HEAD, _TITLE = 7.5, 8.5, 12.0

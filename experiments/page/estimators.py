@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.page.document import PageModel
 from graphattn.experiments.page.request_queue import LiveModel
-from graphattn.models.inspection.passes import writes
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -36,20 +35,11 @@ def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
     path : folder of the model
     estimator : the model
     """
-    vocabulary = estimator.builder_.vocabulary
-    assert vocabulary is not None, "an estimator's builder has one"
-
-    def count_tokens(text: str) -> int:
-        source: Any = text
-        if writes(estimator):
-            (source,) = estimator.subwords_.sources([text])
-        return 1 + len(vocabulary.sentence(source))
-
     def explain(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.texts_per_input > 1 else texts[0]
         return estimator.attention(item).to_page(arrays=True)
 
-    return LiveModel(_name(path, estimator), count_tokens, explain)
+    return LiveModel(_name(path, estimator), estimator.count_tokens, explain)
 
 
 def count_texts(estimators: Sequence[Estimator]) -> int:

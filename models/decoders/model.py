@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.builders.batch import TextBatch
 from graphattn.edges import features_of, lengths_of
@@ -82,9 +84,19 @@ class TranslationModel(Trainable):
         self.label_smoothing = label_smoothing
 
     @property
+    @override
     def device(self) -> torch.device:
-        """Where the parameters are; graphs stay on the CPU."""
         return self.embedding.trained.device
+
+    @property
+    def cross_heads(self) -> int:  # type: ignore[override]
+        """Heads of the decoder on the source, over all layers."""
+        layers: list[Any] = list(self.decoder.layers)
+        return sum(layer.source.heads for layer in layers)
+
+    @override
+    def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
+        return self.embedding(ids)
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
         """What the decoder reads; ``weights`` gets the encoder's attention of each layer when given."""

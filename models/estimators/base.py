@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,8 +28,10 @@ from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import Trainable
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from graphattn.models.inspection import Attention
-    from graphattn.models.inspection.attributions.explained import ExplanationTarget
+    from graphattn.models.inspection.attributions.targets import ExplanationTarget
     from graphattn.models.inspection.capture import ForwardCapture
 
 Predicted = Sequence[Any] | npt.NDArray[Any]
@@ -57,17 +59,34 @@ class Examples:
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedInput:
-    """One input, ready for the model.
+class EncodedInputs:
+    """Inputs, ready for the model.
 
     Parameters
     ----------
-    corpus : of this input alone
-    sentences : its texts by the names of their parts: ``text``, ``first`` and ``second``, or ``source`` and ``target``
+    corpus : the inputs, with targets where the model writes texts
+    sentences : part of the input -> its sentences: ``text``, ``first`` and ``second``, or ``source`` and ``target``
+    outputs : a translator's target texts
     """
 
     corpus: Corpus
-    sentences: dict[str, Sentence]
+    sentences: Mapping[str, Sequence[Sentence]]
+    outputs: Sequence[str] = ()
+
+    @cached_property
+    def batch(self) -> Batch:
+        """A batch of the first input alone."""
+        return self.corpus[[0]]
+
+    @property
+    def single(self) -> dict[str, Sentence]:
+        """The sentences of the first input."""
+        return {name: sentences[0] for name, sentences in self.sentences.items()}
+
+    @property
+    def graph_texts(self) -> list[str]:
+        """The parts whose tokens are nodes of the graph; a translator's target is not."""
+        return list(self.sentences)[: len(self.corpus.layouts)]
 
 
 class Estimator(Parameters):
@@ -157,29 +176,35 @@ class Estimator(Parameters):
         """
 
     @abstractmethod
-    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInput:
-        """One input as a corpus that :meth:`capture` takes batches of.
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
+        """Inputs as a corpus whose batches :meth:`capture` accepts.
 
         Parameters
         ----------
-        x : the input
-        target : of a translator, the text to look at; its own output when None
+        X : the inputs
+        targets : a translator's target texts; its own outputs when None
 
         Raises
         ------
         ConfigError
-            for a target where the model predicts labels
+            for targets if the model predicts labels
+        DataError
+            when the number of targets differs from the number of inputs
         """
+
+    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
+        """:meth:`encode_inputs` for one input."""
+        return self.encode_inputs([x], targets=None if target is None else [target])
 
     @abstractmethod
     def target(
-        self, encoded: EncodedInput, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
         """What attributions explain about one input.
 
         Parameters
         ----------
-        encoded : the input
+        inputs : the input
         scores : (items, classes) that the model gives it
         label : a class; the predicted one when None
         word : a word of a tagger's input or of a translator's output; all together when None
@@ -189,6 +214,27 @@ class Estimator(Parameters):
         ConfigError
             when there is no such class or word
         """
+
+    @abstractmethod
+    def _describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        """Title, prediction and probabilities of an :class:`~graphattn.models.inspection.Attention`."""
+
+    @abstractmethod
+    def _copy_scores(
+        self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
+    ) -> Tensor:
+        """(copies, items, classes) scores of a batch of copies of one input.
+
+        Parameters
+        ----------
+        batch : the copies
+        vectors : (N, D) token vectors instead of those of the batch's ids
+        hidden : a decoder's edges to leave out, with the columns copy, source and target
+        """
+
+    @abstractmethod
+    def count_tokens(self, text: str) -> int:
+        """The number of token nodes of a text."""
 
     @abstractmethod
     def _columns(self, X: Iterable[Any]) -> Columns:
@@ -473,19 +519,30 @@ class Estimator(Parameters):
         """The main metric as a share of one, as scikit-learn expects; labels that training lacked count as wrong."""
         return self.evaluate(X, y, unknown="wrong")[self.main_metric] / 100
 
-    @abstractmethod
-    def attention(self, x: Any) -> Attention:
+    def attention(self, x: Any, target: str | None = None, *, features: bool = False) -> Attention:
         """Predict one input and return the attention weights of that pass.
+
+        A translator's decoder layers follow those of its encoder. Their relation is ``cross``, from the part ``source``
+        to the part ``target``, whose position 0 is the token that ends the text.
 
         Parameters
         ----------
-        x : one input, an element of what :meth:`predict` takes
+        x : one input, an element of the argument of :meth:`predict`
+        target : a translator's output text; its own output when None
+        features : also keep the weights by feature of an encoder that has them (MTSA), in memory of edges times width
 
         Raises
         ------
         ConfigError
             when the encoder has no attention weights
+        DataError
+            when there are too many weights, or a translator's source has no words
         """
+        from graphattn.models.inspection.attention import attention_of  # loads networkx and pandas
+
+        inputs = self.encode_input(x, target=target)
+        with torch.inference_mode():
+            return attention_of(self, inputs, self.capture(inputs.batch, features=features))
 
     def best_epoch(self) -> dict[str, float]:
         """The history's row of the epoch whose weights were kept: the last of those with the best dev metric."""

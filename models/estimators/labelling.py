@@ -25,7 +25,7 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.base import EncodedInput, Estimator, Examples, Predicted
+from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples, Predicted
 from graphattn.models.estimators.class_weights import class_weights, restored_weights, saved_weights
 from graphattn.models.estimators.inputs import (
     Columns,
@@ -44,9 +44,10 @@ from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, token_parts
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from graphattn.builders.store import Store
-    from graphattn.models.inspection import Attention
-    from graphattn.models.inspection.attributions.explained import ExplanationTarget
+    from graphattn.models.inspection.attributions.targets import ExplanationTarget
     from graphattn.models.inspection.capture import ForwardCapture
 
 _FEW = 0.05
@@ -339,47 +340,53 @@ class LabellingEstimator(Estimator):
         return self._decode_labels(run.decisions), run.probabilities or []
 
     @override
-    def attention(self, x: Any, *, features: bool = False) -> Attention:
-        """Predict one input and return the attention weights of that pass.
-
-        Parameters
-        ----------
-        x : one input, an element of what :meth:`predict` takes
-        features : also keep the weights by feature, of an encoder that has them (MTSA); they take as much memory as
-            edges times the width of the encoder
-
-        Raises
-        ------
-        ConfigError
-            when the encoder has no attention weights
-        """
-        from graphattn.models.inspection.looking import look_at  # loads networkx and pandas
-
-        return look_at(self, x, features=features)
-
-    @override
-    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInput:
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
         self._check_fitted()
-        if target is not None:
-            raise ConfigError("target is for translators; give label for a class")
-        columns = self._columns([x])
+        if targets is not None:
+            raise ConfigError("{target} is for translators; a classifier or tagger has labels", options=("target",))
+        columns = self._columns(X)
         names = ("text",) if len(columns) == 1 else ("first", "second")
-        sentences = [self.vocabulary_.sentence(source) for (source,) in columns]
-        return EncodedInput(self._corpus(columns), dict(zip(names, sentences, strict=True)))
+        sentences = [self.vocabulary_.sentences(column) for column in columns]
+        return EncodedInputs(self._corpus(columns), dict(zip(names, sentences, strict=True)))
 
     @override
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        from graphattn.models.inspection.capture import run_once
+        from graphattn.models.inspection.capture import capture_scores
 
-        return run_once(self.model_, batch, features=features)
+        return capture_scores(self.model_, batch, features=features)
 
     @override
     def target(
-        self, encoded: EncodedInput, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
-        from graphattn.models.inspection.attributions.explained import explained
+        from graphattn.models.inspection.attributions.targets import select_class
 
-        return explained(self, scores, label, word)
+        return select_class(self.model_.head, self.classes_.tolist(), scores, label=label, word=word)
+
+    @override
+    def _describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        head, graph = self.model_.head, inputs.batch.graph
+        decisions = head.decide(scores, graph).cpu().numpy()
+        rows = head.probabilities(scores, graph).cpu().numpy().tolist()
+        label = self._readable_labels([decisions if head.per_word else decisions[0]])[0]
+        probabilities = [dict(zip(self.classes_.tolist(), row, strict=True)) for row in rows]
+        return (
+            " / ".join(" ".join(sentence.words) for sentence in inputs.single.values()),
+            label.item() if isinstance(label, np.generic) else label,
+            tuple(probabilities) if head.per_word else probabilities[0],
+        )
+
+    @override
+    def _copy_scores(
+        self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
+    ) -> Tensor:
+        model = self.model_
+        scores = model(batch) if vectors is None else model.head(model.encoder(batch.graph, vectors), batch.graph)
+        return scores.unflatten(0, (batch.size, -1))
+
+    @override
+    def count_tokens(self, text: str) -> int:
+        return 1 + len(self.vocabulary_.sentence(text))
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

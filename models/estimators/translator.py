@@ -14,13 +14,13 @@ from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
 from graphattn.builders.files import open_text, split_suffix
-from graphattn.builders.subwords import Subwords
+from graphattn.builders.subwords import Subwords, join_pieces
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus, ParallelCorpus, digest_of
 from graphattn.models.decoders import make_decoder
 from graphattn.models.decoders.generation import generate
-from graphattn.models.decoders.model import SharedEmbedding, TranslationModel
+from graphattn.models.decoders.model import SharedEmbedding, TranslationModel, shift_right
 from graphattn.models.decoders.options import (
     PRESETS,
     DecoderOptions,
@@ -31,15 +31,16 @@ from graphattn.models.decoders.options import (
 )
 from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
-from graphattn.models.estimators.base import EncodedInput, Estimator, Examples
+from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, is_store, single_column
 from graphattn.models.options import Options, option, require_multiple
 from graphattn.models.saving import ModelFiles, register_task
 from graphattn.models.training.text_metrics import text_metrics
 
 if TYPE_CHECKING:
-    from graphattn.models.inspection import Attention
-    from graphattn.models.inspection.attributions.explained import ExplanationTarget
+    import pandas as pd
+
+    from graphattn.models.inspection.attributions.targets import ExplanationTarget
     from graphattn.models.inspection.capture import ForwardCapture
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -350,54 +351,69 @@ class Translator(Estimator):
         return [outputs[0].text for outputs in self.outputs(X)]
 
     @override
-    def attention(self, x: Any, target: str | None = None) -> Attention:
-        """Translate one source and return the attention weights of the encoder, and of the decoder on the source.
-
-        The decoder's layers are numbered on from the encoder's; their relation is called ``cross``, and leads from the
-        part ``source`` to the part ``target``, whose position 0 is the token that ends the text.
-
-        Parameters
-        ----------
-        x : one source
-        target : the text to look at instead of the one that the search finds
-
-        Raises
-        ------
-        DataError
-            when the source has no words
-        """
-        from graphattn.models.inspection.written import look_at_writing  # loads networkx and pandas
-
+    def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
         self._check_fitted()
-        return look_at_writing(self, x, target)
+        (sources,) = self._columns(X)
+        outputs = self.predict(sources) if targets is None else list(targets)
+        if len(outputs) != len(sources):
+            raise DataError(f"there are {len(sources)} sources and {len(outputs)} targets", hint="Give one for each.")
+        texts = {"source": sources, "target": outputs}
+        sentences = {name: self._split_sentences(column) for name, column in texts.items()}
+        return EncodedInputs(self._corpus([sources], outputs), sentences, outputs)
 
     @override
-    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInput:
-        self._check_fitted()
-        ((source,),) = self._columns([x])
-        written = self.predict([source])[0] if target is None else target
-        sentences = map(self.subwords_.vocabulary.sentence, self.subwords_.sources([source, written]))
-        parts = dict(zip(("source", "target"), sentences, strict=True))
-        if not parts["source"].tokens:
-            raise DataError("there is nothing to look at: the source has no words", hint="Give a text.")
-        return EncodedInput(self._corpus([[source]], [written]), parts)
+    def encode_input(self, x: Any, *, target: str | None = None) -> EncodedInputs:
+        inputs = super().encode_input(x, target=target)
+        if not inputs.single["source"].tokens:
+            raise DataError("the source has no words, so there is no attention", hint="Give a text.")
+        return inputs
+
+    def _split_sentences(self, texts: Sequence[Source]) -> list[Sentence]:
+        return self.subwords_.vocabulary.sentences(self.subwords_.sources(texts))
 
     @override
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """One pass over a batch with targets; the decoder's layers follow the encoder's."""
-        from graphattn.models.inspection.written import forced_pass
+        from graphattn.models.inspection.capture import capture_decoding
 
-        return forced_pass(self.model_, batch)
+        return capture_decoding(self.model_, batch)
 
     @override
     def target(
-        self, encoded: EncodedInput, scores: Tensor, *, label: Any = None, word: int | None = None
+        self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
-        from graphattn.models.inspection.attributions.explained_text import explained_text
+        from graphattn.models.inspection.attributions.targets import select_text
 
         if label is not None:
-            raise ConfigError("a translator has no classes; leave label out, and give target for a text")
-        return explained_text(encoded, word)
+            raise ConfigError("{label} is for classes; give a translator a {target}", options=("label", "target"))
+        assert inputs.batch.targets is not None
+        return select_text(inputs.batch.targets, inputs.single["target"], word)
+
+    @override
+    def _describe_prediction(self, inputs: EncodedInputs, scores: Tensor) -> tuple[str, Any, Any]:
+        assert inputs.batch.targets is not None
+        targets = inputs.batch.targets.to(scores.device).unsqueeze(1)
+        probability = float(scores.log_softmax(1).gather(1, targets).sum().exp())
+        return join_pieces(inputs.single["source"].words), inputs.outputs[0], {inputs.outputs[0]: probability}
+
+    @override
+    def _copy_scores(
+        self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
+    ) -> Tensor:
+        assert batch.targets is not None and batch.target_counts is not None
+        model, length = self.model_, int(batch.target_counts[0])
+        memory = model.encode(batch) if vectors is None else model.encode_vectors(batch.graph, vectors)
+        state = model.decoder.start(memory)
+        if hidden is not None and len(hidden):
+            state.mask = state.mask.repeat(1, 1, length, 1)  # (B, 1, T, S)
+            # position 0 of the target is its end, which the decoder writes last
+            rows = (torch.tensor(hidden.target.to_numpy()) - 1) % length
+            copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
+            state.mask[copies, 0, rows, sources] = False
+        return model.advance(shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device)), state)
+
+    @override
+    def count_tokens(self, text: str) -> int:
+        return 1 + len(self._split_sentences([text])[0])
 
     # -- saving --------------------------------------------------------------------------------------------------------
 

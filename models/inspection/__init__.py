@@ -1,12 +1,7 @@
-"""Looking into a prediction: which edge got which weight, as table, graph, matrix, file and page; sums over a corpus.
-
-What is computed from weights and gradients to explain a prediction lies in ``models/inspection/attributions``,
-pictures and commands one floor above.
-"""
+"""Attention weights of predictions: tables, graphs, matrices, files; statistics over a corpus; attributions."""
 
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import AttentionMap
-from graphattn.models.inspection.comparison import compare_summaries
-from graphattn.models.inspection.summary import AttentionSummary, summarise
+from graphattn.models.inspection.summary import AttentionSummary, compare_summaries, summarise
 
 __all__ = ["Attention", "AttentionMap", "AttentionSummary", "compare_summaries", "summarise"]

@@ -1,4 +1,4 @@
-"""One prediction with the attention weights that made it: as a table, a graph, a matrix, a file, a page."""
+"""One prediction with its attention weights, as a table, graph, matrix or file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,29 +17,32 @@ from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
+from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts
+from graphattn.networkx_graphs import CLS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from graphattn.models.estimators.base import EncodedInputs, Estimator
 
 GROUPS = ("layer", "head", "relation", "source_part", "target_part")
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """One prediction and the attention weights that made it; layers and heads count from 0.
+    """One prediction with its attention weights; layers and heads count from 0.
 
-    The heads of a layer count in the order in which their outputs are concatenated: relation after relation.
+    Heads are numbered in the order in which their outputs are concatenated, relation after relation.
 
     Parameters
     ----------
-    title : the words of the text, or of both texts of a pair; of a translator, of the source
-    prediction : the label, the labels, the tags or the text, as ``predict`` gives them
-    probabilities : class -> probability; for a tagger one of these for each word
-    tokens : name of a part of the input -> what its nodes say. A text is the part ``text``, the two of a pair are
-        ``first`` and ``second``, each with ``[CLS]`` first; nodes that relations bring along are parts of their own,
-        such as ``text relay``
-    sentences : name of a text -> its sentence, which knows words and, if it was parsed, dependencies
-    maps : the weights, by layer and head
+    title : the words of the text, of both texts of a pair, or of a translator's source
+    prediction : label, labels, tags or text, as from ``predict``
+    probabilities : class -> probability; for a tagger, one such mapping per word
+    tokens : part of the input -> text of each node. A single text is the part ``text``, a pair has ``first`` and
+        ``second``, each with ``[CLS]`` first; nodes added by relations are parts such as ``text relay``
+    sentences : text -> its sentence, with words and, if parsed, dependencies
+    maps : the weights
 
     Examples
     --------
@@ -67,68 +69,66 @@ class Attention:
     maps: tuple[AttentionMap, ...] = field(repr=False)
 
     def only(self, *, layer: int | None = None, head: int | None = None, relation: str | None = None) -> Attention:
-        """The same prediction with a part of the weights.
+        """Select weights.
 
         Parameters
         ----------
-        layer, head, relation : which to keep; None keeps all
+        layer, head, relation : what to keep; None keeps all
 
         Raises
         ------
         ConfigError
             when there is no such layer, head or relation
         """
-        layers = sorted({one.layer for one in self.maps})
+        maps = self._of_layer(layer)
+        relations = list(dict.fromkeys(part.relation for part in self.maps))
+        if relation is not None and relation not in relations:
+            raise ConfigError(f"no head uses relation {relation!r}; the relations are: {', '.join(relations)}")
+        if head is not None:
+            maps = _of_head(maps, head, "a layer" if layer is None else f"layer {layer}")
+        selected = tuple(part for part in maps if relation in (None, part.relation))
+        if not selected:
+            subject = "no head uses" if head is None else f"head {head} does not use"
+            raise ConfigError(f"{subject} relation {relation!r}" + ("" if layer is None else f" in layer {layer}"))
+        return replace(self, maps=selected)
+
+    def _of_layer(self, layer: int | None) -> list[AttentionMap]:
+        layers = sorted({part.layer for part in self.maps})
         if layer is not None and layer not in layers:
             raise ConfigError(f"layer {layer!r} does not exist; layers count from 0 to {layers[-1]}")
-        relations = list(dict.fromkeys(one.relation for one in self.maps))
-        if relation is not None and relation not in relations:
-            raise ConfigError(f"no head looks along {relation!r}; heads look along: {', '.join(relations)}")
-        chosen = [one for one in self.maps if layer in (None, one.layer)]
-        if head is not None:
-            last = max(one.heads.stop for one in chosen) - 1
-            if not 0 <= head <= last:
-                place = "a layer" if layer is None else f"layer {layer}"
-                raise ConfigError(f"{place} has no head {head}; its heads count from 0 to {last}")
-            chosen = [one.of_head(head) for one in chosen if head in one.heads]
-        kept = tuple(one for one in chosen if relation in (None, one.relation))
-        if not kept:
-            who = "no head looks" if head is None else f"head {head} does not look"
-            raise ConfigError(f"{who} along {relation!r}" + ("" if layer is None else f" in layer {layer}"))
-        return replace(self, maps=kept)
+        return [part for part in self.maps if layer in (None, part.layer)]
 
     def table(self) -> pd.DataFrame:
-        """Every weight as a row, by layer, head and target.
+        """One row per weight, sorted by layer, head and target.
 
         Returns
         -------
-        Columns layer, head (``table["head"]``, since ``table.head`` is a method of pandas), relation, scale, source,
-        target (positions), source_token, target_token, weight; where the input has several parts also source_part and
-        target_part, before source. In place of a token, nodes of another type have their type and number:
-        ``[relay 0]``.
+        Columns layer, head (use ``table["head"]``; ``table.head`` is a pandas method), relation, scale, source, target
+        (positions), source_token, target_token, weight; with several parts also source_part and target_part. Nodes that
+        are not tokens are shown as ``[relay 0]``.
 
         Raises
         ------
         ConfigError
             when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
         """
-        limits.refuse_large("table", self.num_weights, limits.MOST_ROWS)
-        return self._rows(list(self._single()))
+        limits.check_size("table", self.num_weights, limits.MOST_ROWS)
+        return self._rows(list(self._by_head()))
 
     @property
     def num_weights(self) -> int:
-        """How many weights there are, over all layers and heads."""
-        return sum(one.weights.size for one in self.maps)
+        """Number of weights over all layers and heads."""
+        return sum(part.weights.size for part in self.maps)
 
     def weights(self) -> Floats:
-        """The weights alone, in the order of :meth:`table`."""
-        return np.concatenate([one.weights[:, 0] for one in self._single()])
+        """(rows,) weights in the order of :meth:`table`."""
+        return np.concatenate([part.weights[:, 0] for part in self._by_head()])
 
     def graph(self, layer: int | None = None, head: int | None = None) -> nx.MultiDiGraph:
-        """Nodes and the edges of one head, or of all, as a networkx graph.
+        """The edges of one head, or of all heads, as a networkx graph.
 
         Nodes are (part, position) with the attributes ``part``, ``index`` and ``text``. Edges lead to the target that
-        attends; they have ``layer``, ``head``, ``relation`` and ``weight``, and the first three are their key.
+        attends, with the attributes ``layer``, ``head``, ``relation`` (together their key) and ``weight``.
 
         Raises
         ------
@@ -136,21 +136,22 @@ class Attention:
             when there is no such layer or head, or more edges than
             :data:`graphattn.models.inspection.limits.MOST_LINKS`
         """
-        chosen = self.only(layer=layer, head=head)
-        limits.refuse_large("networkx graph", chosen.num_weights, limits.MOST_LINKS)
-        found = nx.MultiDiGraph()
+        selected = self.only(layer=layer, head=head)
+        limits.check_size("networkx graph", selected.num_weights, limits.MOST_LINKS)
+        graph = nx.MultiDiGraph()
         for part, texts in self.tokens.items():
-            found.add_nodes_from(
+            graph.add_nodes_from(
                 ((part, index), {"part": part, "index": index, "text": text}) for index, text in enumerate(texts)
             )
-        for one in chosen._single():
-            key = {"layer": one.layer, "head": one.first_head, "relation": one.relation}
-            columns = (one.sources.tolist(), one.targets.tolist(), one.weights[:, 0].tolist())
-            found.add_edges_from(
-                ((one.source_part, source), (one.target_part, target), tuple(key.values()), {**key, "weight": weight})
+        for single in selected._by_head():
+            key = {"layer": single.layer, "head": single.first_head, "relation": single.relation}
+            columns = (single.sources.tolist(), single.targets.tolist(), single.weights[:, 0].tolist())
+            ends = single.source_part, single.target_part
+            graph.add_edges_from(
+                ((ends[0], source), (ends[1], target), tuple(key.values()), {**key, "weight": weight})
                 for source, target, weight in zip(*columns, strict=True)
             )
-        return found
+        return graph
 
     def matrix(self, layer: int, head: int) -> csr_array:
         """The weights of one head as a sparse matrix: rows are targets, columns sources.
@@ -165,38 +166,37 @@ class Attention:
         from scipy.sparse import coo_array
 
         first, size = self._offsets
-        chosen = list(self.only(layer=layer, head=head)._single())
-        rows = np.concatenate([one.targets + first[one.target_part] for one in chosen])
-        columns = np.concatenate([one.sources + first[one.source_part] for one in chosen])
-        weights = np.concatenate([one.weights[:, 0] for one in chosen])
+        selected = list(self.only(layer=layer, head=head)._by_head())
+        rows = np.concatenate([part.targets + first[part.target_part] for part in selected])
+        columns = np.concatenate([part.sources + first[part.source_part] for part in selected])
+        weights = np.concatenate([part.weights[:, 0] for part in selected])
         return coo_array((weights, (rows, columns)), shape=(size, size)).tocsr()
 
     def features(self, layer: int, head: int) -> Floats:
-        """(E, F) weights of one head for each edge, in the order of :meth:`table`, and each feature (MTSA).
+        """(E, F) weights by feature of one head (MTSA), in the order of :meth:`table`.
 
         Raises
         ------
         ConfigError
-            when there is no such layer or head, its weights do not differ by feature, or they were not asked for
+            when there is no such layer or head, or it has no weights by feature
         """
-        chosen = list(self.only(layer=layer, head=head)._single())
-        if any(one.features is None for one in chosen):
+        selected = list(self.only(layer=layer, head=head)._by_head())
+        if any(part.features is None for part in selected):
             raise ConfigError(
-                "there are no weights by feature; ask for them with attention(x, features=True), of a model with the "
+                "there are no weights by feature; request them with attention(x, features=True) from a model with the "
                 "encoder mtsa"
             )
-        return np.concatenate([one.features[:, 0] for one in chosen if one.features is not None])
+        return np.concatenate([part.features[:, 0] for part in selected if part.features is not None])
 
     def top(self, k: int = 10, *, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """The strongest edges, as rows of :meth:`table`.
 
-        The only edge into a target has the weight one whatever the model thinks; such edges are left out.
+        A target's only edge always has weight one; such edges are omitted.
 
         Parameters
         ----------
-        k : how many
-        by : of which columns each combination has k of its own: ``"head"``, ``["layer", "head"]``; of layer, head,
-            relation, source_part, target_part
+        k : number of edges
+        by : columns (layer, head, relation, source_part, target_part); each combination of values gets ``k`` edges
 
         Raises
         ------
@@ -204,31 +204,28 @@ class Attention:
             when ``k`` is below 1, or there is no such column
         """
         columns = [by] if isinstance(by, str) else list(by)
-        if not isinstance(k, Integral):
-            raise ConfigError(f"k is {k!r}; it must be a whole number")
         if k < 1:
             raise ConfigError(f"k is {k}; it must be at least 1")
         unknown = next((name for name in columns if name not in GROUPS), None)
         if unknown is not None:
-            raise ConfigError(f"by is {unknown!r}; choose among: {', '.join(GROUPS)}")
-        degrees, ones, best = self._degrees(), list(self._single()), []
-        for one in ones:
-            free = (degrees[_softmax(one)] > 1)[one.targets].nonzero()[0]
-            best.append(free[np.argsort(-one.weights[free, 0], kind="stable")[:k]])
-        found = self._rows(ones, best).sort_values("weight", ascending=False, kind="stable")
-        columns = [name for name in columns if name in found]
-        if columns:
-            found = found.groupby(columns, sort=True).head(k).sort_values(columns, kind="stable")
-        else:
-            found = found.head(k)
-        return found.reset_index(drop=True)
+            raise ConfigError(f"{{by}} is {unknown!r}; choose from: {', '.join(GROUPS)}", options=("by",))
+        degrees, heads, edges = self._degrees(), list(self._by_head()), []
+        for single in heads:
+            candidates = (degrees[_softmax_key(single)] > 1)[single.targets].nonzero()[0]
+            edges.append(candidates[np.argsort(-single.weights[candidates, 0], kind="stable")[:k]])
+        rows = self._rows(heads, edges).sort_values("weight", ascending=False, kind="stable")
+        columns = [name for name in columns if name in rows]
+        if not columns:
+            return rows.head(k).reset_index(drop=True)
+        rows = rows.groupby(columns, sort=True).head(k).sort_values(columns, kind="stable")
+        return rows.reset_index(drop=True)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the weights into a file that appears when it is complete.
+        """Write the weights atomically.
 
         Parameters
         ----------
-        path : ``.parquet`` and ``.csv`` hold :meth:`table`, ``.graphml`` holds :meth:`graph`, ``.json`` :meth:`to_page`
+        path : ``.parquet`` or ``.csv`` for :meth:`table`, ``.graphml`` for :meth:`graph`, ``.json`` for :meth:`to_page`
 
         Raises
         ------
@@ -242,75 +239,114 @@ class Attention:
         return save_attention(self, Path(path))
 
     def to_page(self, *, arrays: bool = False) -> dict[str, Any]:
-        """Prediction, tokens and weights for JSON, as :mod:`graphattn.models.inspection.page` tells.
+        """Prediction, tokens and weights for JSON; see :mod:`graphattn.models.inspection.page`.
 
         Parameters
         ----------
-        arrays : leave edges and weights in arrays, which take a tenth of the memory and are no JSON
+        arrays : keep edges and weights as arrays, in a tenth of the memory
         """
         from graphattn.models.inspection.page import to_page
 
         return to_page(self, arrays=arrays)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from graphattn.models.inspection.notebook import attention_html
 
         return attention_html(self)
 
-    def _single(self) -> Iterator[AttentionMap]:
-        """The maps, one for each head, by layer and head."""
-        ones = [one for several in self.maps for one in several.by_head()]
-        return iter(sorted(ones, key=lambda one: (one.layer, one.first_head)))
+    def _by_head(self) -> Iterator[AttentionMap]:
+        """The maps of single heads, by layer and head."""
+        heads = [single for part in self.maps for single in part.by_head()]
+        return iter(sorted(heads, key=lambda single: (single.layer, single.first_head)))
 
     @cached_property
     def _offsets(self) -> tuple[dict[str, int], int]:
-        """Where each part begins when all stand in one row, and how long that is."""
+        """The first row of each part when all parts are concatenated, and the number of rows."""
         sizes = [len(nodes) for nodes in self.tokens.values()]
         return dict(zip(self.tokens, np.cumsum([0, *sizes]).tolist(), strict=False)), sum(sizes)
 
     @cached_property
-    def _arrays(self) -> dict[str, Any]:
+    def _node_arrays(self) -> dict[str, Any]:
         return {part: np.array(nodes, dtype=object) for part, nodes in self.tokens.items()}
 
-    def _degrees(self) -> dict[tuple, Ints]:
-        """For each softmax the number of edges into each target."""
-        degrees: dict[tuple, Any] = {}
-        for one in self._single():
-            own = np.bincount(one.targets, minlength=len(self.tokens[one.target_part]))
-            degrees[_softmax(one)] = degrees.get(_softmax(one), 0) + own
+    def _degrees(self) -> dict[tuple[int, int, str], Ints]:
+        """For each softmax, the number of edges into each target."""
+        degrees: dict[tuple[int, int, str], Any] = {}
+        for single in self._by_head():
+            counts = np.bincount(single.targets, minlength=len(self.tokens[single.target_part]))
+            degrees[_softmax_key(single)] = degrees.get(_softmax_key(single), 0) + counts
         return degrees
 
-    def _rows(self, ones: Sequence[AttentionMap], chosen: Sequence[Ints] | None = None) -> pd.DataFrame:
-        """Edges of maps of one head each: all, or some of each map."""
-        picked: Sequence[Any] = [slice(None)] * len(ones) if chosen is None else chosen
-        sources = [one.sources[own] for one, own in zip(ones, picked, strict=True)]
-        targets = [one.targets[own] for one, own in zip(ones, picked, strict=True)]
-        counts = [len(own) for own in sources]
+    def _rows(self, heads: Sequence[AttentionMap], edges: Sequence[Ints] | None = None) -> pd.DataFrame:
+        """A table of the maps of single heads: of all edges, or of some of each map."""
+        selections: Sequence[Any] = [slice(None)] * len(heads) if edges is None else edges
+        sources = [single.sources[rows] for single, rows in zip(heads, selections, strict=True)]
+        targets = [single.targets[rows] for single, rows in zip(heads, selections, strict=True)]
+        counts = [len(rows) for rows in sources]
 
-        def each(name: str) -> Any:
-            return np.repeat(np.array([getattr(one, name) for one in ones], dtype=object), counts)
+        def repeat(name: str) -> Any:
+            return np.repeat(np.array([getattr(single, name) for single in heads], dtype=object), counts)
 
-        def said(part: str, places: Sequence[Ints]) -> Any:
-            return np.concatenate([self._arrays[getattr(one, part)][o] for one, o in zip(ones, places, strict=True)])
+        def look_up(part: str, positions: Sequence[Ints]) -> Any:
+            pairs = zip(heads, positions, strict=True)
+            return np.concatenate([self._node_arrays[getattr(single, part)][rows] for single, rows in pairs])
 
-        parts = {"source_part": each("source_part"), "target_part": each("target_part")}
+        parts = {"source_part": repeat("source_part"), "target_part": repeat("target_part")}
+        weights = [single.weights[rows, 0] for single, rows in zip(heads, selections, strict=True)]
         return pd.DataFrame(
             {
-                "layer": each("layer").astype(np.int64),
-                "head": each("first_head").astype(np.int64),
-                "relation": each("relation"),
-                "scale": pd.Series(each("scale"), dtype=object),
+                "layer": repeat("layer").astype(np.int64),
+                "head": repeat("first_head").astype(np.int64),
+                "relation": repeat("relation"),
+                "scale": pd.Series(repeat("scale"), dtype=object),
                 **(parts if len(self.tokens) > 1 else {}),
                 "source": np.concatenate(sources),
                 "target": np.concatenate(targets),
-                "source_token": said("source_part", sources),
-                "target_token": said("target_part", targets),
-                "weight": np.concatenate([one.weights[own, 0] for one, own in zip(ones, picked, strict=True)]),
+                "source_token": look_up("source_part", sources),
+                "target_token": look_up("target_part", targets),
+                "weight": np.concatenate(weights),
             }
         )
 
 
-def _softmax(one: AttentionMap) -> tuple[int, int, str]:
-    """What tells whose weights sum to one together: all edges of a head into a part."""
-    return one.layer, one.first_head, one.target_part
+def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
+    """The attention of one input.
+
+    Parameters
+    ----------
+    estimator : the model
+    inputs : the input
+    capture : of a pass over it
+
+    Raises
+    ------
+    ConfigError
+        when the encoder has no attention weights
+    """
+    if not capture.layers:
+        raise ConfigError(f"encoder {estimator.encoder_.name!r} has no attention weights")
+    sentences, graph = inputs.single, inputs.batch.graph
+    tokens = {name: (CLS, *sentence.tokens) for name, sentence in sentences.items()}
+    nodes = node_texts(graph, {name: tokens[name] for name in inputs.graph_texts})
+    relations = estimator.model_.encoder.relations()
+    title, prediction, probabilities = estimator._describe_prediction(inputs, capture.scores.detach())
+    return Attention(
+        title=title,
+        prediction=prediction,
+        probabilities=probabilities,
+        tokens={**nodes, **tokens},
+        sentences=sentences,
+        maps=tuple(attention_maps(capture, graph, relations, inputs.graph_texts)),
+    )
+
+
+def _of_head(maps: Sequence[AttentionMap], head: int, place: str) -> list[AttentionMap]:
+    last = max(part.heads.stop for part in maps) - 1
+    if not 0 <= head <= last:
+        raise ConfigError(f"{place} has no head {head}; its heads count from 0 to {last}")
+    return [part.of_head(head) for part in maps if head in part.heads]
+
+
+def _softmax_key(single: AttentionMap) -> tuple[int, int, str]:
+    """Identifies the edges whose weights sum to one: those of a head into a part."""
+    return single.layer, single.first_head, single.target_part

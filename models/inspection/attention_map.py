@@ -1,4 +1,4 @@
-"""The weights that heads of one layer give to the edges of one relation between two rows of nodes."""
+"""The attention weights of some heads of one layer on the edges of one relation."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ from graphattn.scales import Scale
 from graphattn.schema import WINDOW
 
 SOURCE, TARGET = "source", "target"
-"""Names of a translation's parts."""
+"""Names of the parts of a translation."""
 Ints = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """What some heads of one layer give to each edge of a relation; targets attend, sources are attended to.
+    """Weights of some heads of one layer on the edges of a relation; targets attend, sources are attended to.
 
-    A text's tokens are a part of the input, as are the nodes that a relation brings along; an edge leads from one part
-    to another or stays within one. So a decoder that attends to an encoder is a map from the source's part to the
-    target's.
+    The input consists of parts: the tokens of each text, and other nodes that relations add. An edge connects two parts
+    or two nodes of one part. A decoder that attends to an encoder is a map from the part ``source`` to ``target``.
 
     Parameters
     ----------
-    layer : counts from 0 through the whole model
+    layer : counted from 0 over the whole model
     first_head : number of the first of these heads in its layer; the others follow
-    relation : name of the relation that the heads look along
-    source_part, target_part : names of the parts that the edges join
+    relation : name of the heads' relation
+    source_part, target_part : names of the parts that the edges connect
     sources, targets : (E,) positions in these parts; ``[CLS]`` is position 0 of a text
     weights : (E, heads); for each head the weights of the edges into one target sum to one, over all maps of the head
-    features : (E, heads, F) where weights differ by feature and all were asked for; ``weights`` are then their means
+    features : (E, heads, F) weights by feature, on request (MTSA); ``weights`` are their means
     """
 
     layer: int
@@ -49,7 +48,7 @@ class AttentionMap:
 
     @property
     def heads(self) -> range:
-        """The heads' numbers in their layer."""
+        """Numbers of the heads in their layer."""
         return range(self.first_head, self.first_head + self.weights.shape[1])
 
     @property
@@ -58,18 +57,18 @@ class AttentionMap:
         return scale_of(self.relation)
 
     def of_head(self, head: int) -> AttentionMap:
-        """The same for one of the heads alone."""
+        """The map of one head."""
         column = slice(head - self.first_head, head - self.first_head + 1)
         features = None if self.features is None else self.features[:, column]
         return replace(self, first_head=head, weights=self.weights[:, column], features=features)
 
     def by_head(self) -> Iterator[AttentionMap]:
-        """One map for each head."""
+        """One map per head."""
         return map(self.of_head, self.heads)
 
 
 def scale_of(relation: str) -> str | None:
-    """The scale in the name of a window.
+    """The scale in the name of a window relation; None for other relations.
 
     Examples
     --------
@@ -81,5 +80,5 @@ def scale_of(relation: str) -> str | None:
         return None
     try:
         return str(Scale(scale))
-    except ConfigError:  # a window is composed with something else
+    except ConfigError:  # a composition that begins with a window
         return None

@@ -1,11 +1,11 @@
-"""Running a model once and keeping the weights of its attention."""
+"""One forward pass of a model with its attention weights, and the maps that are made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -15,38 +15,52 @@ from graphattn.builders.relations import Relation
 from graphattn.layers.tensorized import TensorizedAttention
 from graphattn.models.corpus import Batch
 from graphattn.models.encoders.base import Encoder, LayerWeights
-from graphattn.models.inspection.attention_map import AttentionMap, Ints
-from graphattn.models.inspection.limits import refuse_many_weights
+from graphattn.models.inspection.attention_map import SOURCE, TARGET, AttentionMap, Ints
+from graphattn.models.inspection.limits import check_num_weights
 from graphattn.models.text_model import TextModel
 from graphattn.schema import TOKEN, CanonicalRelation
 
+if TYPE_CHECKING:
+    from graphattn.models.decoders.model import TranslationModel
+
 CROSS = "cross"
-"""What the heads of a decoder on the source are called, in the place of a relation."""
+"""The relation of a decoder's heads: from tokens of the source to tokens of the target."""
 
 
 @dataclass(frozen=True, eq=False)
 class ForwardCapture:
-    """What one pass of a model over a batch gave.
+    """Scores and attention weights of one forward pass.
 
     Parameters
     ----------
-    scores : (items, classes)
-    layers : the weights of each layer
-    features : for each layer relation -> (E, heads, F) weights by feature; empty when they were not asked for
+    scores : (items, classes); of a translator (T, V), one row for each target token
+    layers : relation -> (E, heads) weights, for each layer. A decoder's layers follow those of the encoder; their only
+        relation is ``cross``, with (B, heads, T, S) weights
+    features : relation -> (E, heads, F) weights by feature, for each layer; empty unless requested
     """
 
     scores: Tensor
     layers: list[LayerWeights]
-    features: list[dict[str, Tensor]]
+    features: list[dict[str, Tensor]] = field(default_factory=list)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The weights of all layers and relations."""
+        return [weights for layer in self.layers for weights in layer.values()]
+
+    def with_weights(self, values: Iterable[Tensor]) -> ForwardCapture:
+        """The same capture with other values in place of :attr:`weights`."""
+        remaining = iter(values)
+        return replace(self, layers=[{relation: next(remaining) for relation in layer} for layer in self.layers])
 
 
-def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> ForwardCapture:
-    """One pass in evaluation mode, with its weights.
+def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) -> ForwardCapture:
+    """Run a model with a head in evaluation mode.
 
     Parameters
     ----------
-    model : left in the mode it was in
-    batch : what it takes
+    model : its mode is restored afterwards
+    batch : the input
     features : also keep the weights by feature of layers that have them
 
     Raises
@@ -55,36 +69,55 @@ def run_once(model: TextModel, batch: Batch, *, features: bool = False) -> Forwa
         when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
     """
     layers: list[LayerWeights] = []
-    found: list[dict[str, Tensor]] = []
-    by_feature = _features_of(model) if features else 0
-    refuse_many_weights(count_weights(model.encoder, batch.graph) * (1 + by_feature), batch.graph)
-    with in_evaluation(model), _feature_weights(model, found if features else None):
-        return ForwardCapture(model(batch, weights=layers), layers, found)
+    by_feature: list[dict[str, Tensor]] = []
+    modules = _tensorized_layers(model) if features else []
+    per_head = 1 + max((module.head_feats for module in modules), default=0)
+    check_num_weights(count_weights(model.encoder, batch.graph) * per_head, batch.graph)
+    with in_evaluation(model), _recording_features(modules, by_feature):
+        return ForwardCapture(model(batch, weights=layers), layers, by_feature)
+
+
+def capture_decoding(model: TranslationModel, batch: Batch) -> ForwardCapture:
+    """Run a translator in evaluation mode on sources and given targets (teacher forcing).
+
+    Raises
+    ------
+    DataError
+        when there are more weights than :data:`graphattn.models.inspection.limits.MOST_WEIGHTS`
+    """
+    from graphattn.models.decoders.model import shift_right
+
+    assert batch.targets is not None and batch.target_counts is not None
+    cross_edges = int((batch.graph.batch_num_nodes(TOKEN) * batch.target_counts).sum())
+    check_num_weights(count_weights(model.encoder, batch.graph) + model.cross_heads * cross_edges, batch.graph)
+    layers: list[LayerWeights] = []
+    cross: list[Tensor] = []
+    with in_evaluation(model):
+        state = model.decoder.start(model.encode(batch, weights=layers))
+        inputs = shift_right(batch.targets.to(model.device), batch.target_counts.to(model.device))
+        scores = model.advance(inputs, state, weights=cross)
+    return ForwardCapture(scores[0], [*layers, *({CROSS: weights} for weights in cross)])
 
 
 @contextmanager
 def in_evaluation(model: nn.Module) -> Iterator[None]:
-    """Without dropout; afterwards the model is in the mode it was in."""
-    if not model.training:
-        yield
-        return
+    """Turn dropout off; the model's mode is restored afterwards."""
+    was_training = model.training
     model.eval()
     try:
         yield
     finally:
-        model.train()
+        model.train(was_training)
 
 
 @contextmanager
-def _feature_weights(model: TextModel, found: list[dict[str, Tensor]] | None) -> Iterator[None]:
-    """Let layers with weights by feature add these, from what they are given in a pass."""
+def _recording_features(modules: Iterable[TensorizedAttention], layers: list[dict[str, Tensor]]) -> Iterator[None]:
+    """Append each module's weights by feature to ``layers``."""
 
-    def keep(layer: TensorizedAttention, given: tuple[Any, ...], _: Tensor) -> None:
-        assert found is not None
-        found.append(layer.feature_weights(*given))
+    def record(module: TensorizedAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
+        layers.append(module.feature_weights(*inputs))
 
-    layers = [] if found is None else _tensorized(model)
-    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    hooks = [module.register_forward_hook(record) for module in modules]
     try:
         yield
     finally:
@@ -92,157 +125,142 @@ def _feature_weights(model: TextModel, found: list[dict[str, Tensor]] | None) ->
             hook.remove()
 
 
-def _tensorized(model: TextModel) -> list[TensorizedAttention]:
+def _tensorized_layers(model: TextModel) -> list[TensorizedAttention]:
     return [module for module in model.encoder.modules() if isinstance(module, TensorizedAttention)]
 
 
-def _features_of(model: TextModel) -> int:
-    """Weights by feature that an edge has for each head."""
-    return max((layer.head_feats for layer in _tensorized(model)), default=0)
-
-
 def count_weights(encoder: Encoder, graph: TextBatch) -> int:
-    """How many weights a pass over a batch gives, without one.
-
-    Parameters
-    ----------
-    encoder : whose heads look
-    graph : of the batch
-    """
-    kinds = kinds_of(encoder.relations())
+    """The number of weights of the encoder's attention on a batch, without computing them."""
+    types = edge_types(encoder.relations())
     return sum(
-        heads * sum(graph.edges[kind].num_edges for kind in kinds[relation])
+        heads * sum(graph.edges[edge_type].num_edges for edge_type in types[relation])
         for relation, heads in encoder.heads_along().items()
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
-    """Where the edges of one kind lead, in the order of their ids.
+class EdgePositions:
+    """Sources and targets of the edges of one type, numbered within their text, in the order of edge ids.
 
     Parameters
     ----------
-    kind : canonical edge type
+    edge_type : canonical edge type
     sources, targets : (E,) positions among the nodes of their type in their text
-    begins : (B + 1,) first edge of each text of the batch, and their number
+    starts : (B + 1,) first edge of each text, and the number of edges
     """
 
-    kind: CanonicalRelation
+    edge_type: CanonicalRelation
     sources: Ints
     targets: Ints
-    begins: Ints
+    starts: Ints
 
     @classmethod
-    def of(cls, graph: TextBatch, kind: CanonicalRelation) -> Ends:
-        """Those of a batch."""
-        edges = graph.edges[kind]
-        indptr = edges.indptr.numpy()
-        sources = edges.indices.numpy()
+    def of(cls, graph: TextBatch, edge_type: CanonicalRelation) -> EdgePositions:
+        """Read the edges of a batch."""
+        edges = graph.edges[edge_type]
+        indptr, sources = edges.indptr.numpy(), edges.indices.numpy()
         targets = np.repeat(np.arange(len(indptr) - 1, dtype=sources.dtype), np.diff(indptr))
-        if len(graph.batch_num_nodes(kind[2])) == 1:
-            begins = indptr[[0, -1]]
-        else:  # of several texts, each counts for itself
-            source_starts, target_starts = (_starts(graph, end) for end in (kind[0], kind[2]))
-            begins = indptr[target_starts]
-            per_text = np.diff(begins)
-            sources = sources - np.repeat(source_starts[:-1], per_text).astype(sources.dtype)
-            targets = targets - np.repeat(target_starts[:-1], per_text).astype(targets.dtype)
-        return cls(kind, sources, targets, begins)
+        first_source, first_target = (_first_nodes(graph, node_type) for node_type in (edge_type[0], edge_type[2]))
+        starts = indptr[first_target]
+        counts = np.diff(starts)
+        sources = sources - np.repeat(first_source[:-1], counts).astype(sources.dtype)
+        targets = targets - np.repeat(first_target[:-1], counts).astype(targets.dtype)
+        return cls(edge_type, sources, targets, starts)
 
 
-def _starts(graph: TextBatch, kind: str) -> Ints:
-    """(B + 1,) where the nodes of a type begin in each text, and their number."""
-    return np.concatenate([[0], np.cumsum(graph.batch_num_nodes(kind).numpy())])
+def _first_nodes(graph: TextBatch, node_type: str) -> Ints:
+    """(B + 1,) first node of each text, and the number of nodes."""
+    return np.concatenate([[0], np.cumsum(graph.batch_num_nodes(node_type).numpy())])
 
 
-def kinds_of(relations: Iterable[Relation]) -> dict[str, list[CanonicalRelation]]:
-    """Name of a relation -> its kinds of edges, in the order in which a head sees them."""
-    kinds: dict[str, list[CanonicalRelation]] = {}
+def edge_types(relations: Iterable[Relation]) -> dict[str, list[CanonicalRelation]]:
+    """Name of a relation -> its edge types, in the order of a head's weights."""
+    types: dict[str, list[CanonicalRelation]] = {}
     for relation in relations:
         for part in relation.parts():
-            kinds.setdefault(part.name, []).append(part.canonical)
-    return kinds
+            types.setdefault(part.name, []).append(part.canonical)
+    return types
 
 
 def attention_maps(
-    found: ForwardCapture, graph: TextBatch, relations: Iterable[Relation], texts: Sequence[str]
+    capture: ForwardCapture, graph: TextBatch, relations: Iterable[Relation], texts: Sequence[str]
 ) -> list[AttentionMap]:
-    """The weights of a pass as maps, text by text.
+    """The weights of a capture, one map for each layer, relation, edge type and text.
 
     Parameters
     ----------
-    found : of a batch
+    capture : of a batch; with layers of a decoder, of one text
     graph : the batch's
     relations : of the encoder
-    texts : what to call the texts of the batch
+    texts : names of the batch's texts
     """
-    kinds = kinds_of(relations)
-    ends = {kind: Ends.of(graph, kind) for own in kinds.values() for kind in own}
+    types = edge_types(relations)
+    positions = {one: EdgePositions.of(graph, one) for several in types.values() for one in several}
     maps: list[AttentionMap] = []
-    for layer, weights in enumerate(found.layers):
-        features = found.features[layer] if found.features else {}
+    for layer, weights in enumerate(capture.layers):
+        features = capture.features[layer] if capture.features else {}
         first_head = 0
-        for relation, own in weights.items():
+        for relation, values in weights.items():
+            if relation == CROSS:
+                maps.append(_cross_map(layer, values))
+                continue
             begin = 0
-            for kind in kinds[relation]:
-                edges = slice(begin, begin + len(ends[kind].sources))
+            for edge_type in types[relation]:
+                edges = slice(begin, begin + len(positions[edge_type].sources))
                 by_feature = features[relation][edges] if relation in features else None
-                maps += _by_text(layer, first_head, relation, ends[kind], own[edges], by_feature, texts)
+                heads = (layer, first_head, relation)
+                maps += _maps_by_text(heads, positions[edge_type], values[edges], by_feature, texts)
                 begin = edges.stop
-            first_head += own.shape[1]
+            first_head += values.shape[1]
     return maps
 
 
-def _by_text(
-    layer: int,
-    first_head: int,
-    relation: str,
-    ends: Ends,
+def _maps_by_text(
+    heads: tuple[int, int, str],
+    positions: EdgePositions,
     weights: Tensor,
     features: Tensor | None,
     texts: Sequence[str],
 ) -> Iterator[AttentionMap]:
-    plain = weights.detach().cpu().numpy()
+    """One map for each text; ``heads`` are layer, first head and relation."""
+    values = weights.detach().cpu().numpy()
     by_feature = None if features is None else features.detach().cpu().numpy()
     for number, text in enumerate(texts):
-        own = slice(int(ends.begins[number]), int(ends.begins[number + 1]))
+        edges = slice(int(positions.starts[number]), int(positions.starts[number + 1]))
         yield AttentionMap(
-            layer,
-            first_head,
-            relation,
-            part_name(text, ends.kind[0]),
-            part_name(text, ends.kind[2]),
-            ends.sources[own],
-            ends.targets[own],
-            plain[own],
-            None if by_feature is None else by_feature[own],
+            *heads,
+            part_name(text, positions.edge_type[0]),
+            part_name(text, positions.edge_type[2]),
+            positions.sources[edges],
+            positions.targets[edges],
+            values[edges],
+            None if by_feature is None else by_feature[edges],
         )
 
 
-def part_name(text: str, kind: str) -> str:
-    """What the nodes of a type are called: tokens as their text, others as their text and type."""
-    return text if kind == TOKEN else f"{text} {kind}"
+def _cross_map(layer: int, weights: Tensor) -> AttentionMap:
+    """(1, H, T, S) weights of a decoder's layer as a map; the last target token, which ends the text, is position 0."""
+    values = weights[0].detach().roll(1, dims=1).float().cpu().numpy()  # (H, T, S)
+    targets, sources = np.indices(values.shape[1:]).reshape(2, -1)
+    return AttentionMap(layer, 0, CROSS, SOURCE, TARGET, sources, targets, values.reshape(len(values), -1).T)
 
 
-def kinds_joined(batch: Batch) -> list[str]:
-    """The types of nodes that edges join."""
-    return list(dict.fromkeys(end for kind in batch.graph.edges for end in (kind[0], kind[2])))
+def part_name(text: str, node_type: str) -> str:
+    """The name of a text's nodes of a type: the text's own name for tokens, else text and type."""
+    return text if node_type == TOKEN else f"{text} {node_type}"
 
 
-def nodes_of(
-    graph: TextBatch, kinds: Iterable[str], tokens: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """What the nodes of all parts say: tokens, and of other types the type and the number.
+def node_texts(graph: TextBatch, tokens: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Part -> the text of each node: tokens as they are, other nodes as ``[type number]``.
 
     Parameters
     ----------
-    graph : of the texts
-    kinds : node types
+    graph : the batch
     tokens : text -> its tokens
     """
     parts = dict(tokens)
-    for kind in kinds:
-        if kind != TOKEN:
-            for text, count in zip(tokens, graph.batch_num_nodes(kind).tolist(), strict=True):
-                parts[part_name(text, kind)] = tuple(f"[{kind} {number}]" for number in range(count))
+    for node_type in dict.fromkeys(end for edge_type in graph.edges for end in (edge_type[0], edge_type[2])):
+        if node_type != TOKEN:
+            for text, count in zip(tokens, graph.batch_num_nodes(node_type).tolist(), strict=True):
+                parts[part_name(text, node_type)] = tuple(f"[{node_type} {number}]" for number in range(count))
     return parts

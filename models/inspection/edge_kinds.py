@@ -1,4 +1,4 @@
-"""What joins the two ends of an edge: the same token, the same word, a dependency, ``[CLS]``, or nothing."""
+"""Kinds of edges: to the same token, within a word, along a dependency, with ``[CLS]``, or other."""
 
 from __future__ import annotations
 
@@ -9,23 +9,34 @@ import numpy as np
 
 from graphattn.builders.sentence import Sentence
 from graphattn.models.inspection.attention_map import Ints
-from graphattn.models.inspection.words import word_ids_of
 from graphattn.schema import TOKEN, WORD
 
 ITSELF, CLS_TOKEN, SAME_WORD, OTHER = "itself", "[CLS]", "same word", "other"
 _PLAIN = [ITSELF, CLS_TOKEN, SAME_WORD, OTHER]
 
 
-class EdgeKinds:
-    """Tells the kinds of edges between the tokens of a batch, or between its words.
+def word_ids_of(sentence: Sentence) -> list[int]:
+    """The word of each token, counted from 1; ``[CLS]``, which comes first, is word 0.
 
-    Kinds are ``itself``, ``[CLS]`` (one of the two is), ``same word``, the names of dependencies, ``nsubj>`` where the
-    target is the head of the source and ``nsubj<`` where the source is the head of the target, and ``other``. The head
-    of a token is that of its word, so that edges between words are told apart as those between their tokens are.
+    Examples
+    --------
+    >>> word_ids_of(Sentence(["un", "known", "word"], word_ids=[0, 0, 1]))
+    [0, 1, 1, 2]
+    """
+    word_ids = range(len(sentence)) if sentence.word_ids is None else sentence.word_ids
+    return [0, *(word + 1 for word in word_ids)]
+
+
+class EdgeKinds:
+    """Classify edges between tokens, or between words, of a batch.
+
+    Kinds are ``itself``, ``[CLS]`` (one end is), ``same word``, dependencies (``nsubj>`` if the target is the head of
+    the source, ``nsubj<`` if the source is the head of the target), and ``other``. The head of a token is that of its
+    word.
 
     Parameters
     ----------
-    sentences : of the batch, in its order; those that are not parsed have no dependencies
+    sentences : the batch's texts in order; without a parse they have no dependencies
     """
 
     def __init__(self, sentences: Sequence[Sentence]):
@@ -44,16 +55,16 @@ class EdgeKinds:
         self._known = len(known)
 
     def codes(self, sources: Ints, targets: Ints, ends: str = TOKEN) -> Ints:
-        """Kinds of edges.
+        """Classify edges.
 
         Parameters
         ----------
         sources, targets : (E,) nodes of the batch
-        ends : type of these nodes, token or word
+        ends : the nodes' type, token or word
 
         Returns
         -------
-        (E,) numbers of :attr:`names`
+        (E,) indices into :attr:`names`
         """
         source, target = (sources, targets) if ends == WORD else (self._words[sources], self._words[targets])
         first = len(_PLAIN)

@@ -1,4 +1,4 @@
-"""Attention weights in files, which appear when they are complete."""
+"""Save attention weights and tables; files are written atomically."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".parquet", ".csv", ".json", ".graphml")
-"""Of files that hold the weights of one prediction."""
+"""Suffixes of files with the weights of one prediction."""
 
 
 def save_attention(attention: Attention, path: Path) -> Path:
-    """Write weights in the format that the suffix names; results and errors are those of ``Attention.save``."""
+    """Write weights in the format of the suffix; see ``Attention.save``."""
     writers: dict[str, Callable[[Path], object]] = {
-        ".parquet": lambda beside: attention.table().to_parquet(beside, index=False),
-        ".csv": lambda beside: attention.table().to_csv(beside, index=False),
-        ".json": lambda beside: beside.write_text(json.dumps(attention.to_page()) + "\n", encoding="utf-8"),
-        ".graphml": lambda beside: nx.write_graphml(_for_xml(attention.graph()), beside, named_key_ids=True),
+        ".parquet": lambda temporary: attention.table().to_parquet(temporary, index=False),
+        ".csv": lambda temporary: attention.table().to_csv(temporary, index=False),
+        ".json": lambda temporary: temporary.write_text(json.dumps(attention.to_page()) + "\n", encoding="utf-8"),
+        ".graphml": lambda temporary: nx.write_graphml(
+            _escape_for_xml(attention.graph()), temporary, named_key_ids=True
+        ),
     }
-    return write_beside(path, writers)
+    return write_by_suffix(path, writers)
 
 
 def save_table(table: pd.DataFrame, path: Path) -> Path:
-    """Write a table as ``.parquet``, ``.csv`` or ``.json`` (a list of rows); errors are those of ``Attention.save``."""
+    """Write a table as ``.parquet``, ``.csv`` or ``.json`` (a list of rows)."""
     writers: dict[str, Callable[[Path], object]] = {
-        ".parquet": lambda beside: table.to_parquet(beside, index=False),
-        ".csv": lambda beside: table.to_csv(beside, index=False),
-        ".json": lambda beside: table.to_json(beside, orient="records", indent=1),
+        ".parquet": lambda temporary: table.to_parquet(temporary, index=False),
+        ".csv": lambda temporary: table.to_csv(temporary, index=False),
+        ".json": lambda temporary: table.to_json(temporary, orient="records", indent=1),
     }
-    return write_beside(path, writers)
+    return write_by_suffix(path, writers)
 
 
-def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Path:
-    """Let the writer for the path's suffix write beside the path, then rename.
+def write_by_suffix(path: Path, writers: dict[str, Callable[[Path], object]]) -> Path:
+    """Write a file atomically with the writer for its suffix.
 
     Raises
     ------
@@ -63,25 +65,19 @@ def write_beside(path: Path, writers: dict[str, Callable[[Path], object]]) -> Pa
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a name that ends in none of some suffixes.
-
-    Raises
-    ------
-    ConfigError
-        when it does
-    """
+    """Raise a ConfigError unless the file name has one of the suffixes."""
     if path.suffix.lower() not in suffixes:
         endings = " or ".join(part for part in (", ".join(suffixes[:-1]), suffixes[-1]) if part)
         raise ConfigError(f"cannot save to {path.name!r}; the name must end in {endings}")
 
 
-def _for_xml(graph: nx.MultiDiGraph) -> nx.MultiDiGraph:
-    """The same graph with names and texts that XML can hold."""
+def _escape_for_xml(graph: nx.MultiDiGraph) -> nx.MultiDiGraph:
+    """The same graph without characters that XML cannot contain."""
     plain = nx.relabel_nodes(graph, {node: f"{node[0]} {node[1]}" for node in graph})
     for _, attributes in plain.nodes(data=True):
-        attributes["text"] = "".join(map(_printable, attributes["text"]))
+        attributes["text"] = "".join(map(_escape_unprintable, attributes["text"]))
     return plain
 
 
-def _printable(character: str) -> str:
+def _escape_unprintable(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""What is added up of each head over a corpus: mass by distance, strongest edges, entropy, mass by kind of edge."""
+"""Sums over a corpus for each head: weight by distance, strongest edges, entropy, weight by kind of edge."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ HeadKey = tuple[int, int, str]
 
 @dataclass(eq=False)
 class HeadSums:
-    """Sums over all targets that a head has seen; constant in size, whatever the corpus.
+    """Sums over all targets of one head; their size does not depend on the corpus.
 
     Parameters
     ----------
     mass : (D,) weight of edges by distance between tokens
-    strongest : (D,) how many targets have their largest weight at a distance; targets with ties count in shares
+    strongest : (D,) number of targets whose largest weight is at a distance; ties count in equal shares
     entropy : sum of the targets' entropies, in nats
     largest_entropy : sum of the logarithms of the targets' numbers of edges
-    targets : how many there were
+    targets : number of targets
     kinds : kind of edge -> its weight
     """
 
@@ -36,32 +36,32 @@ class HeadSums:
     kinds: dict[str, float] = field(default_factory=dict)
 
     def add_distances(self, distances: Ints, weights: Floats, strongest: Floats) -> None:
-        """Add edges between tokens: how far, with which weight, and which share of their target's largest."""
+        """Add edges: their distances, weights, and shares of being their target's strongest edge."""
         count = int(distances.max(initial=-1)) + 1
-        self.mass = _longer(self.mass, count)
-        self.strongest = _longer(self.strongest, count)
+        self.mass = _pad_to(self.mass, count)
+        self.strongest = _pad_to(self.strongest, count)
         self.mass[:count] += np.bincount(distances, weights, minlength=count)
         self.strongest[:count] += np.bincount(distances, strongest, minlength=count)
 
     def add_entropy(self, weights: Floats, degrees: Ints) -> None:
-        """Add all edges of a batch, and for each target that has any the number of its edges."""
+        """Add the weights of a batch's edges, and the in-degrees of its targets (without zeros)."""
         self.entropy -= float((weights * np.log(np.maximum(weights, np.finfo(np.float64).tiny))).sum())
         self.largest_entropy += float(np.log(degrees).sum())
         self.targets += len(degrees)
 
     def add_kinds(self, names: Sequence[str], weights: Sequence[float]) -> None:
-        """Add the weight of all edges of each kind."""
+        """Add the total weight of each kind of edge."""
         for name, weight in zip(names, weights, strict=True):
             if weight:
                 self.kinds[name] = self.kinds.get(name, 0.0) + weight
 
 
-def _longer(values: Floats, count: int) -> Floats:
+def _pad_to(values: Floats, count: int) -> Floats:
     return np.pad(values, (0, max(0, count - len(values))))
 
 
 def shares_of_strongest(targets: Ints, weights: Floats, count: int) -> npt.NDArray[np.float64]:
-    """For each edge and head 1 if it is its target's largest weight, less where several are.
+    """For each edge and head, 1 if it has its target's largest weight; k such edges get 1/k each.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many weights are kept at once: those of a long text along wide windows fill any memory."""
+"""Limits on the number of attention weights in memory: a long text with wide windows has billions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,17 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.schema import TOKEN
 
 MOST_WEIGHTS = 200_000_000
-"""Weights of one input, over all layers and heads. One takes 8 bytes where many heads share their edges, and up to 40
-where each head has edges of its own: 1.6 to 8 GB."""
+"""Weights of one input, over all layers and heads. A weight takes 8 bytes if many heads share their edges, up to 40 if
+each head has its own edges: 1.6 to 8 GB."""
 MOST_ROWS = 20_000_000
-"""Rows of a table, which take 150 bytes each while it is made: 3 GB."""
+"""Rows of a table; building it takes 150 bytes per row: 3 GB."""
 MOST_LINKS = 1_000_000
-"""Edges of a networkx graph, which take 1,300 bytes each while they are saved as GraphML: 1.3 GB."""
+"""Edges of a networkx graph; saving it as GraphML takes 1,300 bytes per edge: 1.3 GB."""
 
 
 @contextmanager
 def raised_to(most: int) -> Iterator[None]:
-    """Keep up to so many weights of one input, as long as the block lasts.
-
-    Parameters
-    ----------
-    most : in the place of :data:`MOST_WEIGHTS`
-    """
+    """Replace :data:`MOST_WEIGHTS` by ``most`` inside the block."""
     global MOST_WEIGHTS
     before, MOST_WEIGHTS = MOST_WEIGHTS, most
     try:
@@ -34,44 +29,45 @@ def raised_to(most: int) -> Iterator[None]:
         MOST_WEIGHTS = before
 
 
-def refuse_many_weights(count: int, graph: TextBatch) -> None:
-    """Refuse an input whose weights are too many, before they are made.
+def check_num_weights(count: int, graph: TextBatch) -> None:
+    """Reject an input with too many weights before they are computed.
 
     Parameters
     ----------
-    count : of the weights
-    graph : of the input
+    count : number of weights
+    graph : the input
 
     Raises
     ------
     DataError
-        when there are more than :data:`MOST_WEIGHTS`
+        when ``count`` exceeds :data:`MOST_WEIGHTS`
     """
     if count > MOST_WEIGHTS:
         raise DataError(
-            f"an input of {graph.num_nodes(TOKEN):,} tokens has {count:,} attention weights; "
-            f"up to {MOST_WEIGHTS:,} are kept at once",
-            hint="Cut the text, or take a model with narrower windows or fewer heads; where memory allows for more, "
-            f"ask inside `with {__name__}.raised_to(...)`.",
+            f"an input of {graph.num_nodes(TOKEN):,} tokens has {count:,} attention weights; the limit is "
+            f"{MOST_WEIGHTS:,}",
+            hint="Shorten the text, or use a model with narrower windows or fewer heads. With enough memory, raise the "
+            f"limit: `with {__name__}.raised_to(...)`.",
         )
 
 
-def refuse_large(what: str, count: int, most: int) -> None:
-    """Refuse to turn many weights into something that takes much more memory than they do.
+def check_size(result: str, count: int, most: int) -> None:
+    """Reject a conversion that needs much more memory than the weights do.
 
     Parameters
     ----------
-    what : is made of them
-    count : of the weights
-    most : how many there may be
+    result : what the weights are converted to
+    count : number of weights
+    most : the limit
 
     Raises
     ------
     ConfigError
-        when there are more
+        when ``count`` exceeds ``most``
     """
     if count > most:
         raise ConfigError(
-            f"a {what} of {count:,} weights takes too much memory; it may have up to {most:,}. Choose a layer, a head "
-            "or a relation: only(layer=..., head=..., relation=...), on the command line --layer, --head, --relation"
+            f"a {result} of {count:,} weights takes too much memory; the limit is {most:,}. Select some of them with "
+            "{layer}, {head} or {relation}",
+            options=("layer", "head", "relation"),
         )

@@ -1,11 +1,10 @@
-"""An :class:`Attention` as plain values, for the page that shows it and for other programs.
+"""An :class:`Attention` as plain values, for the web page and for other programs.
 
-The keys: ``version`` (1), ``title``, ``prediction``, ``tokens`` (part -> what its nodes say), ``parts`` (their names in
-order), ``words`` (text -> for each of its tokens the word it belongs to) and ``maps``, one for each head and pair of
-parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``, ``target_part`` and, edge by edge,
-``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and ``probabilities`` of the classes;
-that of a tagger has ``words``, ``tags`` and a list of ``probabilities``, that of a translator the ``text`` that it
-writes. Weights have six decimal places.
+Keys: ``version`` (1), ``title``, ``prediction``, ``tokens`` (part -> text of each node), ``parts`` (names in order),
+``words`` (text -> word of each token) and ``maps``, one for each head and pair of parts, with ``layer``, ``head``,
+``relation``, ``scale``, ``source_part``, ``target_part`` and, for each edge, ``source``, ``target`` and ``weight``. A
+prediction has ``label`` or ``labels`` and the classes' ``probabilities``; a tagger's has ``words``, ``tags`` and a list
+of ``probabilities``, a translator's the output ``text``. Weights have six decimal places.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import TARGET
-from graphattn.models.inspection.words import word_ids_of
+from graphattn.models.inspection.edge_kinds import word_ids_of
 
 if TYPE_CHECKING:
     from graphattn.models.inspection.attention import Attention
@@ -26,12 +25,12 @@ _DIGITS = 6
 
 
 def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
-    """Everything that a page shows of one prediction.
+    """Convert one prediction and its weights.
 
     Parameters
     ----------
-    attention : the result
-    arrays : leave edges and weights in arrays, which take a tenth of the memory; else all is ready for ``json.dumps``
+    attention : the prediction
+    arrays : keep edges and weights as arrays, in a tenth of the memory; else the result is ready for ``json.dumps``
 
     Raises
     ------
@@ -39,8 +38,8 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
         without ``arrays``, when there are more weights than :data:`graphattn.models.inspection.limits.MOST_ROWS`
     """
     if not arrays:
-        limits.refuse_large("file", attention.num_weights, limits.MOST_ROWS)
-    of_map = _with_arrays if arrays else _with_lists
+        limits.check_size("file", attention.num_weights, limits.MOST_ROWS)
+    convert = _map_with_arrays if arrays else _map_with_lists
     return {
         "version": VERSION,
         "title": attention.title,
@@ -48,7 +47,7 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
         "tokens": {part: list(nodes) for part, nodes in attention.tokens.items()},
         "parts": list(attention.tokens),
         "words": {part: word_ids_of(sentence) for part, sentence in attention.sentences.items()},
-        "maps": [of_map(one) for several in attention.maps for one in several.by_head()],
+        "maps": [convert(head) for part in attention.maps for head in part.by_head()],
     }
 
 
@@ -58,34 +57,34 @@ def _prediction(attention: Attention) -> dict[str, Any]:
     if isinstance(attention.probabilities, Mapping):
         several = isinstance(attention.prediction, tuple)
         label = {"labels": list(attention.prediction)} if several else {"label": attention.prediction}
-        return {**label, "probabilities": _rounded(attention.probabilities)}
+        return {**label, "probabilities": _round_all(attention.probabilities)}
     (sentence,) = attention.sentences.values()
     return {
         "words": list(sentence.words),
         "tags": list(attention.prediction),
-        "probabilities": [_rounded(own) for own in attention.probabilities],
+        "probabilities": [_round_all(by_class) for by_class in attention.probabilities],
     }
 
 
-def _rounded(chances: Mapping[Any, float]) -> dict[str, float]:
-    return {str(name): round(chance, _DIGITS) for name, chance in chances.items()}
+def _round_all(probabilities: Mapping[Any, float]) -> dict[str, float]:
+    return {str(name): round(probability, _DIGITS) for name, probability in probabilities.items()}
 
 
-def _with_arrays(one: AttentionMap) -> dict[str, Any]:
+def _map_with_arrays(head: AttentionMap) -> dict[str, Any]:
     return {
-        "layer": one.layer,
-        "head": one.first_head,
-        "relation": one.relation,
-        "scale": one.scale,
-        "source_part": one.source_part,
-        "target_part": one.target_part,
-        "source": one.sources,
-        "target": one.targets,
-        "weight": one.weights[:, 0],
+        "layer": head.layer,
+        "head": head.first_head,
+        "relation": head.relation,
+        "scale": head.scale,
+        "source_part": head.source_part,
+        "target_part": head.target_part,
+        "source": head.sources,
+        "target": head.targets,
+        "weight": head.weights[:, 0],
     }
 
 
-def _with_lists(one: AttentionMap) -> dict[str, Any]:
-    weights = one.weights[:, 0].astype(float).round(_DIGITS)
-    lists = {"source": one.sources.tolist(), "target": one.targets.tolist(), "weight": weights.tolist()}
-    return {**_with_arrays(one), **lists}
+def _map_with_lists(head: AttentionMap) -> dict[str, Any]:
+    weights = head.weights[:, 0].astype(float).round(_DIGITS)
+    lists = {"source": head.sources.tolist(), "target": head.targets.tolist(), "weight": weights.tolist()}
+    return {**_map_with_arrays(head), **lists}

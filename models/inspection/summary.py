@@ -1,4 +1,4 @@
-"""Attention over a corpus: distances, entropy, scales and dependencies by head and layer, in constant memory."""
+"""Attention statistics of a corpus by head and layer, in constant memory."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from graphattn.builders import BudgetBatches
 from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.estimators.inputs import refuse_single
+from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
-from graphattn.models.inspection.capture import CROSS, ForwardCapture, kinds_of
+from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
 from graphattn.models.inspection.edge_kinds import CLS_TOKEN, ITSELF, OTHER, EdgeKinds
-from graphattn.models.inspection.files import write_beside
+from graphattn.models.inspection.files import write_by_suffix
 from graphattn.models.inspection.head_sums import HeadKey, HeadSums, shares_of_strongest
-from graphattn.models.inspection.passes import check_has_passes, passes_over
 from graphattn.scales import Scale
 from graphattn.schema import TOKEN, WORD
 
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
 
 CHUNK = 512
-"""Texts that are read together."""
+"""Texts that are encoded together."""
+MAX_TOKENS, MAX_EDGES = 8192, 2_000_000
+"""Size of a batch; all its weights are in memory at once."""
 CROSS_KINDS = [CLS_TOKEN, OTHER]
-"""Kinds of edges from a source to what is written."""
-HELD = 0.9
-"""Share of the mass that an effective width holds."""
-IN_A_ROW = (TOKEN, WORD)
-"""Types of nodes that stand in a row, so that edges among them have distances and kinds."""
+"""Kinds of edges from a source to a target text."""
+COVERAGE = 0.9
+"""Share of a head's weight that its effective width covers."""
+SEQUENTIAL = (TOKEN, WORD)
+"""Node types with an order, so that their edges have distances and kinds."""
+_KEYS = ("layer", "head", "relation", "distance", "kind")
 
 
 def summarise(
@@ -48,41 +53,37 @@ def summarise(
     targets: Iterable[str] | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> AttentionSummary:
-    """Add up the attention of a model over a corpus, a chunk of texts at a time.
+    """Summarise the attention of a model over a corpus, a chunk of texts at a time.
 
-    Of a translator it is the encoder's and, called ``cross``, the decoder's on the source.
+    A translator's summary also has its decoder's attention to the source, relation ``cross``.
 
     Parameters
     ----------
-    estimator : a fitted one
-    X : inputs, as ``predict`` takes them; they are read once, as they are needed
-    targets : of a translator, the texts whose writing is looked at, read alike; those that it writes when None
-    progress : passes inputs on and shows that it does
+    estimator : a fitted estimator
+    X : inputs, as for ``predict``; they are read lazily, once
+    targets : for a translator, the target texts, read lazily; its own outputs when None
+    progress : wraps the inputs to show progress
 
     Raises
     ------
     ConfigError
-        when the model has no attention weights, or there are targets and it is no translator
+        when the model has no attention weights, or there are targets and it is not a translator
     NotFittedError
         before ``fit``
     DataError
-        when there are no inputs, or not as many targets
+        when there are no inputs, or their number differs from that of the targets
     """
-    check_has_passes(estimator, targets is not None)
-    for given in (X, targets):
-        if given is not None:
-            refuse_single(given)
-    summary, relations = AttentionSummary(), estimator.model_.encoder.relations()
-    waiting, waiting_targets = iter(progress(X)), None if targets is None else iter(targets)
-    while chunk := list(islice(waiting, CHUNK)):
-        own_targets = None if waiting_targets is None else list(islice(waiting_targets, len(chunk)))
-        for looked in passes_over(estimator, chunk, own_targets):
-            summary.add(looked.found, looked.graph, looked.sentences, relations)
-            if looked.counts is not None:
-                summary.add_cross(looked.cross, looked.counts, looked.graph, first_layer=len(looked.found.layers))
+    for texts in (X, targets):
+        if texts is not None:
+            refuse_single(texts)
+    summary = AttentionSummary()
+    inputs, references = iter(progress(X)), None if targets is None else iter(targets)
+    while chunk := list(islice(inputs, CHUNK)):
+        chunk_targets = None if references is None else list(islice(references, len(chunk)))
+        _add_chunk(summary, estimator, chunk, chunk_targets)
         summary.texts += len(chunk)
-    if waiting_targets is not None and next(waiting_targets, None) is not None:
-        raise DataError(f"there are more targets than sources, of which there are {summary.texts}")
+    if references is not None and next(references, None) is not None:
+        raise DataError(f"there are more targets than the {summary.texts} sources")
     if not summary.texts:
         raise DataError("there are no texts to summarise")
     if not summary.heads:
@@ -90,11 +91,33 @@ def summarise(
     return summary
 
 
-class AttentionSummary:
-    """What heads attended to in a corpus, as tables.
+def _add_chunk(
+    summary: AttentionSummary, estimator: Estimator, chunk: Sequence[Any], targets: Sequence[str] | None
+) -> None:
+    encoded = estimator.encode_inputs(chunk, targets=targets)
+    model, relations = estimator.model_, estimator.model_.encoder.relations()
+    sentences = [encoded.sentences[name] for name in encoded.graph_texts]
+    heads = sum(model.encoder.heads_along().values()) + model.cross_heads
+    for numbers in _batches(encoded.corpus, heads):
+        batch = encoded.corpus[numbers]
+        with torch.inference_mode():
+            capture = estimator.capture(batch)
+        summary.add(capture, batch, [column[number] for column in sentences for number in numbers], relations)
 
-    Distances are counted in tokens, those of heads that look from word to word (``all:word``) in words, ``[CLS]`` being
-    one.
+
+def _batches(corpus: Corpus, heads: int) -> BudgetBatches:
+    """Batches whose weights fit into memory; a text with too many is a batch of its own."""
+    edges = corpus.num_edges()
+    if isinstance(corpus.targets, tuple):  # each target token attends to each source token
+        edges = edges + corpus.layouts[0].lengths * corpus.targets[1]
+    most = min(MAX_EDGES, limits.MOST_WEIGHTS // max(1, heads))
+    return BudgetBatches(corpus.lengths, max_tokens=MAX_TOKENS, max_edges=most, edges=edges, shuffle=False)
+
+
+class AttentionSummary:
+    """Attention statistics of a corpus, as tables.
+
+    Distances are counted in tokens; those of heads between words (``all:word``) in words, where ``[CLS]`` is one.
 
     Examples
     --------
@@ -111,76 +134,71 @@ class AttentionSummary:
 
     def __init__(self) -> None:
         self.texts = 0
-        """How many texts went in."""
+        """Number of texts."""
         self.heads: dict[HeadKey, HeadSums] = {}
         """Layer, head and relation -> sums."""
         self.units: dict[str, str] = {}
-        """Relation -> what its distances are counted in, token or word; without those that have none."""
+        """Relation -> the unit of its distances, token or word; relations without distances are missing."""
         self._widths: dict[str, float] = {}
         self._sentences = 0
 
     def add(
-        self, found: ForwardCapture, graph: TextBatch, sentences: Sequence[Sentence], relations: Iterable[Any]
+        self, capture: ForwardCapture, batch: Batch, sentences: Sequence[Sentence], relations: Iterable[Any]
     ) -> None:
         """Add a batch.
 
         Parameters
         ----------
-        found : a pass over it
-        graph : its graph
-        sentences : its texts, in its order
+        capture : of a pass over it
+        batch : the batch
+        sentences : its texts in order
         relations : of the encoder
         """
-        kinds = kinds_of(relations)
+        types, graph = edge_types(relations), batch.graph
         lengths = graph.batch_num_nodes(TOKEN).numpy()
         self._sentences += len(lengths)
         edge_kinds = EdgeKinds(sentences)
-        batches = {name: [_KindOfEdges(graph, kind, edge_kinds) for kind in own] for name, own in kinds.items()}
-        self.units |= {name: one.ends for name, own in batches.items() for one in own if one.ends is not None}
-        for relation in kinds:
+        edges = {name: [_TypedEdges(graph, one, edge_kinds) for one in several] for name, several in types.items()}
+        self.units |= {name: one.unit for name, several in edges.items() for one in several if one.unit is not None}
+        for relation in types:
             if (scale := scale_of(relation)) is not None:
                 self._widths[relation] = self._widths.get(relation, 0.0) + float(Scale(scale).widths(lengths).sum())
-        for layer, weights in enumerate(found.layers):
+        for layer, weights in enumerate(capture.layers):
             first_head = 0
-            for relation, own in weights.items():
-                values = own.detach().double().cpu().numpy()
+            for relation, tensor in weights.items():
+                if relation == CROSS:
+                    self._add_cross(layer, tensor, batch)
+                    continue
+                values = tensor.detach().double().cpu().numpy()
                 keys = [(layer, first_head + column, relation) for column in range(values.shape[1])]
                 sums = [self.heads.setdefault(key, HeadSums()) for key in keys]
-                _add_relation(sums, values, batches[relation], edge_kinds.names)
+                _add_relation(sums, values, edges[relation], edge_kinds.names)
                 first_head += values.shape[1]
 
-    def add_cross(self, layers: Sequence[Tensor], counts: Tensor, graph: TextBatch, *, first_layer: int) -> None:
-        """Add what a decoder gave to the tokens of the sources, between which and its own there are no distances.
-
-        Parameters
-        ----------
-        layers : (B, H, T, S) weights of each layer
-        counts : (B,) tokens written
-        graph : of the sources
-        first_layer : number of the first layer
-        """
-        lengths = graph.batch_num_nodes(TOKEN)
-        written = torch.arange(int(counts.max())) < counts.unsqueeze(1)  # (B, T)
-        degrees = lengths.repeat_interleave(counts).numpy()
-        for layer, weights in enumerate(layers, first_layer):
-            rows = weights.transpose(1, 2).cpu()[written].double().numpy()  # (W, H, S)
-            for head in range(rows.shape[1]):
-                sums = self.heads.setdefault((layer, head, CROSS), HeadSums())
-                sums.add_entropy(rows[:, head], degrees)
-                sums.add_kinds(CROSS_KINDS, [float(rows[:, head, 0].sum()), float(rows[:, head, 1:].sum())])
+    def _add_cross(self, layer: int, weights: Tensor, batch: Batch) -> None:
+        """Add (B, H, T, S) weights of a decoder's layer; there are no distances between source and target."""
+        assert batch.target_counts is not None
+        counts = batch.target_counts
+        is_target = torch.arange(int(counts.max())) < counts.unsqueeze(1)  # (B, T)
+        degrees = batch.graph.batch_num_nodes(TOKEN).repeat_interleave(counts).numpy()
+        rows = weights.transpose(1, 2).cpu()[is_target].double().numpy()  # (targets, H, S)
+        for head in range(rows.shape[1]):
+            sums = self.heads.setdefault((layer, head, CROSS), HeadSums())
+            sums.add_entropy(rows[:, head], degrees)
+            sums.add_kinds(CROSS_KINDS, [float(rows[:, head, 0].sum()), float(rows[:, head, 1:].sum())])
 
     def distances(self) -> pd.DataFrame:
         """Columns layer, head, relation, distance, mass and strongest (MS-Trans, Figure 3a).
 
-        ``mass`` is the share of the weight on tokens so far away, ``strongest`` the share of tokens whose largest
-        weight is so far away, which is what the figure counts. Of heads that look from word to word it is words.
+        ``mass`` is the share of the weight at a distance, ``strongest`` the share of targets whose largest weight is at
+        that distance, which the figure shows. Heads between words count words.
         """
         return pd.concat([self._distances(key, sums) for key, sums in self.heads.items()], ignore_index=True)
 
     def layers(self) -> pd.DataFrame:
         """Columns layer, distance, mass and strongest: means over the heads of a layer (MS-Trans, Figure 3b).
 
-        Each head counts in its own unit, tokens or words.
+        Each head uses its own unit, tokens or words.
         """
         table = self.distances()
         sums = table.groupby(["layer", "distance"])[["mass", "strongest"]].sum()
@@ -188,7 +206,7 @@ class AttentionSummary:
         return sums.div(counts, level="layer", axis=0).reset_index()
 
     def entropy(self) -> pd.DataFrame:
-        """Columns layer, head, relation, entropy (mean of targets, nats), evenness: 0 for one edge, 1 for all alike."""
+        """Columns layer, head, relation, entropy (nats, mean over targets), evenness: 0 for one edge, 1 for uniform."""
         rows = [
             (*key, sums.entropy / max(sums.targets, 1), sums.entropy / (sums.largest_entropy or np.nan))
             for key, sums in self.heads.items()
@@ -196,9 +214,9 @@ class AttentionSummary:
         return pd.DataFrame(rows, columns=["layer", "head", "relation", "entropy", "evenness"])
 
     def relations(self) -> pd.DataFrame:
-        """Columns layer, relation, heads, share (of the layer's weight), elsewhere (weight that is not on itself).
+        """Columns layer, relation, heads, share (of the layer's weight), elsewhere (weight not on the target itself).
 
-        ``elsewhere`` is NaN where edges join neither tokens with tokens nor words with words.
+        ``elsewhere`` is NaN for edges that connect neither two tokens nor two words.
         """
         rows: dict[tuple[int, str], list[float]] = {}
         for (layer, _, relation), sums in self.heads.items():
@@ -216,7 +234,7 @@ class AttentionSummary:
     def dependencies(self) -> pd.DataFrame:
         """Columns layer, head, relation, kind and mass: the share of a head's weight on each kind of edge.
 
-        :class:`~graphattn.models.inspection.edge_kinds.EdgeKinds` says which there are.
+        See :class:`~graphattn.models.inspection.edge_kinds.EdgeKinds`.
         """
         rows = [
             (*key, kind, mass / sum(sums.kinds.values()))
@@ -228,26 +246,26 @@ class AttentionSummary:
     def scales(self) -> pd.DataFrame:
         """Columns layer, head, relation, allotted, effective and mean_distance.
 
-        ``allotted`` is the mean width of the head's window in the corpus, NaN for other relations; ``effective`` the
-        odd width that holds 90 % of the head's weight, NaN where there are no distances. It and ``mean_distance`` are
-        counted in tokens, of heads that look from word to word in words.
+        ``allotted`` is the mean width of the head's window, NaN for other relations; ``effective`` the odd width that
+        covers 90 % of the head's weight, NaN without distances. It and ``mean_distance`` are in tokens, or in words for
+        heads between words.
         """
         rows = []
         for key, sums in self.heads.items():
             allotted = self._widths[key[2]] / self._sentences if key[2] in self._widths else np.nan
             mass, total = np.cumsum(sums.mass), sums.mass.sum()
-            effective = 2 * int(np.searchsorted(mass, HELD * total - 1e-9)) + 1 if total else np.nan
+            effective = 2 * int(np.searchsorted(mass, COVERAGE * total - 1e-9)) + 1 if total else np.nan
             mean = float((sums.mass * np.arange(len(sums.mass))).sum() / total) if total else np.nan
             rows.append((*key, allotted, effective, mean))
         return pd.DataFrame(rows, columns=["layer", "head", "relation", "allotted", "effective", "mean_distance"])
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """All of them by name."""
-        ways = (self.layers, self.distances, self.entropy, self.relations, self.dependencies, self.scales)
-        return {way.__name__: way() for way in ways}
+        """Name -> table, for all tables."""
+        methods = (self.layers, self.distances, self.entropy, self.relations, self.dependencies, self.scales)
+        return {method.__name__: method() for method in methods}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write all tables, into one ``.json`` file or a folder of ``.csv`` files; errors as :func:`save_tables`."""
+        """Write all tables to a ``.json`` file or a folder of ``.csv`` files; see :func:`save_tables`."""
         return save_tables(self.tables(), path)
 
     def _distances(self, key: HeadKey, sums: HeadSums) -> pd.DataFrame:
@@ -258,39 +276,62 @@ class AttentionSummary:
         return pd.DataFrame({**columns, **shares})
 
 
-class _KindOfEdges:
-    """The edges of one kind in a batch."""
+class _TypedEdges:
+    """The edges of one type in a batch; ``unit`` is the node type that distances count, or None."""
 
-    def __init__(self, graph: TextBatch, kind: tuple[str, str, str], edge_kinds: EdgeKinds):
-        edges = graph.edges[kind]
-        self.targets, self.count = edges.destinations.numpy(), edges.num_destinations
-        self.target_type = kind[2]
-        self.ends = kind[0] if kind[0] == kind[2] and kind[0] in IN_A_ROW else None
-        if self.ends is not None:
+    def __init__(self, graph: TextBatch, edge_type: tuple[str, str, str], edge_kinds: EdgeKinds):
+        edges = graph.edges[edge_type]
+        self.targets, self.num_targets = edges.destinations.numpy(), edges.num_destinations
+        self.target_type = edge_type[2]
+        sequential = edge_type[0] == edge_type[2] and edge_type[0] in SEQUENTIAL
+        self.unit = edge_type[0] if sequential else None
+        if self.unit is not None:
             sources = edges.sources.numpy()
             self.distances = np.abs(sources - self.targets)
-            self.codes = edge_kinds.codes(sources, self.targets, self.ends)
+            self.codes = edge_kinds.codes(sources, self.targets, self.unit)
 
 
-def _add_relation(sums: Sequence[HeadSums], weights: Any, kinds: Sequence[_KindOfEdges], names: list[str]) -> None:
-    """Add the edges of a relation of several kinds, for each of its heads."""
-    begin, degrees = 0, {kind.target_type: np.zeros(kind.count, np.int64) for kind in kinds}
-    for kind in kinds:
-        own = weights[begin : begin + len(kind.targets)]
-        begin += len(kind.targets)
-        degrees[kind.target_type] += np.bincount(kind.targets, minlength=kind.count)
-        if kind.ends is not None:
-            best = shares_of_strongest(kind.targets, own, kind.count)
+def _add_relation(sums: Sequence[HeadSums], weights: Any, types: Sequence[_TypedEdges], names: list[str]) -> None:
+    """Add the edges of a relation for each of its heads; ``weights`` (E, heads) hold its edge types in order."""
+    begin, degrees = 0, {edges.target_type: np.zeros(edges.num_targets, np.int64) for edges in types}
+    for edges in types:
+        values = weights[begin : begin + len(edges.targets)]
+        begin += len(edges.targets)
+        degrees[edges.target_type] += np.bincount(edges.targets, minlength=edges.num_targets)
+        if edges.unit is not None:
+            strongest = shares_of_strongest(edges.targets, values, edges.num_targets)
             for column, head in enumerate(sums):
-                head.add_distances(kind.distances, own[:, column], best[:, column])
-                head.add_kinds(names, np.bincount(kind.codes, own[:, column], minlength=len(names)).tolist())
-    filled = np.concatenate([own[own > 0] for own in degrees.values()])
+                head.add_distances(edges.distances, values[:, column], strongest[:, column])
+                head.add_kinds(names, np.bincount(edges.codes, values[:, column], minlength=len(names)).tolist())
+    positive = np.concatenate([counts[counts > 0] for counts in degrees.values()])
     for column, head in enumerate(sums):
-        head.add_entropy(weights[:, column], filled)
+        head.add_entropy(weights[:, column], positive)
+
+
+def compare_summaries(
+    first: AttentionSummary, second: AttentionSummary, names: tuple[str, str] = ("one", "other")
+) -> dict[str, pd.DataFrame]:
+    """Merge the tables of two models on layer, head, relation, distance and kind.
+
+    Parameters
+    ----------
+    first, second : summaries of the same texts
+    names : suffixes of the columns
+
+    Returns
+    -------
+    Name -> table with two columns per statistic, ``mass_one`` and ``mass_other``; NaN where one model has no such row.
+    """
+    tables = {}
+    for (name, left), right in zip(first.tables().items(), second.tables().values(), strict=True):
+        keys = [key for key in _KEYS if key in left]
+        suffixes = (f"_{names[0]}", f"_{names[1]}")
+        tables[name] = left.merge(right, on=keys, how="outer", suffixes=suffixes).sort_values(keys, ignore_index=True)
+    return tables
 
 
 def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]) -> Path:
-    """Write tables into one ``.json`` file, or into a folder with a ``.csv`` file for each.
+    """Write tables to one ``.json`` file, or to a folder with one ``.csv`` file per table.
 
     Raises
     ------
@@ -303,11 +344,11 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]
     if path.suffix:
         plain = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         text = json.dumps(plain, indent=1) + "\n"
-        return write_beside(path, {".json": lambda beside: beside.write_text(text, encoding="utf-8")})
+        return write_by_suffix(path, {".json": lambda temporary: temporary.write_text(text, encoding="utf-8")})
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot be made ({error.strerror})", path=path, hint="Choose another folder.") from error
     for name, table in tables.items():
-        write_beside(path / f"{name}.csv", {".csv": partial(table.to_csv, index=False)})
+        write_by_suffix(path / f"{name}.csv", {".csv": partial(table.to_csv, index=False)})
     return path

@@ -1,7 +1,7 @@
-"""What a prediction rests on, to read beside the weights: attention is no explanation by itself.
+"""Attributions: why a model decides; attention weights alone do not explain that.
 
-Edges: gradient times weight, and the effect of leaving an edge out. Tokens: rollout and flow through the layers,
-integrated gradients, and how well all of them agree. Capturing and showing weights belongs to ``models/inspection``.
+For edges: gradient times weight, and leaving an edge out. For tokens: rollout, flow and integrated gradients. Their
+agreement.
 """
 
 from graphattn.models.inspection.attributions.agreement import agreement, edge_agreement, token_agreement

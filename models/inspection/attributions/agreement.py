@@ -1,4 +1,4 @@
-"""How well ways to attribute agree: rank correlation and common top edges or tokens, for every pair of them."""
+"""Agreement of attribution methods: rank correlation and overlap of the top edges or tokens, for every pair."""
 
 from __future__ import annotations
 
@@ -9,32 +9,28 @@ import numpy as np
 import pandas as pd
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.inspection.attributions.edges_left_out import EDGE, edge_sums
 from graphattn.models.inspection.attributions.flow import MOST_EDGES, attention_flow
 from graphattn.models.inspection.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
-from graphattn.models.inspection.attributions.leave_one_out import leave_one_edge_out
+from graphattn.models.inspection.attributions.leave_one_out import EDGE, edge_sums, leave_one_edge_out
 from graphattn.models.inspection.attributions.rollout import attention_rollout, has_paths, layer_matrices, node_table
-from graphattn.models.inspection.looking import look_at
-from graphattn.models.inspection.passes import writes
-from graphattn.models.inspection.written import look_at_writing
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
 
 
 def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
-    """Compare the sizes of attributions, whatever their sign, for every pair of columns.
+    """Compare the absolute values of attributions for every pair of columns.
 
     Parameters
     ----------
-    values : one row for each edge or token, one column for each way
-    k : how many of the largest to compare; all when there are fewer
+    values : one row per edge or token, one column per method
+    k : how many of the largest to compare
 
     Returns
     -------
-    Columns one, other, rank_correlation (Spearman's; NaN where a way says the same of all) and overlap, the share of
-    the k largest that both name.
+    Columns one, other, rank_correlation (Spearman's; NaN if a column is constant) and overlap, the share of the k
+    largest that both have in common.
 
     Raises
     ------
@@ -69,13 +65,13 @@ def edge_agreement(
     word: int | None = None,
     target: str | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare weight, gradient times weight and the effect of leaving out, on the edges with the largest weights.
+    """Compare weight, gradient times weight and leave-one-out on the edges with the largest weights.
 
     Parameters
     ----------
-    estimator : a fitted one, with attention
+    estimator : a fitted estimator with attention
     x : one input
-    edges : how many to leave out, one at a time
+    edges : number of edges to leave out
     k : as for :func:`agreement`
     label, word, target : what to explain, as for :func:`gradient_times_weight`
 
@@ -91,13 +87,13 @@ def edge_agreement(
     """
     table = gradient_times_weight(estimator, x, label=label, word=word, target=target)
     left_out = leave_one_edge_out(estimator, x, k=edges, label=label, word=word, target=target)
-    named = [name for name in EDGE if name in left_out]
-    products = edge_sums(table, ["attribution"])[[*named, "attribution"]]
-    found = left_out.merge(products, on=named).rename(
+    keys = [name for name in EDGE if name in left_out]
+    products = edge_sums(table, ["attribution"])[[*keys, "attribution"]]
+    merged = left_out.merge(products, on=keys).rename(
         columns={"effect": "left_out", "attribution": "gradient_times_weight"}
     )
-    found = found[[*named, "source_token", "target_token", "weight", "left_out", "gradient_times_weight"]]
-    return found, agreement(found[["weight", "gradient_times_weight", "left_out"]], k)
+    merged = merged[[*keys, "source_token", "target_token", "weight", "left_out", "gradient_times_weight"]]
+    return merged, agreement(merged[["weight", "gradient_times_weight", "left_out"]], k)
 
 
 def token_agreement(
@@ -109,7 +105,7 @@ def token_agreement(
     word: int | None = None,
     target: str | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare what weights, rollout, flow, gradient times weight and integrated gradients attribute to tokens.
+    """Compare weights, rollout, flow, gradient times weight and integrated gradients by token.
 
     Parameters
     ----------
@@ -117,29 +113,28 @@ def token_agreement(
 
     Returns
     -------
-    The tokens with one column for each way, and their :func:`agreement`; of a translator those of the source.
-    ``weight`` is all the attention that a token gets, ``gradient_times_weight`` the sum over its edges to others and
-    itself. Flow is left out for a text that is too long for it, and flow and rollout where the heads of the last layer
-    look from word to word.
+    The tokens (for a translator those of the source) with one column per method, and their :func:`agreement`.
+    ``weight`` is the attention that a token receives, ``gradient_times_weight`` the sum over all its outgoing edges.
+    Flow is omitted for long texts, flow and rollout if the last layer's heads are between words.
 
     Raises
     ------
     ConfigError
         as :func:`gradient_times_weight` and :func:`integrated_gradients`
     """
-    attention = look_at_writing(estimator, x, target) if writes(estimator) else look_at(estimator, x)
+    attention = estimator.attention(x, target)
     table = gradient_times_weight(estimator, x, label=label, word=word, target=target)
     if "source_part" not in table:
         table = table.assign(source_part="text")
-    nodes = node_table(attention, np.zeros(sum(map(len, attention.tokens.values())))).drop(columns="attribution")
-    paths = has_paths(attention)
-    found = nodes.assign(rollout=attention_rollout(attention).attribution) if paths else nodes
-    if paths and sum(matrix.nnz for matrix in layer_matrices(attention, 0.5)) <= MOST_EDGES:
-        found["flow"] = attention_flow(attention).attribution
+    merged = node_table(attention, np.zeros(sum(map(len, attention.tokens.values())))).drop(columns="attribution")
+    if has_paths(attention):
+        merged["rollout"] = attention_rollout(attention).attribution
+        if sum(matrix.nnz for matrix in layer_matrices(attention, 0.5)) <= MOST_EDGES:
+            merged["flow"] = attention_flow(attention).attribution
     for name, column in (("weight", "weight"), ("gradient_times_weight", "attribution")):
         sums = by_source(table, column).droplevel("source_token").rename_axis(["part", "position"]).rename(name)
-        found = found.merge(sums.reset_index(), on=["part", "position"], how="left")
+        merged = merged.merge(sums.reset_index(), on=["part", "position"], how="left")
     gradients = integrated_gradients(estimator, x, label=label, word=word, target=target)
     gradients = gradients.rename(columns={"attribution": "integrated_gradients"}).drop(columns="token")
-    found = found.merge(gradients, on=["part", "position"]).fillna(0.0)
-    return found, agreement(found.drop(columns=["part", "position", "token"]), k)
+    merged = merged.merge(gradients, on=["part", "position"]).fillna(0.0)
+    return merged, agreement(merged.drop(columns=["part", "position", "token"]), k)

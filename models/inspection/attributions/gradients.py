@@ -1,26 +1,17 @@
-"""Gradient times weight: what each edge's weight contributes to what is explained, to first order."""
+"""Gradient times weight: the first-order contribution of each edge's weight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
-from torch import Tensor
 
-from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.attributions.explained import explained, explains_text
-from graphattn.models.inspection.attributions.explained_text import explained_text
-from graphattn.models.inspection.capture import ForwardCapture, in_evaluation, run_once
-from graphattn.models.inspection.looking import attention_of, encoded
-from graphattn.models.inspection.written import ForcedDecoding, reading_pass
+from graphattn.models.inspection.attention import attention_of
+from graphattn.models.inspection.capture import in_evaluation
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
-    from graphattn.models.estimators.translator import Translator
 
 
 def gradient_times_weight(
@@ -31,116 +22,63 @@ def gradient_times_weight(
     word: int | None = None,
     target: str | None = None,
 ) -> pd.DataFrame:
-    r"""Multiply the weight of each edge with the gradient of the log-odds with respect to it.
+    r"""Multiply the weight of each edge by the gradient of the log-odds with respect to it.
 
     .. math:: a_{ij} \cdot \frac{\partial}{\partial a_{ij}} \log \frac{p}{1 - p}
 
-    The gradient is exact: all other weights are held, while what follows in higher layers may change. Positive
-    products speak for the class. Where weights differ by feature (MTSA) those of an edge grow together in proportion.
+    The gradient is exact: other weights of the same and lower layers are constant, those of higher layers may change.
+    Positive products support the class. Weights by feature (MTSA) of an edge grow in proportion.
 
-    Of a translator the log-probability of a text is explained, each token read as it stands (teacher forcing). Its
-    edges are the encoder's and the decoder's on the source, ``cross``.
+    For a translator, the log-probability of a text is explained with teacher forcing. Its edges are the encoder's and,
+    with the relation ``cross``, the decoder's to the source.
 
     Parameters
     ----------
-    estimator : a fitted one, with attention
+    estimator : a fitted estimator with attention
     x : one input
-    label : the class; the likeliest when None, for a tagger that of each word
-    word : of a tagger, the word to explain; all words together when None. Of a translator, the word of its text
-    target : of a translator, the text to explain; what it writes for the source when None
+    label : a class; the predicted one when None, for a tagger each word's
+    word : a word of a tagger's input or a translator's output; all words when None
+    target : the output text of a translator; its own output when None
 
     Returns
     -------
-    The rows of ``estimator.attention(x).table()`` with two more columns, gradient and attribution, their product with
+    The rows of ``estimator.attention(x).table()`` with two more columns: gradient, and attribution, its product with
     the weight.
 
     Raises
     ------
     ConfigError
-        when the encoder has no attention weights, or there is no such class or word; for the ``label`` of a translator
-        and the ``target`` of another model
+        when the encoder has no attention weights, there is no such class or word, or the option does not apply to the
+        task
     DataError
         when a translator's source has no words
     """
-    look: Callable[[], _Seen]
-    if explains_text(estimator, label=label, target=target):
-        look = partial(_writing, estimator, x, target, word)
-    else:
-        look = partial(_deciding, estimator, x, label, word)
+    inputs = estimator.encode_input(x, target=target)
     with torch.inference_mode(False), torch.enable_grad(), in_evaluation(estimator.model_):
-        seen = look()
-        gradients = torch.autograd.grad(seen.explained, seen.weights, allow_unused=True, materialize_grads=True)
-    table = seen.shown(seen.weights).table()
-    table["gradient"] = seen.shown(gradients).weights()
+        capture = estimator.capture(inputs.batch)
+        attention = attention_of(estimator, inputs, capture)
+        explained = estimator.target(inputs, capture.scores.detach(), label=label, word=word)
+        value = explained.value(capture.scores.unsqueeze(0)).sum()
+        gradients = torch.autograd.grad(value, capture.weights, allow_unused=True, materialize_grads=True)
+    table = attention.table()
+    table["gradient"] = attention_of(estimator, inputs, capture.with_weights(gradients)).weights()
     table["attribution"] = table.weight * table.gradient
     return table
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """A pass.
-
-    Parameters
-    ----------
-    explained : (), what is explained
-    weights : that made it
-    shown : figures in the places of the weights -> what they look like as attention
-    """
-
-    explained: Tensor
-    weights: list[Tensor]
-    shown: Callable[[Iterable[Tensor]], Attention]
-
-
-def _deciding(estimator: Any, x: Any, label: Any, word: int | None) -> _Seen:
-    corpus, sentences = encoded(estimator, x)
-    batch = corpus[[0]]
-    found = run_once(estimator.model_, batch)
-
-    def shown(figures: Iterable[Tensor]) -> Attention:
-        return attention_of(estimator, _with(found, figures), batch, sentences)
-
-    shown(_weights(found))  # refuses an encoder without any
-    chosen = explained(estimator, found.scores.detach(), label, word)
-    return _Seen(chosen.log_odds(found.scores.unsqueeze(0)).sum(), _weights(found), shown)
-
-
-def _writing(translator: Translator, x: Any, target: str | None, word: int | None) -> _Seen:
-    reading = ForcedDecoding.of(translator, x, target)
-    chosen = explained_text(reading, word)
-    found, cross = reading_pass(translator.model_, reading.corpus[[0]])
-    own = _weights(found)
-
-    def shown(figures: Iterable[Tensor]) -> Attention:
-        every = list(figures)
-        return reading.attention(_with(found, every[: len(own)]), every[len(own) :])
-
-    return _Seen(chosen.log_probability(found.scores.unsqueeze(0)).sum(), [*own, *cross], shown)
-
-
-def _weights(found: ForwardCapture) -> list[Tensor]:
-    return [own for layer in found.layers for own in layer.values()]
-
-
-def _with(found: ForwardCapture, figures: Iterable[Tensor]) -> ForwardCapture:
-    """The pass with other figures in the places of its weights."""
-    each = iter(figures)
-    return replace(found, layers=[{relation: next(each) for relation in layer} for layer in found.layers])
-
-
 def by_token(table: pd.DataFrame, column: str = "attribution") -> pd.Series:
-    """Sums of sizes over all edges between a node and others, in all layers and heads, whichever way they lead.
+    """Sum absolute values over all edges between a node and others, incoming and outgoing, over layers and heads.
 
-    What a word weighs shows at both ends: others look at it, and it looks at what turns it around.
+    A word matters as a source (others attend to it) and as a target (it attends to words that modify it).
 
     Parameters
     ----------
-    table : one row for each edge of one text
-    column : what to add up
+    table : one row per edge of one text
+    column : the values
 
     Returns
     -------
-    Indexed by position.
+    A series indexed by position.
 
     Examples
     --------
@@ -154,16 +92,16 @@ def by_token(table: pd.DataFrame, column: str = "attribution") -> pd.Series:
 
 
 def by_source(table: pd.DataFrame, column: str = "attribution") -> pd.Series:
-    """Sums over all edges from a node, in all layers and heads: what is attributed to it.
+    """Sum values over all edges from a node, over layers and heads.
 
     Parameters
     ----------
-    table : one row for each edge
-    column : what to add up
+    table : one row per edge
+    column : the values
 
     Returns
     -------
-    Indexed by source (and source_part, where there are several) and source_token.
+    A series indexed by source (with several parts also source_part) and source_token.
     """
     keys = [name for name in ("source_part", "source", "source_token") if name in table]
     return (

@@ -1,23 +1,29 @@
-"""Leaving one edge out of the graph: what the log-odds lose without it, for many edges in one batch of copies."""
+"""Leave one edge out of the graph and predict again, for many edges in one batch of copies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from graphattn.models.corpus import Batch, Corpus
-from graphattn.models.inspection.attention import Attention
-from graphattn.models.inspection.attributions.edges_left_out import chosen_edges, copies_that_fit, without_edges
-from graphattn.models.inspection.attributions.explained import Explained, explained, explains_text
-from graphattn.models.inspection.attributions.left_out_of_writing import leave_out_of_writing
-from graphattn.models.inspection.capture import in_evaluation
-from graphattn.models.inspection.looking import encoded, look_at
+from graphattn.builders.batch import TextBatch
+from graphattn.builders.relations import Relation
+from graphattn.exceptions import ConfigError
+from graphattn.models.corpus import Corpus
+from graphattn.models.estimators.prediction import MAX_EDGES, MAX_TOKENS
+from graphattn.models.inspection.attention import Attention, attention_of
+from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, in_evaluation, part_name
+from graphattn.schema import TOKEN, CanonicalRelation
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
+
+EDGE = ["relation", "source_part", "target_part", "source", "target"]
+"""Columns that identify an edge of the graph."""
 
 
 def leave_one_edge_out(
@@ -30,55 +36,139 @@ def leave_one_edge_out(
     word: int | None = None,
     target: str | None = None,
 ) -> pd.DataFrame:
-    """Take edges out of the graph, one at a time, and predict again.
+    """Remove edges from the graph, one at a time, and predict again.
 
-    An edge is taken from its relation, so all heads that look along it, in all layers, miss it, and the others' weights
-    grow. Copies of the graph, each without another edge, make one batch.
+    An edge is removed from its relation, so it is missing in all heads and layers that use the relation, and the
+    weights of other edges grow. Copies of the graph, each without another edge, form one batch.
 
     Parameters
     ----------
-    estimator : a fitted one, with attention
+    estimator : a fitted estimator with attention
     x : one input
-    edges : the edges to leave out, with the columns relation, source and target, and where there are several parts
-        source_part and target_part; the ``k`` with the largest sums of weights over layers and heads when None
-    k : how many, when ``edges`` is None; edges that are a target's only one do not count
+    edges : the edges, with the columns relation, source and target, and with several parts also source_part and
+        target_part; the ``k`` edges with the largest weights, summed over layers and heads, when None
+    k : number of edges when ``edges`` is None; a target's only edge is never chosen
     label, word, target : what to explain, as for :func:`gradient_times_weight`
 
     Returns
     -------
-    One row for each edge: the columns that name it, source_token, target_token, weight (summed over layers and heads),
-    log_odds without it, or of a translator the log_probability, and effect: what they lose without it, largest first.
+    One row per edge: its columns, source_token, target_token, weight (summed over layers and heads), log_odds (for a
+    translator log_probability) without it, and effect, the decrease that its removal causes; largest effect first.
 
     Raises
     ------
     ConfigError
         as :func:`gradient_times_weight`, or when an edge is not in the graph
     """
-    if explains_text(estimator, label=label, target=target):
-        return leave_out_of_writing(estimator, x, target, edges, k, word)
-    corpus, _ = encoded(estimator, x)
-    attention = look_at(estimator, x)
-    chosen = chosen_edges(attention, edges, k)
-    model = estimator.model_
-    with torch.inference_mode(), in_evaluation(model):
-        scores = model(corpus[[0]])
-        what = explained(estimator, scores, label, word)
-        whole = float(what.log_odds(scores.unsqueeze(0)))
-        without: list[float] = []
-        for start in range(0, len(chosen), step := copies_that_fit(corpus)):
-            without += _log_odds_without(estimator, corpus, attention, chosen.iloc[start : start + step], what)
-    chosen["log_odds"] = without
-    chosen["effect"] = whole - chosen["log_odds"]
-    chosen = chosen.sort_values("effect", ascending=False, kind="stable", ignore_index=True)
-    return chosen if len(attention.tokens) > 1 else chosen.drop(columns=["source_part", "target_part"])
+    inputs = estimator.encode_input(x, target=target)
+    with torch.inference_mode(), in_evaluation(estimator.model_):
+        capture = estimator.capture(inputs.batch)
+        attention = attention_of(estimator, inputs, capture)
+        selected = select_edges(attention, edges, k)
+        explained = estimator.target(inputs, capture.scores, label=label, word=word)
+        before = float(explained.value(capture.scores.unsqueeze(0)))
+        after: list[float] = []
+        for start in range(0, len(selected), step := _num_copies(inputs.corpus)):
+            chunk = selected.iloc[start : start + step]
+            chunk = chunk.assign(copy=np.arange(len(chunk)))
+            batch, is_cross = inputs.corpus[[0] * len(chunk)], chunk.relation == CROSS
+            relations = estimator.model_.encoder.relations()
+            graph = without_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
+            scores = estimator._copy_scores(replace(batch, graph=graph), hidden=chunk[is_cross])
+            after += explained.value(scores).tolist()
+    selected[explained.quantity] = after
+    selected["effect"] = before - selected[explained.quantity]
+    selected = selected.sort_values("effect", ascending=False, kind="stable", ignore_index=True)
+    return selected if len(attention.tokens) > 1 else selected.drop(columns=["source_part", "target_part"])
 
 
-def _log_odds_without(
-    estimator: Any, corpus: Corpus, attention: Attention, edges: pd.DataFrame, what: Explained
-) -> list[float]:
-    """The log-odds of copies of the input, each without one of the edges."""
-    count, model = len(edges), estimator.model_
-    batch, relations = corpus[[0] * count], model.encoder.relations()
-    graph = without_edges(batch.graph, relations, list(attention.sentences), edges.assign(copy=np.arange(count)))
-    scores = model(Batch(graph, count, batch.forms))
-    return what.log_odds(scores.unflatten(0, (count, -1))).tolist()
+def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.DataFrame:
+    """Sum over layers and heads: one row per edge of the graph.
+
+    Parameters
+    ----------
+    table : one row per edge, layer and head
+    columns : the values to sum
+    """
+    keys = [*EDGE, "source_token", "target_token"]
+    if "source_part" not in table:
+        table = table.assign(source_part="text", target_part="text")
+    return table.groupby(keys, sort=False)[list(columns)].sum().reset_index()
+
+
+def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd.DataFrame:
+    """The given edges, or the ``k`` with the largest weights, with the columns of :func:`edge_sums`.
+
+    Raises
+    ------
+    ConfigError
+        when ``k`` is below 1, or an edge is not in the graph
+    """
+    sums = edge_sums(attention.table())
+    if edges is None:
+        if k < 1:
+            raise ConfigError(f"k is {k}; it must be at least 1")
+        degrees = sums.groupby(["relation", "target_part", "target"]).weight.transform("size")
+        return sums[degrees > 1].nlargest(k, "weight").reset_index(drop=True)
+    missing_columns = [name for name in ("relation", "source", "target") if name not in edges]
+    if missing_columns:
+        raise ConfigError(f"edges have no column {missing_columns[0]!r}; they need relation, source and target")
+    if "source_part" not in edges:
+        (part,) = attention.sentences if len(attention.sentences) == 1 else [None]
+        edges = edges.assign(source_part=part, target_part=part)
+    selected = edges[EDGE].drop_duplicates().merge(sums, on=EDGE, how="left")
+    missing = selected[selected.weight.isna()]
+    if len(missing):
+        edge = missing.iloc[0]
+        raise ConfigError(f"the graph has no edge from {edge.source} to {edge.target} along {edge.relation!r}")
+    return selected
+
+
+def _num_copies(corpus: Corpus) -> int:
+    """How many copies of the first input fit into one batch."""
+    return int(max(1, min(MAX_TOKENS // corpus.lengths[0], MAX_EDGES // max(1, corpus.num_edges()[0]))))
+
+
+def without_edges(
+    graph: TextBatch, relations: Iterable[Relation], texts: Sequence[str], edges: pd.DataFrame
+) -> TextBatch:
+    """Remove edges from copies of an input.
+
+    Parameters
+    ----------
+    graph : a batch: all copies of the first text, then all of the second
+    relations : of the encoder
+    texts : names of the input's texts
+    edges : with the columns of :data:`EDGE` and ``copy``, the copy that loses the edge
+    """
+    types = edge_types(relations)
+    copies = len(graph.batch_num_nodes(TOKEN)) // len(texts)
+    removed: dict[CanonicalRelation, list[np.ndarray]] = {}
+    for (relation, source_part, target_part), group in edges.groupby(EDGE[:3]):
+        text, edge_type = _find_edge_type(types[relation], texts, source_part, target_part)
+        ids = _edge_ids(EdgePositions.of(graph, edge_type), texts.index(text) * copies, group)
+        removed.setdefault(edge_type, []).append(ids)
+    for edge_type, groups in removed.items():
+        graph = graph.without_edges(edge_type, np.concatenate(groups))
+    return graph
+
+
+def _find_edge_type(
+    types: Sequence[CanonicalRelation], texts: Sequence[str], source_part: str, target_part: str
+) -> tuple[str, CanonicalRelation]:
+    """The text, and the edge type between two of its parts."""
+    return next(
+        (text, edge_type)
+        for text in texts
+        for edge_type in types
+        if (part_name(text, edge_type[0]), part_name(text, edge_type[2])) == (source_part, target_part)
+    )
+
+
+def _edge_ids(positions: EdgePositions, first_copy: int, edges: pd.DataFrame) -> np.ndarray:
+    """Ids of edges, each in its copy of the text; edges are sorted by target, then by source."""
+    begin, stop = positions.starts[first_copy], positions.starts[first_copy + 1]
+    width = int(positions.sources.max(initial=0)) + 1
+    codes = positions.targets[begin:stop].astype(np.int64) * width + positions.sources[begin:stop]
+    offsets = np.searchsorted(codes, edges.target.to_numpy() * width + edges.source.to_numpy())
+    return positions.starts[first_copy + edges["copy"].to_numpy()] + offsets

@@ -1,4 +1,4 @@
-"""Attention rollout: how much of each node reaches those of the last layer, if layers did nothing but mix."""
+"""Attention rollout: how much of each input node reaches the last layer if layers only mix their inputs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def attention_rollout(attention: Attention, *, target: int | None = None, residual: float = 0.5) -> pd.DataFrame:
-    r"""Multiply the layers' matrices (Abnar & Zuidema 2020, section 3).
+    r"""Multiply the layers' attention matrices (Abnar and Zuidema 2020, section 3).
 
     .. math:: \tilde A_L \cdots \tilde A_1, \quad \tilde A_l = r I + (1 - r) \frac{1}{H} \sum_h A_{lh}
 
-    A head that gives a node no edge leaves it as it is.
+    A node without edges in a head stays unchanged in that head.
 
     Parameters
     ----------
-    attention : of one prediction, with all its weights
-    target : position of the token of the last layer that is explained, 0 for ``[CLS]``; the mean over all tokens when
-        None. Of a translator, tokens are those written
-    residual : share of a node that passes by the heads
+    attention : all weights of one prediction
+    target : position of the token of the last layer to explain, 0 for ``[CLS]``, for a translator in the output text;
+        the mean over all tokens when None
+    residual : share of a node that bypasses the heads
 
     Returns
     -------
@@ -35,7 +35,7 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
     Raises
     ------
     ConfigError
-        when there is no such token, the share is none, or the heads of the last layer look from word to word
+        when there is no such token, ``residual`` is out of range, or the last layer's heads are between words
     """
     row = top_row(attention, target)
     for layer in reversed(layer_matrices(attention, residual)):
@@ -44,51 +44,51 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
 
 
 def has_paths(attention: Attention) -> bool:
-    """Whether the last layer has heads that look from tokens, so that there are paths to follow."""
-    return bool(_parts_of_tokens(attention, max(one.layer for one in attention.maps)))
+    """Whether the last layer has heads whose targets are tokens."""
+    return bool(_attending_texts(attention, max(part.layer for part in attention.maps)))
 
 
-def _parts_of_tokens(attention: Attention, layer: int) -> set[str]:
-    """Names of the parts whose nodes are tokens and look at others in a layer."""
-    return {one.target_part for one in attention.maps if one.layer == layer} & set(attention.sentences)
+def _attending_texts(attention: Attention, layer: int) -> set[str]:
+    """Texts whose tokens attend in a layer."""
+    return {part.target_part for part in attention.maps if part.layer == layer} & set(attention.sentences)
 
 
 def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
-    """For each layer the mean of its heads with the residual connection: (nodes, nodes), rows are targets."""
+    """For each layer, the mean of its heads with the residual connection, (nodes, nodes); rows are targets."""
     from scipy.sparse import csr_array, diags_array
 
     if not 0 <= residual < 1:
-        raise ConfigError(f"residual is {residual}; it must be at least 0 and below 1")
+        raise ConfigError(f"{{residual}} is {residual}; it must be at least 0 and below 1", options=("residual",))
     matrices = []
-    for layer in sorted({one.layer for one in attention.maps}):
-        heads = max(one.heads.stop for one in attention.maps if one.layer == layer)
+    for layer in sorted({part.layer for part in attention.maps}):
+        heads = max(part.heads.stop for part in attention.maps if part.layer == layer)
         mean = sum(attention.matrix(layer, head) for head in range(heads)) * ((1 - residual) / heads)
         matrices.append(csr_array(mean + diags_array(1 - mean.sum(axis=1))))
     return matrices
 
 
 def top_row(attention: Attention, target: int | None) -> np.ndarray:
-    """(nodes,) how much each node of the last layer counts; those that are no tokens do not."""
-    last = max(one.layer for one in attention.maps)
-    looking = _parts_of_tokens(attention, last)
-    if not looking:
+    """(nodes,) share of each node of the last layer; zero for nodes that are not tokens."""
+    last = max(part.layer for part in attention.maps)
+    texts_attending = _attending_texts(attention, last)
+    if not texts_attending:
         raise ConfigError(
-            "the heads of the last layer look from word to word, from which no path leads back to tokens; rollout and "
-            "flow are for layers on tokens"
+            "the last layer's heads are between words, so no path leads from there to tokens; rollout and flow need "
+            "token attention in the last layer"
         )
-    texts = [len(nodes) if part in looking else 0 for part, nodes in attention.tokens.items()]
-    longest = max(texts)
+    lengths = [len(nodes) if part in texts_attending else 0 for part, nodes in attention.tokens.items()]
+    longest = max(lengths)
     if target is not None and not 0 <= target < longest:
-        raise ConfigError(f"there is no token {target}; tokens count from 0 to {longest - 1}")
+        raise ConfigError(f"{{target}} is {target}; tokens count from 0 to {longest - 1}", options=("target",))
     counts = [
         np.arange(len(nodes)) < length if target is None else np.arange(len(nodes)) == (target if length else -1)
-        for nodes, length in zip(attention.tokens.values(), texts, strict=True)
+        for nodes, length in zip(attention.tokens.values(), lengths, strict=True)
     ]
     row = np.concatenate(counts).astype(float)
     return row / row.sum()
 
 
 def node_table(attention: Attention, values: np.ndarray) -> pd.DataFrame:
-    """One row for each node, with what is attributed to it."""
-    rows = [(part, place, text) for part, nodes in attention.tokens.items() for place, text in enumerate(nodes)]
+    """One row per node with its attribution."""
+    rows = [(part, position, text) for part, nodes in attention.tokens.items() for position, text in enumerate(nodes)]
     return pd.DataFrame(rows, columns=["part", "position", "token"]).assign(attribution=values)

@@ -1,0 +1,148 @@
+"""The quantities that attributions explain: the log-odds of a class, or the log-probability of an output text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from graphattn.builders import Sentence
+from graphattn.exceptions import ConfigError
+from graphattn.models.heads import ClassificationHead, Head, TaggingHead
+from graphattn.models.inspection.edge_kinds import word_ids_of
+
+
+class ExplanationTarget(ABC):
+    """A quantity that attributions explain, as a function of the model's scores.
+
+    Attributes
+    ----------
+    quantity : its name, in columns of tables
+    """
+
+    quantity: ClassVar[str]
+
+    @abstractmethod
+    def value(self, scores: Tensor) -> Tensor:
+        """(copies, items, classes) scores of copies of one input -> (copies,) values."""
+
+
+@dataclass(frozen=True)
+class ClassLogOdds(ExplanationTarget):
+    r"""Log-odds of one class per item, summed over the items.
+
+    .. math:: \log \frac{p}{1 - p}
+
+    Unlike the probability, they do not saturate for confident models. For a tagger with a CRF, they are those of the
+    scores of single words, without the CRF.
+
+    Parameters
+    ----------
+    items : indices of the items: 0, or words
+    classes : one class for each item
+    independent : whether classes are independent (sigmoid) or exclusive (softmax)
+    """
+
+    items: tuple[int, ...]
+    classes: tuple[int, ...]
+    independent: bool
+    quantity = "log_odds"
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        selected = scores[:, list(self.items)]  # (copies, items, classes)
+        classes = torch.tensor(self.classes, device=scores.device).view(1, -1, 1).expand(len(selected), -1, 1)
+        log_odds = selected.gather(2, classes).squeeze(2)
+        if not self.independent:
+            log_odds = log_odds - selected.scatter(2, classes, float("-inf")).logsumexp(2)
+        return log_odds.sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class TextLogProbability(ExplanationTarget):
+    """Log-probability of tokens of an output text, each given its predecessors.
+
+    Parameters
+    ----------
+    tokens : (T,) ids of all tokens, with the end of the text
+    selected : the tokens to explain
+    """
+
+    tokens: Tensor
+    selected: slice
+    quantity = "log_probability"
+
+    @override
+    def value(self, scores: Tensor) -> Tensor:
+        tokens = self.tokens[self.selected].to(scores.device).view(1, -1, 1).expand(len(scores), -1, -1)
+        return scores[:, self.selected].log_softmax(2).gather(2, tokens).sum((1, 2))
+
+
+def select_class(
+    head: Head, classes: Sequence[Any], scores: Tensor, *, label: Any = None, word: int | None = None
+) -> ClassLogOdds:
+    """The class to explain.
+
+    Parameters
+    ----------
+    head : of the model
+    classes : their names
+    scores : (items, classes) of one input
+    label : a class; the predicted one when None, for a tagger each word's
+    word : a word of a tagger's input; all words when None
+
+    Raises
+    ------
+    ConfigError
+        when there is no such class or word
+    """
+    if label is not None and label not in classes:
+        known = ", ".join(map(str, classes))
+        raise ConfigError(f"{{label}} is {label!r}, but the classes are: {known}", options=("label",))
+    if word is not None and not head.per_word:
+        raise ConfigError("{word} is for taggers and translators, not for classifiers", options=("word",))
+    if not len(scores):
+        raise ConfigError("there is nothing to explain: the text has no words")
+    if word is not None and not 0 <= word < len(scores):
+        raise ConfigError(f"{{word}} is {word}; words count from 0 to {len(scores) - 1}", options=("word",))
+    items = tuple(range(len(scores))) if word is None else (word,)
+    predicted = _predicted_classes(head, scores)
+    chosen = tuple(predicted[item] if label is None else classes.index(label) for item in items)
+    return ClassLogOdds(items, chosen, isinstance(head, ClassificationHead) and head.multilabel)
+
+
+def _predicted_classes(head: Head, scores: Tensor) -> list[int]:
+    """The most probable class of each item; with a CRF, the best tag sequence."""
+    if isinstance(head, TaggingHead) and head.crf is not None:
+        mask = torch.ones(1, len(scores), dtype=torch.bool, device=scores.device)
+        tags: list[int] = head.crf.decode(scores.detach().unsqueeze(0), mask=mask)[0]
+        return tags
+    return scores.argmax(1).tolist()
+
+
+def select_text(tokens: Tensor, sentence: Sentence, word: int | None = None) -> TextLogProbability:
+    """The part of an output text to explain.
+
+    Parameters
+    ----------
+    tokens : (T,) ids, with the end of the text
+    sentence : the text
+    word : a word of it; the whole text and its end when None
+
+    Raises
+    ------
+    ConfigError
+        when there is no such word
+    """
+    if word is None:
+        return TextLogProbability(tokens, slice(0, len(tokens)))
+    if not 0 <= word < sentence.num_words:
+        raise ConfigError(f"{{word}} is {word}; words count from 0 to {sentence.num_words - 1}", options=("word",))
+    positions = np.flatnonzero(np.array(word_ids_of(sentence)[1:]) == word + 1)
+    return TextLogProbability(tokens, slice(int(positions[0]), int(positions[-1]) + 1))
