@@ -83,19 +83,21 @@ class Attention:
         maps = self._of_layer(layer)
         relations = list(dict.fromkeys(part.relation for part in self.maps))
         if relation is not None and relation not in relations:
-            raise ConfigError(f"no head uses relation {relation!r}; the relations are: {', '.join(relations)}")
+            known = ", ".join(relations)
+            raise ConfigError(f"{{relation}} is {relation!r}; the heads use: {known}", options=("relation",))
         if head is not None:
-            maps = _of_head(maps, head, "a layer" if layer is None else f"layer {layer}")
+            maps = _of_head(maps, head)
         selected = tuple(part for part in maps if relation in (None, part.relation))
         if not selected:
-            subject = "no head uses" if head is None else f"head {head} does not use"
-            raise ConfigError(f"{subject} relation {relation!r}" + ("" if layer is None else f" in layer {layer}"))
+            subject = "no head" if head is None else f"not head {head}"
+            where = "" if layer is None else f" in layer {layer}"
+            raise ConfigError(f"{{relation}} is {relation!r}, which {subject} uses{where}", options=("relation",))
         return replace(self, maps=selected)
 
     def _of_layer(self, layer: int | None) -> list[AttentionMap]:
         layers = sorted({part.layer for part in self.maps})
         if layer is not None and layer not in layers:
-            raise ConfigError(f"layer {layer!r} does not exist; layers count from 0 to {layers[-1]}")
+            raise ConfigError(f"{{layer}} is {layer!r}; layers count from 0 to {layers[-1]}", options=("layer",))
         return [part for part in self.maps if layer in (None, part.layer)]
 
     def table(self) -> pd.DataFrame:
@@ -205,7 +207,7 @@ class Attention:
         """
         columns = [by] if isinstance(by, str) else list(by)
         if k < 1:
-            raise ConfigError(f"k is {k}; it must be at least 1")
+            raise ConfigError(f"{{k}} is {k}; it must be at least 1", options=("k",))
         unknown = next((name for name in columns if name not in GROUPS), None)
         if unknown is not None:
             raise ConfigError(f"{{by}} is {unknown!r}; choose from: {', '.join(GROUPS)}", options=("by",))
@@ -340,10 +342,12 @@ def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCa
     )
 
 
-def _of_head(maps: Sequence[AttentionMap], head: int, place: str) -> list[AttentionMap]:
+def _of_head(maps: Sequence[AttentionMap], head: int) -> list[AttentionMap]:
     last = max(part.heads.stop for part in maps) - 1
     if not 0 <= head <= last:
-        raise ConfigError(f"{place} has no head {head}; its heads count from 0 to {last}")
+        raise ConfigError(
+            f"{{head}} is {head}; the heads of the selected layers count from 0 to {last}", options=("head",)
+        )
     return [part.of_head(head) for part in maps if head in part.heads]
 
 

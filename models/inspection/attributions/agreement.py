@@ -44,7 +44,7 @@ def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
     0  weight  effect               0.5      0.5
     """
     if k < 1:
-        raise ConfigError(f"k is {k}; it must be at least 1")
+        raise ConfigError(f"{{k}} is {k}; it must be at least 1", options=("k",))
     sizes = values.abs()
     ranks = sizes.rank()
     count = max(1, min(k, len(values)))

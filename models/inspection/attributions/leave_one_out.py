@@ -107,7 +107,7 @@ def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd
     sums = edge_sums(attention.table())
     if edges is None:
         if k < 1:
-            raise ConfigError(f"k is {k}; it must be at least 1")
+            raise ConfigError(f"{{k}} is {k}; it must be at least 1", options=("k",))
         degrees = sums.groupby(["relation", "target_part", "target"]).weight.transform("size")
         return sums[degrees > 1].nlargest(k, "weight").reset_index(drop=True)
     missing_columns = [name for name in ("relation", "source", "target") if name not in edges]

@@ -20,12 +20,8 @@ from graphattn.models.inspection.attributions import gradient_times_weight
 TEXT = "the longest dogs bark loudly today"
 
 
-def refused(tokens, count, most):
-    return (
-        f"an input of {tokens:,} tokens has {count:,} attention weights; up to {most:,} are kept at once. Cut the "
-        "text, or take a model with narrower windows or fewer heads; where memory allows for more, ask "
-        "inside `with graphattn.models.inspection.limits.raised_to(...)`."
-    )
+def limit_pattern(tokens, count, most):
+    return f"{tokens:,} tokens has {count:,} attention weights; the limit is {most:,}"
 
 
 @pytest.mark.parametrize("ask", ["attention", "gradients"])
@@ -39,9 +35,8 @@ def test_weights_are_counted_before_they_are_made(ask, fitted_one, monkeypatch):
     look(x)
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
     monkeypatch.setattr(type(estimator.model_), "forward", None)  # nothing runs
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
         look(x)
-    assert str(caught.value) == refused(tokens, count, count - 1)
 
 
 def test_weights_by_feature_count_too(monkeypatch):
@@ -55,9 +50,8 @@ def test_weights_by_feature_count_too(monkeypatch):
     model.attention(TEXT, features=True)
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
     model.attention(TEXT)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=limit_pattern(7, 7 * count, count)):
         model.attention(TEXT, features=True)
-    assert str(caught.value) == refused(7, 7 * count, count)
 
 
 def test_a_limit_is_raised_for_a_while(classifier, sentences, monkeypatch):
@@ -65,9 +59,9 @@ def test_a_limit_is_raised_for_a_while(classifier, sentences, monkeypatch):
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
     with limits.raised_to(count):
         assert classifier.attention(sentences[0]).num_weights == count
-    with pytest.raises(DataError, match="are kept at once"), limits.raised_to(count - 2):
+    with pytest.raises(DataError, match="the limit is"), limits.raised_to(count - 2):
         classifier.attention(sentences[0])
-    with pytest.raises(DataError, match=f"up to {count - 1:,} are kept at once"):  # also after an error
+    with pytest.raises(DataError, match=f"the limit is {count - 1:,}"):  # also after an error
         classifier.attention(sentences[0])
 
 
@@ -88,9 +82,8 @@ def test_a_translators_heads_on_the_source_count_too(translator, monkeypatch):
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
     translator.attention("the dog", "ein hund")
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=limit_pattern(tokens, count, count - 1)):
         translator.attention("the dog", "ein hund")
-    assert str(caught.value) == refused(tokens, count, count - 1)
 
 
 def test_a_corpus_of_any_size_is_summed_up_within_the_limit(classifier, translator, sentences, monkeypatch):
@@ -106,9 +99,7 @@ def test_a_corpus_of_any_size_is_summed_up_within_the_limit(classifier, translat
         found = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
         assert found.entropy.to_numpy() == pytest.approx(expected.entropy.to_numpy(), abs=1e-5)
         monkeypatch.setattr(limits, "MOST_WEIGHTS", largest - 1)
-        with pytest.raises(
-            DataError, match=f"has {largest:,} attention weights; up to {largest - 1:,} are kept at once"
-        ):
+        with pytest.raises(DataError, match=f"has {largest:,} attention weights; the limit is {largest - 1:,}"):
             summarise(model, corpus, **options)
 
 
@@ -130,10 +121,8 @@ def test_what_takes_more_memory_has_limits_of_its_own(what, limit, make, classif
     monkeypatch.setattr(limits, limit, count - 1)
     with pytest.raises(ConfigError) as caught:
         make(attention, tmp_path)
-    assert str(caught.value) == (
-        f"a {what} of {count} weights takes too much memory; it may have up to {count - 1}. Choose a layer, a head "
-        "or a relation: only(layer=..., head=..., relation=...), on the command line --layer, --head, --relation"
-    )
+    assert str(caught.value).startswith(f"a {what} of {count} weights")
+    assert caught.value.options == ("layer", "head", "relation")
     make(attention.only(layer=1), tmp_path)
     assert len(attention.top(3)) == 3
     attention.to_page(arrays=True)

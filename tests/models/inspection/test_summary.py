@@ -22,7 +22,7 @@ from graphattn.models import (
     Translator,
     UMSTOptions,
 )
-from graphattn.models.inspection import compare_summaries, passes, summarise, summary
+from graphattn.models.inspection import compare_summaries, summarise, summary
 from graphattn.models.inspection.head_sums import HeadSums, shares_of_strongest
 from graphattn.models.inspection.summary import _add_relation
 from graphattn.scales import Scale
@@ -114,7 +114,7 @@ def test_relations_and_dependencies(classifier, sentences):
 def test_chunks_change_nothing(chunk, classifier, sentences, monkeypatch):
     whole = summarise(classifier, sentences).tables()
     monkeypatch.setattr(summary, "CHUNK", chunk)
-    monkeypatch.setattr(passes, "MAX_TOKENS", 8)
+    monkeypatch.setattr(summary, "MAX_TOKENS", 8)
     for name, table in summarise(classifier, sentences).tables().items():
         keys = [key for key in (*HEAD, "distance", "kind") if key in table]
         one, other = (own.sort_values(keys, ignore_index=True) for own in (whole[name], table))
@@ -130,11 +130,7 @@ def test_texts_are_read_as_they_are_needed(classifier, monkeypatch):
             taken.append(number)
             yield ["dogs"]
 
-    def passes_over(estimator, chunk, targets):
-        seen.append(len(taken))
-        return iter(())
-
-    monkeypatch.setattr(summary, "passes_over", passes_over)
+    monkeypatch.setattr(summary, "_add_chunk", lambda *arguments: seen.append(len(taken)))
     with pytest.raises(ConfigError):
         summarise(classifier, texts())
     assert seen == [2, 4, 6]
@@ -278,7 +274,7 @@ def test_what_cannot_be_summarised(classifier):
 
 def test_edges_of_several_kinds_into_a_target_count_together():
     kinds = [
-        SimpleNamespace(targets=np.array(targets), count=2, target_type="token", ends=None)
+        SimpleNamespace(targets=np.array(targets), num_targets=2, target_type="token", unit=None)
         for targets in ([0, 0, 1], [0, 1])
     ]
     sums = HeadSums()
@@ -289,7 +285,7 @@ def test_edges_of_several_kinds_into_a_target_count_together():
 
 
 def test_targets_without_edges_have_no_entropy():
-    kind = SimpleNamespace(targets=np.array([1, 1]), count=3, target_type="token", ends=None)
+    kind = SimpleNamespace(targets=np.array([1, 1]), num_targets=3, target_type="token", unit=None)
     sums = HeadSums()
     _add_relation([sums], np.array([[0.5], [0.5]]), [kind], [])
     assert sums.targets == 1

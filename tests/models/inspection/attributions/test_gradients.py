@@ -16,7 +16,7 @@ from graphattn.models.decoders import attention as decoder_attention
 from graphattn.models.decoders import duo as duo_decoder
 from graphattn.models.encoders import duo
 from graphattn.models.inspection.attributions import by_source, gradient_times_weight
-from graphattn.models.inspection.written import reading_pass
+from graphattn.models.inspection.capture import capture_decoding
 
 TEXT = "fine and never dull"
 TRANSLATION = "Ein hund, klein!"
@@ -91,26 +91,20 @@ def test_gradients_are_left_as_they_were(classifiers):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"label": "great"}, "the model knows no class 'great'; it knows: bad, fair, good"),
-        ({"word": 1}, "word is for taggers; a classifier decides about the whole text"),
-        ({"target": "ein hund"}, "target is for translators; give label for a class"),
-    ],
+    "arguments", [{"label": "great"}, {"word": 1}, {"target": "ein hund"}], ids=["label", "word", "target"]
 )
-def test_what_cannot_be_explained(arguments, message, classifiers):
+def test_what_cannot_be_explained(arguments, classifiers):
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(classifiers["ms-trans"], TEXT, **arguments)
-    assert str(caught.value) == message
+    assert caught.value.options == tuple(arguments)
 
 
 def test_words_that_are_not_there(tagger):
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(tagger, ["fine"], word=1)
-    assert str(caught.value) == "there is no word 1; words count from 0 to 0"
-    with pytest.raises(ConfigError) as caught:
+    assert caught.value.options == ("word",)
+    with pytest.raises(ConfigError, match="no words"):
         gradient_times_weight(tagger, [])
-    assert str(caught.value) == "there is nothing to explain: the text has no words"
 
 
 def test_no_attention_no_gradient():
@@ -176,7 +170,7 @@ class Nudge:
 def log_probability(translator, source, text, tokens=slice(None)):
     """Of some tokens of a text, the border behind the last included."""
     (ids,) = translator.subwords_.ids([text])
-    scores = reading_pass(translator.model_, translator._corpus([source], [text])[[0]])[0].scores.detach()
+    scores = capture_decoding(translator.model_, translator._corpus([[source]], [text])[[0]]).scores.detach()
     chances = scores.exp() / scores.exp().sum(1, keepdim=True)
     return float(chances[torch.arange(len(ids) + 1), [*ids, 2]].log()[tokens].sum())
 
@@ -238,20 +232,19 @@ def test_what_a_translator_writes_is_explained_unless_a_text_is_given(translator
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "options"),
     [
-        ({"label": "ein"}, "a translator has no classes; leave label out, and give target for a text"),
-        ({"word": 5, "target": TRANSLATION}, "there is no word 5; the text has 5, and they count from 0"),
-        ({"word": -1, "target": "Ein"}, "there is no word -1; the text has 1, and they count from 0"),
+        ({"label": "ein"}, ("label", "target")),
+        ({"word": 5, "target": TRANSLATION}, ("word",)),
+        ({"word": -1, "target": "Ein"}, ("word",)),
     ],
 )
-def test_what_cannot_be_explained_of_a_translator(arguments, message, translators, source):
+def test_what_cannot_be_explained_of_a_translator(arguments, options, translators, source):
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(translators("transformer"), source, **arguments)
-    assert str(caught.value) == message
+    assert caught.value.options == options
 
 
 def test_a_source_without_words(translators):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="no words"):
         gradient_times_weight(translators("transformer"), "  ")
-    assert str(caught.value) == "there is nothing to look at: the source has no words. Give a text."

@@ -69,7 +69,7 @@ def test_without_captum_there_is_one_line(classifiers, monkeypatch):
 def text_on_the_way(translator, source, share):
     """The log-probability of a text where token vectors are some share of the way from unknown words; its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
-    batch = translator._corpus([source])[[0]]
+    batch = translator._corpus([[source]])[[0]]
     own = batch.graph.node_features["token"]["id"]
     unknown = torch.ones_like(own)
     unknown[0] = own[0]
@@ -103,7 +103,7 @@ def test_words_of_a_translation_add_up_with_its_end(translators, source):
     assert abs(whole - word).max() > 1e-5, "the end is a part of the text"
     with pytest.raises(ConfigError) as caught:
         integrated_gradients(translator, source, target="Ein", word=1)
-    assert str(caught.value) == "there is no word 1; the text has 1, and they count from 0"
+    assert caught.value.options == ("word",)
 
 
 def test_copies_in_turns(translators, source, monkeypatch):

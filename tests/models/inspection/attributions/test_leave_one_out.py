@@ -8,7 +8,7 @@ import torch
 from graphattn.backends.dgl import dgl
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
-from graphattn.models.inspection.attributions import edges_left_out, leave_one_edge_out
+from graphattn.models.inspection.attributions import leave_one_edge_out, leave_one_out
 
 TEXT = "fine and never dull"
 
@@ -26,7 +26,7 @@ def brute_force(estimator, columns, row, number):
 
 
 def test_it_equals_brute_force(classifier, log_odds, monkeypatch):
-    monkeypatch.setattr(edges_left_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
+    monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
     found = leave_one_edge_out(classifier, TEXT, k=100, label="fair")
     degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
     counted = degrees.groupby(["relation", "target"]).source.transform("size") > 1
@@ -80,14 +80,10 @@ def test_chosen_edges(classifiers):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 0}, "k is 0; it must be at least 1"),
-        (
-            {"edges": pd.DataFrame({"relation": ["window:3"], "source": [4], "target": [0]})},
-            "the graph has no edge from 4 to 0 along 'window:3'",
-        ),
+        ({"k": 0}, "k is 0"),
+        ({"edges": pd.DataFrame({"relation": ["window:3"], "source": [4], "target": [0]})}, "no edge from 4 to 0"),
     ],
 )
 def test_edges_that_are_not_there(arguments, message, classifiers):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=message):
         leave_one_edge_out(classifiers["ms-trans"], TEXT, **arguments)
-    assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""Edges left out of a translator against brute force: one graph without one edge, one mask without one token."""
+"""Leave edges of a translator out, compared with brute force: a graph without an edge, a mask without a token."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models import DecoderOptions, MSTransOptions, SubwordOptions, TranslationTraining, Translator
 from graphattn.models.corpus import Batch
 from graphattn.models.decoders import attention as decoder_attention
-from graphattn.models.inspection.attributions import edges_left_out, leave_one_edge_out
+from graphattn.models.inspection.attributions import leave_one_edge_out, leave_one_out
 
 SOURCE, TARGET = "the dog sees", "ein hund!"
 
@@ -55,12 +55,12 @@ def without_source(monkeypatch, place, source):
 
 
 def test_edges_of_the_encoder(translator, monkeypatch):
-    monkeypatch.setattr(edges_left_out, "MAX_TOKENS", 60)  # several batches
+    monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 60)  # several batches
     table = translator.attention(SOURCE, TARGET).table()
     named = ["relation", "source_part", "target_part", "source", "target"]
     edges = table[table.relation.isin(["window:3", "window:N"])][named].drop_duplicates()
     found = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
-    graph = translator._corpus([SOURCE])[[0]].graph.to_dgl()
+    graph = translator._corpus([[SOURCE]])[[0]].graph.to_dgl()
     whole = log_probability(translator, graph)
     assert len(found) == len(edges)
     for row in found.itertuples():
@@ -81,7 +81,7 @@ def test_edges_to_the_text(translator, monkeypatch):
     for row in found.itertuples():
         with monkeypatch.context() as patch:
             without_source(patch, (row.target - 1) % count, row.source)
-            expected = log_probability(translator, translator._corpus([SOURCE])[[0]].graph)
+            expected = log_probability(translator, translator._corpus([[SOURCE]])[[0]].graph)
         assert row.log_probability == pytest.approx(expected, abs=1e-4)
 
 
@@ -107,4 +107,4 @@ def test_a_word_of_the_text(translator):
 def test_classes_of_a_translator(translator):
     with pytest.raises(ConfigError) as caught:
         leave_one_edge_out(translator, SOURCE, label="ein")
-    assert str(caught.value) == "a translator has no classes; leave label out, and give target for a text"
+    assert caught.value.options == ("label", "target")

@@ -54,21 +54,15 @@ def test_a_translator_ends_in_what_it_writes(target, translators, source):
     assert found.part.tolist() == ["source"] * lengths[0] + ["target"] * lengths[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"target": 5}, "there is no token 5; tokens count from 0 to 4"),
-        ({"residual": 1.0}, "residual is 1.0; it must be at least 0 and below 1"),
-    ],
-)
-def test_what_cannot_be(arguments, message, classifiers):
+@pytest.mark.parametrize("arguments", [{"target": 5}, {"residual": 1.0}], ids=["target", "residual"])
+def test_what_cannot_be(arguments, classifiers):
     with pytest.raises(ConfigError) as caught:
         attention_rollout(classifiers["ms-trans"].attention(TEXT), **arguments)
-    assert str(caught.value) == message
+    assert caught.value.options == tuple(arguments)
 
 
 def test_heads_from_word_to_word_have_no_path_to_tokens(word_classifier):
     attention = word_classifier.attention(TEXT)
     for found in (attention_rollout, attention_flow):
-        with pytest.raises(ConfigError, match="the heads of the last layer look from word to word"):
+        with pytest.raises(ConfigError, match="between words"):
             found(attention)

@@ -1,4 +1,4 @@
-"""From an input to its attention: predictions as ``predict`` gives them, inputs of all kinds, refusals."""
+"""Attention of inputs of all kinds: predictions equal those of ``predict``; errors."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What a translator looked at: the encoder's maps, and the decoder's from source to target."""
+"""Attention of a translator: the encoder's maps, and the decoder's from source to target."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_weights_are_those_of_writing_each_token(fitted):
     assert attention.prediction == text
     assert "".join(attention.tokens["target"][1:]).replace("▁", " ").strip() == text
     model, (ids,) = translator.model_, translator.subwords_.ids([text])
-    batch, weights, log_probability = translator._corpus(["the dog"])[[0]], [], 0.0
+    batch, weights, log_probability = translator._corpus([["the dog"]])[[0]], [], 0.0
     with torch.inference_mode():
         state = model.decoder.start(model.encode(batch))
         for read, write in zip([2, *ids], [*ids, 2], strict=True):
@@ -80,6 +80,5 @@ def test_weights_are_those_of_writing_each_token(fitted):
 
 
 def test_a_source_without_words(fitted):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="no words"):
         fitted("transformer").attention("  ")
-    assert str(caught.value) == "there is nothing to look at: the source has no words. Give a text."

@@ -1,9 +1,11 @@
-"""Which class is explained: the one that the model decides for, also where a CRF decides."""
+"""The explained class is the predicted one, also with a CRF."""
+
+from functools import partial
 
 import torch
 
 from graphattn.models.inspection.attributions import gradient_times_weight
-from graphattn.models.inspection.attributions.explained import explained
+from graphattn.models.inspection.attributions.targets import select_class
 
 
 def test_with_a_crf_the_best_sequence_is_explained(corpus, tiny):
@@ -14,15 +16,16 @@ def test_with_a_crf_the_best_sequence_is_explained(corpus, tiny):
         tagger.model_.head.crf.transitions[-1, -1] = -100
     scores = torch.zeros(4, count)
     scores[:, -1], scores[:, 0] = 1.0, torch.tensor([0.0, 0.9, 0.0, 0.9])
-    assert explained(tagger, scores).classes == (count - 1, 0, count - 1, 0)
-    assert explained(tagger, scores, word=1).classes == (0,)
-    assert explained(tagger, scores, label=tagger.classes_[1], word=1).classes == (1,)
+    explained = partial(select_class, tagger.model_.head, tagger.classes_.tolist(), scores)
+    assert explained().classes == (count - 1, 0, count - 1, 0)
+    assert explained(word=1).classes == (0,)
+    assert explained(label=tagger.classes_[1], word=1).classes == (1,)
 
 
 def test_without_a_crf_the_likeliest_tag_of_each_word(corpus, tiny):
     tagger = tiny("tagger", training={"epochs": 1}).fit(*corpus("tagger"))
     scores = torch.tensor([[0.0, 1.0, 0.0], [2.0, 1.0, 0.0]])
-    assert explained(tagger, scores).classes == (1, 0)
+    assert select_class(tagger.model_.head, tagger.classes_.tolist(), scores).classes == (1, 0)
 
 
 def test_the_predicted_tag_is_what_is_explained(corpus, tiny):
