@@ -35,6 +35,7 @@ def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
     path : folder of the model
     estimator : the model
     """
+
     def explain(texts: Sequence[str]) -> Mapping[str, Any]:
         item = tuple(texts) if estimator.texts_per_input > 1 else texts[0]
         return estimator.attention(item).to_page(arrays=True)
