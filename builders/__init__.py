@@ -1,7 +1,7 @@
-"""Floor 1: corpora become sentences, sentences become DGL graphs.
+"""Floor 1: corpora become sentences, sentences become batches and DGL graphs.
 
-Readers, vocabularies, one file per relation, the graph builder and batching belong here. Nothing here knows of
-models or training; whatever computes on graphs is on the ground floor below.
+Readers, parsers, vocabularies, relations (one file for each family), the graph builder and the store. Nothing here
+knows models or training.
 """
 
 from graphattn.builders.batching import BudgetBatches

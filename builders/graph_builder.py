@@ -16,10 +16,11 @@ from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation
 from graphattn.builders.relations.validation import (
     check_nodes,
+    count_edges,
     errors_naming,
     is_third_party,
-    validated_counts,
-    validated_edges,
+    validate_bounds,
+    validate_edges,
 )
 from graphattn.builders.sentence import Sentence, assign_sentence_ids
 from graphattn.builders.vocabulary import Vocabulary
@@ -244,7 +245,7 @@ class TextGraphBuilder:
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence over all relations, for batches of bounded size."""
-        return np.sum([validated_counts(relation, layout) for relation in self.relations], axis=0)
+        return np.sum([count_edges(relation, layout) for relation in self.relations], axis=0)
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
@@ -255,13 +256,18 @@ def _edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> tup
     third_party = is_third_party(relation)
     if third_party:
         check_nodes(relation, layout, nodes)
-    num_sources = int(nodes[relation.source].sum())
-    if isinstance(relation, RangeRelation) and type(relation).edges is RangeRelation.edges:
-        with errors_naming(relation):
-            first, stop = relation.validated_bounds(layout, nodes)
-        return range_edges(first, stop, num_sources, relation.name), {}
-    arrays = validated_edges(relation, layout, nodes) if third_party else relation.edges(layout)
-    return arrays.to_edges(num_sources), {name: torch.from_numpy(values) for name, values in arrays.data.items()}
+    sources, destinations = nodes[relation.source], nodes[relation.target]
+    num_sources = int(sources.sum())
+    with errors_naming(relation):
+        if isinstance(relation, RangeRelation) and type(relation).edges is RangeRelation.edges:
+            first, stop = relation.bounds(layout)
+            if third_party:
+                first, stop = validate_bounds(relation.name, (first, stop), sources, destinations)
+            return range_edges(first, stop, num_sources, relation.name), {}
+        arrays = relation.edges(layout)
+        if third_party:
+            validate_edges(relation.name, arrays, sources, destinations)
+        return arrays.to_edges(num_sources), {name: torch.from_numpy(values) for name, values in arrays.data.items()}
 
 
 def _each_membership_once(relations: Sequence[Relation]) -> tuple[Relation, ...]:

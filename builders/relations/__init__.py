@@ -1,37 +1,26 @@
-"""Relations, one file each: which tokens and words of a sentence are joined by an edge.
+"""Relations, one file for each family: which tokens and words of a sentence are joined by an edge.
 
-Only what turns a :class:`~graphattn.builders.layout.Layout` into edges belongs here; nothing that reads corpora or
-touches DGL.
+A relation turns a :class:`~graphattn.builders.layout.Layout` into edges; it neither reads corpora nor uses DGL.
 """
 
-from graphattn.builders.relations.base import (
-    CompoundRelation,
-    Nodes,
-    RangeRelation,
-    Relation,
-    RelationArrays,
-    edges_per_sentence,
-)
+from graphattn.builders.batch import RelationArrays
+from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation
 from graphattn.builders.relations.binary_partition import BinaryPartition
 from graphattn.builders.relations.complete import Complete
 from graphattn.builders.relations.composition import Intersection, Reverse, Union
+from graphattn.builders.relations.csc import edges_per_sentence
 from graphattn.builders.relations.dependency import Dependency
-from graphattn.builders.relations.dilated import Dilated
 from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
-from graphattn.builders.relations.membership import Membership
 from graphattn.builders.relations.names import RELATION_NAMES, parse_relation, register_relation
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
-from graphattn.builders.relations.random_arcs import RandomArcs
-from graphattn.builders.relations.random_pairs import RandomPairs
-from graphattn.builders.relations.random_tokens import Random
+from graphattn.builders.relations.random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
-from graphattn.builders.relations.shuffled_group import ShuffledGroup
 from graphattn.builders.relations.star import Star
-from graphattn.builders.relations.window import Window
-from graphattn.builders.relations.word_group import WordGroup
+from graphattn.builders.relations.window import Dilated, Window
+from graphattn.builders.relations.word_group import Membership, WordGroup
 
 __all__ = [
     "RELATION_NAMES",

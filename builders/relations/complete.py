@@ -1,19 +1,19 @@
-"""Relation ``all``: every token of the sentence, itself included; the plain Transformer's graph. Or every word."""
+"""Relation ``all``: every token attends to every token of its sentence, as in the Transformer; or words to words."""
 
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import RangeRelation
-from graphattn.exceptions import ConfigError
+from graphattn.builders.relations.base import RangeRelation, check_choice
 from graphattn.schema import ALL, ALL_WORDS, TOKEN, WORD
 
 
 class Complete(RangeRelation):
-    """Every token sees every token of its sentence, or every word every word (``all:word``).
+    """Every token attends to every token of its sentence, or every word to every word (``all:word``).
 
-    Words are of no use alone; take ``Membership()`` or ``Dependency()`` with them.
+    Relations between words need ``Membership()`` or ``Dependency()`` next to them, which connect words to tokens.
 
     Parameters
     ----------
@@ -22,17 +22,16 @@ class Complete(RangeRelation):
     Raises
     ------
     ConfigError
-        when ``on`` is neither
+        for other nodes
     """
 
     def __init__(self, on: str = TOKEN):
-        if on not in (WORD, TOKEN):
-            raise ConfigError(f"Complete(on={on!r}) is not possible; choose 'token' or 'word'")
+        check_choice("on", on, (TOKEN, WORD))
         self.source = self.target = on
         self.name = ALL if on == TOKEN else ALL_WORDS
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        """The sentence's ends."""
         counts = layout.lengths if self.target == TOKEN else layout.word_counts
         starts = np.repeat(np.cumsum(counts) - counts, counts)
         return starts, starts + np.repeat(counts, counts)

@@ -1,19 +1,26 @@
-"""Arithmetic on the arrays of compressed sparse columns that relations share."""
+"""Arithmetic on compressed sparse columns (CSC), shared by all relations."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphattn.builders.batch import check_edge_count
 from graphattn.builders.layout import Ints, Layout
+from graphattn.schema import TOKEN, WORD
+
+if TYPE_CHECKING:
+    from graphattn.builders.relations.base import Nodes
 
 
 def indptr_from_degrees(degrees: Ints) -> Ints:
-    """(N + 1,) where the edges of each destination begin, from (N,) how many it has.
+    """(N + 1,) first edge of each destination, from its (N,) number of edges.
 
     Examples
     --------
-    >>> pointers(np.array([2, 0, 1])).tolist()
+    >>> indptr_from_degrees(np.array([2, 0, 1])).tolist()
     [0, 2, 2, 3]
     """
     indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
@@ -22,11 +29,11 @@ def indptr_from_degrees(degrees: Ints) -> Ints:
 
 
 def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
-    """Runs of numbers, one after the other: ``counts[i]`` numbers from ``first[i]`` on, ``step`` apart.
+    """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
 
     Examples
     --------
-    >>> runs(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
+    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
     [5, 15, 0, 10, 20]
     """
     ends = np.cumsum(counts)
@@ -40,8 +47,27 @@ def destinations(indptr: Ints) -> Ints:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
+def edges_per_sentence(layout: Layout, target: str, indptr: Ints, nodes: Mapping[str, Nodes] | None = None) -> Ints:
+    """(B,) number of incoming edges in each sentence.
+
+    Parameters
+    ----------
+    layout : the batch
+    target : node type of the destinations
+    indptr : (N_dst + 1,) first edge of each destination
+    nodes : the result of the relation's ``nodes``, if its destinations are neither tokens nor words
+    """
+    counts = {TOKEN: layout.lengths, WORD: layout.word_counts}.get(target)
+    if counts is None:
+        assert nodes is not None
+        counts = nodes[target].per_sentence
+    ends = np.cumsum(counts)
+    per_sentence: Ints = indptr[ends] - indptr[ends - counts]
+    return per_sentence
+
+
 def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> tuple[Ints, Ints, Ints]:
-    """Edges between words written out between all tokens of the two words.
+    """Expand edges between words to edges between all their tokens.
 
     Parameters
     ----------
@@ -51,12 +77,12 @@ def expand_to_tokens(name: str, layout: Layout, indptr: Ints, sources: Ints) -> 
 
     Returns
     -------
-    (N + 1,) where the edges of each token begin, (E,) their sources, (E,) the edge between words each comes from.
+    (N + 1,) first edge of each token, (E,) source of each edge, (E,) the edge between words that it comes from.
 
     Raises
     ------
-    GraphError
-        when there are more edges than one graph can number
+    EdgeCountError
+        if there are more edges than int32 can index
     """
     first, stop = layout.word_bounds
     words = layout.word_of_token

@@ -1,28 +1,28 @@
-"""Relation ``global``: a few tokens that see all and are seen by all (Longformer, section 3.1; BigBird, section 2)."""
+"""Relation ``global``: a few tokens attend to all tokens and all attend to them (Longformer, BigBird)."""
 
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import RangeRelation
-from graphattn.exceptions import ConfigError
+from graphattn.builders.relations.base import RangeRelation, check_minimum
 
 
 class Global(RangeRelation):
-    """The first tokens of a text, ``[CLS]`` among them, see every token, and every token sees them.
+    """The first tokens of a text, including ``[CLS]``, attend to every token, and every token attends to them.
 
-    Global attention is symmetric (Longformer). Which tokens are global is the first ones: ``[CLS]`` in Longformer's
-    classifiers, the set G of existing tokens in BigBird's internal transformer construction.
+    ``[CLS]`` is the global token of Longformer's classifiers; the first tokens are the set G in BigBird's internal
+    transformer construction.
 
     Parameters
     ----------
-    count : how many of the first tokens
+    count : number of global tokens
 
     Raises
     ------
     ConfigError
-        when it is below 1
+        if it is below 1
 
     References
     ----------
@@ -37,13 +37,12 @@ class Global(RangeRelation):
     """
 
     def __init__(self, count: int = 1):
-        if count < 1:
-            raise ConfigError(f"global:{count} has no tokens; give at least 1, which is [CLS]")
+        check_minimum("count", count, 1)
         self.count = count
         self.name = f"global:{count}"
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        """The whole text for global tokens, the global tokens for the others."""
         starts = np.repeat(layout.token_starts, layout.lengths)
         lengths = np.repeat(layout.lengths, layout.lengths)
         return starts, starts + np.where(layout.positions < self.count, lengths, self.count)

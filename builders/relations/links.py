@@ -1,19 +1,19 @@
-"""Relation ``links``: the user's own edges, which come with the corpus (coreference, semantic roles, citations ...)."""
+"""Relation ``links``: custom edges from the corpus (coreference, semantic roles, citations ...)."""
 
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import expand_to_tokens, indptr_from_degrees
-from graphattn.exceptions import ConfigError
+from graphattn.builders.relations.base import Relation, check_choice
+from graphattn.builders.relations.csc import edges_per_sentence, expand_to_tokens, indptr_from_degrees
 from graphattn.schema import TOKEN, WORD
 
 
 class Links(Relation):
-    """The edges in :attr:`Sentence.links <graphattn.builders.Sentence>`, as they are: no self-loops, not both ways.
+    """The edges in :attr:`Sentence.links <graphattn.builders.Sentence>`, directed and without self-loops.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Links(Relation):
     Raises
     ------
     ConfigError
-        when ``on`` is neither
+        for other nodes
 
     Examples
     --------
@@ -37,17 +37,16 @@ class Links(Relation):
     needs_links = True
 
     def __init__(self, on: str = TOKEN):
-        if on not in (WORD, TOKEN):
-            raise ConfigError(f"Links(on={on!r}) is not possible; choose 'word' or 'token'")
+        check_choice("on", on, (TOKEN, WORD))
         self.source = self.target = on
 
     @property
+    @override
     def spec(self) -> str:
-        """``links:word`` between words."""
         return self.name if self.target == TOKEN else f"{self.name}:{WORD}"
 
+    @override
     def edges(self, layout: Layout) -> RelationArrays:
-        """The pairs, in a batch's numbers."""
         assert layout.links is not None
         shift = np.repeat(layout.word_starts, layout.links.counts)
         sources: Ints = layout.links.sources + shift

@@ -1,4 +1,4 @@
-"""Relations by their names: what users write on command lines, in YAML files and in a model's options."""
+"""Relations by name, as written on the command line, in YAML files and in a model's options."""
 
 from __future__ import annotations
 
@@ -12,23 +12,18 @@ from graphattn.builders.relations.binary_partition import BinaryPartition
 from graphattn.builders.relations.complete import Complete
 from graphattn.builders.relations.composition import Intersection, Union
 from graphattn.builders.relations.dependency import Dependency
-from graphattn.builders.relations.dilated import Dilated
 from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
-from graphattn.builders.relations.membership import Membership
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
-from graphattn.builders.relations.random_arcs import RandomArcs
-from graphattn.builders.relations.random_pairs import RandomPairs
-from graphattn.builders.relations.random_tokens import Random
+from graphattn.builders.relations.random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
 from graphattn.builders.relations.relative_positions import RelativePositions
 from graphattn.builders.relations.sentence_nodes import DocumentTree, SentenceNodes
-from graphattn.builders.relations.shuffled_group import ShuffledGroup
 from graphattn.builders.relations.star import Star
-from graphattn.builders.relations.window import Window
-from graphattn.builders.relations.word_group import WordGroup
+from graphattn.builders.relations.window import Dilated, Window
+from graphattn.builders.relations.word_group import Membership, WordGroup
 from graphattn.exceptions import ConfigError, UnregisteredError
-from graphattn.schema import BACKWARD, FORWARD, TOKEN, WORD
+from graphattn.schema import BACKWARD, DEPENDENCY, FORWARD, TOKEN, WORD
 
 _SIGNS = re.compile(r"[|&()]|[^|&()]+")
 
@@ -39,86 +34,75 @@ class RelationName:
 
     Parameters
     ----------
-    usage : its name and parameters, those in brackets optional
-    pattern : of the parameters, each a group
-    make : what :func:`parse_relation` was given and the parameters' texts -> the relation
-    place : module and name of what a user registered
+    usage : its name and parameters, optional ones in brackets
+    pattern : regular expression of the parameters, each a group
+    make : the texts of the parameters, None if left out -> the relation
+    origin : module and name of a user's ``make``
     """
 
     usage: str
     pattern: str
     make: Callable[..., Relation]
-    place: str = ""
+    origin: str = ""
 
 
 _COUNT = r"(\d{1,9})"
+_OPTIONAL_COUNT = rf"(?::{_COUNT})?"
 _SEED = r"(?::(\d{1,18}))?"
+_NODES = r"(?::(token|word))?"
 
-_OF_THE_PACKAGE = MappingProxyType(
+_BUILT_IN = MappingProxyType(
     {
-        "window": RelationName("window:SCALE", r":(.+)", lambda given, scale: Window(scale)),
-        "radius": RelationName("radius:SCALE", r":(.+)", lambda given, scale: Window(scale, as_radius=True)),
-        "dilated": RelationName(
-            "dilated:SCALE:GAP", rf":(.+):{_COUNT}", lambda given, scale, gap: Dilated(scale, int(gap))
-        ),
-        "global": RelationName("global[:COUNT]", rf"(?::{_COUNT})?", lambda given, count: Global(int(count or 1))),
+        "window": RelationName("window:SCALE", r":(.+)", Window),
+        "radius": RelationName("radius:SCALE", r":(.+)", lambda scale: Window(scale, as_radius=True)),
+        "dilated": RelationName("dilated:SCALE:GAP", rf":(.+):{_COUNT}", lambda scale, gap: Dilated(scale, int(gap))),
+        "global": RelationName("global[:COUNT]", _OPTIONAL_COUNT, lambda count: Global(int(count or 1))),
         "random": RelationName(
-            "random:COUNT[:SEED]",
-            rf":{_COUNT}{_SEED}",
-            lambda given, count, seed: Random(int(count), int(seed or 0)),
+            "random:COUNT[:SEED]", rf":{_COUNT}{_SEED}", lambda count, seed: Random(int(count), int(seed or 0))
         ),
-        "group": RelationName("group", "", lambda given: WordGroup()),
-        "shuffled-group": RelationName(
-            "shuffled-group[:SEED]", _SEED, lambda given, seed: ShuffledGroup(int(seed or 0))
-        ),
-        "random-pairs": RelationName("random-pairs[:SEED]", _SEED, lambda given, seed: RandomPairs(int(seed or 0))),
-        "random-arcs": RelationName("random-arcs[:SEED]", _SEED, lambda given, seed: RandomArcs(int(seed or 0))),
-        "dependency": RelationName(
-            "dependency[:token|:word]",
-            r"(?::(token|word))?",
-            lambda given, nodes: Dependency(nodes or given.on, required=given.required),
-        ),
-        "in": RelationName("in", "", lambda given: Membership()),
-        "forward": RelationName("forward", "", lambda given: Order(FORWARD)),
-        "backward": RelationName("backward", "", lambda given: Order(BACKWARD)),
-        "all": RelationName("all[:token|:word]", r"(?::(token|word))?", lambda given, nodes: Complete(nodes or TOKEN)),
-        "star": RelationName("star", "", lambda given: Star()),
-        "binary": RelationName(
-            "binary[:COUNT]", rf"(?::{_COUNT})?", lambda given, count: BinaryPartition(int(count or 1))
-        ),
-        "sentence": RelationName("sentence", "", lambda given: SentenceNodes()),
-        "document": RelationName("document", "", lambda given: DocumentTree()),
-        "nearest": RelationName("nearest:COUNT", rf":{_COUNT}", lambda given, count: Nearest(int(count))),
-        "links": RelationName("links[:token|:word]", r"(?::(token|word))?", lambda given, nodes: Links(nodes or TOKEN)),
+        "group": RelationName("group", "", WordGroup),
+        "shuffled-group": RelationName("shuffled-group[:SEED]", _SEED, lambda seed: ShuffledGroup(int(seed or 0))),
+        "random-pairs": RelationName("random-pairs[:SEED]", _SEED, lambda seed: RandomPairs(int(seed or 0))),
+        "random-arcs": RelationName("random-arcs[:SEED]", _SEED, lambda seed: RandomArcs(int(seed or 0))),
+        "dependency": RelationName("dependency[:token|:word]", _NODES, Dependency),
+        "in": RelationName("in", "", Membership),
+        "forward": RelationName("forward", "", lambda: Order(FORWARD)),
+        "backward": RelationName("backward", "", lambda: Order(BACKWARD)),
+        "all": RelationName("all[:token|:word]", _NODES, lambda nodes: Complete(nodes or TOKEN)),
+        "star": RelationName("star", "", Star),
+        "binary": RelationName("binary[:COUNT]", _OPTIONAL_COUNT, lambda count: BinaryPartition(int(count or 1))),
+        "sentence": RelationName("sentence", "", SentenceNodes),
+        "document": RelationName("document", "", DocumentTree),
+        "nearest": RelationName("nearest:COUNT", rf":{_COUNT}", lambda count: Nearest(int(count))),
+        "links": RelationName("links[:token|:word]", _NODES, lambda nodes: Links(nodes or TOKEN)),
     }
 )
-_REGISTERED: dict[str, RelationName] = dict(_OF_THE_PACKAGE)
+_REGISTERED: dict[str, RelationName] = dict(_BUILT_IN)
 RELATION_NAMES: Mapping[str, RelationName] = MappingProxyType(_REGISTERED)
-"""Name -> how it is written; composed relations are made of these. :func:`register_relation` adds to them."""
+"""Name -> how it is written. :func:`register_relation` adds to it."""
 
 _USAGE = re.compile(r"([a-z][a-z0-9-]*)((?::[A-Z][A-Z0-9_]*)*)((?:\[:[A-Z][A-Z0-9_]*\])*)")
-_DEEPEST = 100
-"""Brackets within each other; each takes some of Python's stack."""
+_MAX_DEPTH = 100
+"""Nested brackets; each takes some of Python's stack."""
 _FUNCTIONS = ("reverse", "within-words", "relative")
 
 
 def register_relation(usage: str, make: Callable[..., Relation]) -> None:
-    """Let a relation of your own be named: on the command line, in YAML files, in an encoder's options, in stores.
+    """Name a relation of your own, for the command line, YAML files, encoder options and stores.
 
-    A program that loads such a model or opens such a store must register the relation first; the command line does
-    with ``graphattn --import MODULE``.
+    A program that loads such a model or opens such a store must register the relation first; on the command line use
+    ``graphattn --import MODULE``.
 
     Parameters
     ----------
-    usage : its name, then its parameters in capitals, those in brackets optional: ``clause``, ``every:STEP[:FIRST]``
-    make : the texts of the parameters that are given -> the relation; a class without parameters does as it is. The
-        relation's own ``name`` must be what a user writes, parameters included
+    usage : its name, then its parameters in capitals, optional ones in brackets: ``clause``, ``every:STEP[:FIRST]``
+    make : the texts of the given parameters -> the relation; a class without parameters will do. The relation's
+        ``name`` must be what users write, parameters included
 
     Raises
     ------
     ConfigError
-        for a usage that cannot be read, something that makes nothing, or a name that is taken: by a relation of the
-        package, or by what another place has registered (the same place may do so again)
+        if the usage cannot be read, or the name is built in or registered by another function
 
     Examples
     --------
@@ -134,62 +118,55 @@ def register_relation(usage: str, make: Callable[..., Relation]) -> None:
     >>> parse_relation("every:2 | window:3").name
     'every:2|window:3'
     """
-    read = _USAGE.fullmatch(usage)
-    if read is None:
+    parts = _USAGE.fullmatch(usage)
+    if parts is None:
         raise ConfigError(
-            f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER], the name "
-            "in small letters, digits and hyphens, parameters in capitals"
+            f"cannot register relation {usage!r}; write name, name:PARAMETER or name[:PARAMETER], with the name in "
+            "lower case, digits and hyphens"
         )
-    name, given, optional = read.groups()
-    if name in _OF_THE_PACKAGE or name in _FUNCTIONS:
-        raise ConfigError(f"relation {name!r} is the package's; register yours under another name")
-    if not callable(make):
-        raise ConfigError(f"relation {name!r}: {make!r} makes no relations; give a class or a function")
-    if name in _REGISTERED and _place(make) != _REGISTERED[name].place:
+    name, required, optional = parts.groups()
+    origin = _qualified_name(make)
+    if name in _BUILT_IN or name in _FUNCTIONS:
+        raise ConfigError(f"relation {name!r} is built in; choose another name")
+    if name in _REGISTERED and origin != _REGISTERED[name].origin:
         raise ConfigError(
-            f"relation {name!r} is registered already, by {_REGISTERED[name].place}; register {_place(make)} under "
-            "another name"
+            f"relation {name!r} is registered by {_REGISTERED[name].origin}; register {origin} under another name"
         )
-    pattern = ":([^:]+)" * given.count(":") + "(?::([^:]+))?" * optional.count(":")
+    pattern = ":([^:]+)" * required.count(":") + "(?::([^:]+))?" * optional.count(":")
 
-    def made(parser: _Parser, *parameters: str | None) -> Relation:
+    def make_checked(*parameters: str | None) -> Relation:
         try:
             relation = make(*(text for text in parameters if text is not None))
+            spec = relation.spec
         except ConfigError:
             raise
         except Exception as error:
-            raise ConfigError(f"{_place(make)} fails with {type(error).__name__}: {error}") from error
-        written = getattr(relation, "spec", None) if isinstance(relation, Relation) else None
-        if written is None or re.fullmatch(name + pattern, written) is None:
-            raise ConfigError(f"what is registered as {usage} made {relation!r}, whose name is {written!r}")
+            raise ConfigError(f"{origin} fails with {type(error).__name__}: {error}") from error
+        if re.fullmatch(name + pattern, spec) is None:
+            raise ConfigError(f"{origin}, registered as {usage}, made a relation named {spec!r}")
         return relation
 
-    _REGISTERED[name] = RelationName(usage, pattern, made, _place(make))
-
-
-def _place(make: Callable[..., Relation]) -> str:
-    """Where something that makes relations is written."""
-    return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
+    _REGISTERED[name] = RelationName(usage, pattern, make_checked, origin)
 
 
 def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relation:
-    """The relation that a name stands for.
+    """Make the relation that a text names.
 
-    ``a|b`` is a union, ``a&b`` an intersection, which binds closer; ``reverse(a)`` leads the other way,
-    ``within-words(a)`` keeps what lies inside a word, ``relative:4(a)`` adds relative positions; brackets group.
+    ``a|b`` is a union, ``a&b`` an intersection, which binds closer; ``reverse(a)`` swaps sources and targets,
+    ``within-words(a)`` keeps edges inside a word, ``relative:4(a)`` adds relative positions; brackets group.
 
     Parameters
     ----------
-    text : such as ``window:N/16`` or ``window:3|global:1``; what any relation of the package has as ``spec``
-    on : what plain ``dependency`` joins, ``"word"`` or ``"token"``
-    required : whether a sentence must have heads for ``dependency``
+    text : such as ``window:N/16`` or ``window:3|global:1``; the ``spec`` of any relation of the library
+    on : the nodes of plain ``dependency``, ``"word"`` or ``"token"``
+    required : whether sentences must have heads for ``dependency``
 
     Raises
     ------
     UnregisteredError
-        when there is no such relation
+        if there is no such relation
     ConfigError
-        when it is impossible, or the text cannot be read
+        if a parameter is out of bounds, or the text cannot be read
 
     Examples
     --------
@@ -198,90 +175,94 @@ def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relat
     >>> parse_relation("reverse(forward) & (window:9 | global)").name
     'reverse(forward)&(window:9|global:1)'
     """
-    return _Parser(text, on, required=required).whole()
+    return _Parser(text, on, required=required).parse()
+
+
+def _qualified_name(make: Callable[..., Relation]) -> str:
+    return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 
 class _Parser:
-    """Reads a text from left to right, one sign after the other."""
+    """Recursive descent: union, intersection, then a name or brackets."""
 
     def __init__(self, text: str, on: str, *, required: bool):
         self.text, self.on, self.required = text, on, required
-        self.signs = [sign.strip() for sign in _SIGNS.findall(text) if sign.strip()]
+        self.signs: list[str] = [sign.strip() for sign in _SIGNS.findall(text) if sign.strip()]
         self.at = self.depth = 0
 
-    def whole(self) -> Relation:
-        relation = self.union()
+    def parse(self) -> Relation:
+        relation = self.parse_union()
         if self.at < len(self.signs):
-            raise self.error(f"{self.signs[self.at]!r} is not expected")
+            raise self.error(f"unexpected {self.signs[self.at]!r}")
         return relation
 
-    def union(self) -> Relation:
-        operands = [self.intersection()]
+    def parse_union(self) -> Relation:
+        operands = [self.parse_intersection()]
         while self.skip("|"):
-            operands.append(self.intersection())
+            operands.append(self.parse_intersection())
         return operands[0] if len(operands) == 1 else Union(*operands)
 
-    def intersection(self) -> Relation:
-        operands = [self.single()]
+    def parse_intersection(self) -> Relation:
+        operands = [self.parse_single()]
         while self.skip("&"):
-            operands.append(self.single())
+            operands.append(self.parse_single())
         return operands[0] if len(operands) == 1 else Intersection(*operands)
 
-    def single(self) -> Relation:
-        name = "" if self.skip("(") else self.name()
+    def parse_single(self) -> Relation:
+        name = "" if self.skip("(") else self.read_name()
         if name and not self.skip("("):
-            return self.named(name)
+            return self.make_relation(name)
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ConfigError(f"relation {self.text[:40]!r}... has more than {_DEEPEST} brackets within each other")
-        inner = self.union()
+        if self.depth > _MAX_DEPTH:
+            raise ConfigError(f"relation {self.text[:40]!r}... has more than {_MAX_DEPTH} nested brackets")
+        inner = self.parse_union()
         if not self.skip(")"):
             raise self.error("a bracket is not closed")
         self.depth -= 1
-        return self.function(name, inner)
+        return self.apply(name, inner)
 
-    def name(self) -> str:
+    def read_name(self) -> str:
         if self.at == len(self.signs) or self.signs[self.at] in "|&()":
             raise self.error("a name is missing")
         self.at += 1
         return self.signs[self.at - 1]
 
     def skip(self, sign: str) -> bool:
-        found = self.at < len(self.signs) and self.signs[self.at] == sign
-        self.at += found
-        return found
+        is_next = self.at < len(self.signs) and self.signs[self.at] == sign
+        self.at += is_next
+        return is_next
 
-    def named(self, name: str) -> Relation:
-        plain = name.partition(":")[0]
-        known = RELATION_NAMES.get(plain)
+    def make_relation(self, text: str) -> Relation:
+        name = text.partition(":")[0]
+        known = RELATION_NAMES.get(name)
         if known is None:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
             raise UnregisteredError(
-                f"there is no relation {name!r}; choose from: {usages}; or register_relation one of your own (on the "
-                "command line with --import)",
-                name,
+                f"there is no relation {text!r}; choose from: {usages}; or add your own with register_relation (on "
+                "the command line with --import)",
+                text,
             )
-        found = re.fullmatch(known.pattern, name.removeprefix(plain))
-        if found is None:
-            raise ConfigError(f"relation {name!r} is written as {known.usage}")
+        parameters = re.fullmatch(known.pattern, text.removeprefix(name))
+        if parameters is None:
+            raise ConfigError(f"relation {text!r} is written as {known.usage}")
+        if name == DEPENDENCY:
+            return Dependency(parameters[1] or self.on, required=self.required)
         try:
-            return known.make(self, *found.groups())
+            return known.make(*parameters.groups())
         except ConfigError as error:
-            raise ConfigError(f"relation {name!r}: {error}") from error
+            raise ConfigError(f"relation {text!r}: {error}") from error
 
-    def function(self, name: str, inner: Relation) -> Relation:
-        relative = re.fullmatch(rf"relative:{_COUNT}", name)
-        if not name:
-            return inner
-        if name == "reverse":
-            return inner.reverse()
-        if name == "within-words":
-            return inner.within_words()
+    def apply(self, function: str, relation: Relation) -> Relation:
+        relative = re.fullmatch(rf"relative:{_COUNT}", function)
+        if not function:
+            return relation
+        if function == "reverse":
+            return relation.reverse()
+        if function == "within-words":
+            return relation.within_words()
         if relative:
-            return RelativePositions(inner, int(relative[1]))
-        raise self.error(
-            f"there is no {name!r} of a relation; choose from: reverse(...), within-words(...), relative:CLIP(...)"
-        )
+            return RelativePositions(relation, int(relative[1]))
+        raise self.error(f"unknown function {function!r}; choose reverse(...), within-words(...) or relative:CLIP(...)")
 
     def error(self, problem: str) -> ConfigError:
         return ConfigError(f"relation {self.text!r}: {problem}")

@@ -1,40 +1,42 @@
-"""Relation ``nearest``: the tokens whose vectors are most alike (the k-nearest-neighbour graph)."""
+"""Relation ``nearest``: the tokens with the most similar vectors (the k-nearest-neighbour graph)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import Relation, edges_per_sentence
-from graphattn.builders.relations.csc import indptr_from_degrees, ragged_arange
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.builders.relations.base import Relation, check_minimum
+from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees, ragged_arange
+from graphattn.exceptions import DataError
 
 BLOCK = 1 << 22
-"""Similarities that are held in memory at a time."""
-_GRID = 10**6
+"""Similarities in memory at a time."""
+_GRID = 10**6  # cosines are rounded to six decimals
 
 
 class Nearest(Relation):
-    """Every token sees the ``count`` other tokens of its text whose vectors have the largest cosine with its own.
+    """Every token attends to the ``count`` other tokens of its text with the largest cosine similarity.
 
-    The search is exact. It takes n² products of vectors for a text of n tokens, in blocks of bounded memory. Cosines
-    that agree to six decimals are equal; of equals the first in the text counts, so that the rest of the batch changes
-    nothing. A vector of zeros has the cosine 0 with all.
+    The search is exact and takes n² products of vectors for n tokens, in blocks of bounded memory. Cosines that agree
+    to six decimals are ties, won by the first in the text, so the result does not depend on the batch. A zero vector
+    has the cosine 0 with all others.
 
     Parameters
     ----------
-    count : how many tokens each token sees; all others in a text that has no more
-    vectors : (V, D) the vector of each id, for tokens with ``id``; or the name of a token feature that holds (N, D)
-        vectors; or None for the vectors that the builder was given
+    count : sources of each token; all others in a text that has no more
+    vectors : (V, D) the vector of each token id; or the name of a token feature of shape (N, D); by default the
+        builder's vectors
 
     Raises
     ------
     ConfigError
-        when the count is below 1, or the vectors are no table
+        if the count is below 1
 
     Examples
     --------
@@ -46,109 +48,98 @@ class Nearest(Relation):
     """
 
     def __init__(self, count: int, vectors: npt.NDArray[np.floating] | str | None = None):
-        if count < 1:
-            raise ConfigError(f"nearest:{count} has no edges; give at least 1")
-        if not (vectors is None or isinstance(vectors, str) or np.ndim(vectors) == 2):
-            raise ConfigError(
-                f"vectors have {np.ndim(vectors)} dimensions; give a table with a row for each id, or a feature's name"
-            )
+        check_minimum("count", count, 1)
         self.count, self._vectors, self.needs_vectors = count, vectors, vectors is None
         self.name = f"nearest:{count}"
 
+    @override
     def edges(self, layout: Layout) -> RelationArrays:
-        """The nearest tokens, in the order of the text.
+        """Edges to the nearest tokens.
 
         Raises
         ------
         DataError
-            when tokens have no ids or no such feature, the feature is no vector, or an id has none
-        GraphError
-            when there are more edges than one graph can number
+            if tokens have no ids, no such feature, or an id without a vector
+        EdgeCountError
+            if there are more edges than int32 can index
         """
         degrees = np.repeat(self._degrees(layout), layout.lengths)
         indptr = indptr_from_degrees(degrees)
         check_edge_count(self.name, int(indptr[-1]))
         vectors = self._vectors_of(layout)
         indices = np.empty(int(indptr[-1]), np.int64)
-        for texts, rows in _blocks(layout.lengths):
+        for texts, rows in _iterate_blocks(layout.lengths):
             length = int(layout.lengths[texts[0]])
             tokens = layout.token_starts[texts][:, None] + np.arange(length)  # (texts, n)
-            asking = tokens[:, rows]
-            own = vectors[tokens]
-            nearest = _most_alike(own[:, rows], own, rows, min(self.count, length - 1))
-            slots = ragged_arange(indptr[asking.ravel()], degrees[asking.ravel()])
+            queries = tokens[:, rows].ravel()
+            block = vectors[tokens]
+            nearest = _find_nearest(block[:, rows], block, rows, min(self.count, length - 1))
+            slots = ragged_arange(indptr[queries], degrees[queries])
             indices[slots] = (nearest + layout.token_starts[texts][:, None, None]).ravel()
         return RelationArrays(indptr, indices, edges_per_sentence(layout, self.target, indptr))
 
+    @override
     def num_edges(self, layout: Layout) -> Ints:
-        """(B,) edges of each sentence, without looking for them."""
         return self._degrees(layout) * layout.lengths
 
     def _degrees(self, layout: Layout) -> Ints:
         return np.clip(layout.lengths - 1, 0, self.count)
 
     def _vectors_of(self, layout: Layout) -> npt.NDArray[np.float64]:
-        """(N, D) vectors of length 1, in double precision, so that equal vectors have equal cosines."""
+        """(N, D) unit vectors, in float64 so that equal vectors have equal cosines."""
         table = layout.vectors if self._vectors is None else self._vectors
         feature = table if isinstance(table, str) else "id"
         values = layout.features.get(feature)
         if values is None:
             raise DataError(
-                f"relation {self.name!r} needs tokens with the feature {feature!r}",
-                hint="Give TextGraphBuilder(vocabulary=...) for ids, or layout(..., features=...) for others.",
+                f"relation {self.name!r} needs the token feature {feature!r}",
+                hint="Set TextGraphBuilder(vocabulary=...) for ids, or layout(..., features=...).",
             )
         if isinstance(table, str):
-            if values.ndim != 2:
-                raise DataError(
-                    f"{values.ndim} dimensions where relation {self.name!r} needs a vector for each token",
-                    field=feature,
-                    hint="Give (tokens, numbers) arrays.",
-                )
-            return _unit(values)
+            return _normalize(values)
         assert table is not None
         if len(values) and values.max() >= len(table):
             raise DataError(
-                f"id {values.max()} has no vector; relation {self.name!r} has {len(table)} of them",
-                hint="Make the table with the builder's own vocabulary.",
+                f"id {values.max()} has no vector among the {len(table)} of relation {self.name!r}",
+                hint="Make the table from the builder's vocabulary.",
             )
-        return _unit(table[values])
+        return _normalize(table[values])
 
     def __repr__(self) -> str:
         shown = "" if self._vectors is None else f", {self._vectors if isinstance(self._vectors, str) else '...'!r}"
         return f"Nearest({self.count}{shown})"
 
 
-def _unit(vectors: npt.NDArray) -> npt.NDArray[np.float64]:
-    """Vectors divided by their lengths; zeros stay zeros."""
+def _normalize(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Unit vectors; zeros stay zeros."""
     vectors = vectors.astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1)
 
 
-def _blocks(lengths: Ints) -> Iterator[tuple[Ints, slice]]:
-    """Texts of the same length that fit into a block together; of a text that is too long, rows of its tokens."""
+def _iterate_blocks(lengths: Ints) -> Iterator[tuple[Ints, slice]]:
+    """Texts of the same length that fit into a block; or of one long text, rows of its tokens."""
     order = np.argsort(lengths, kind="stable")
     for length in np.unique(lengths[lengths > 1]).tolist():
         texts = order[np.searchsorted(lengths[order], length) : np.searchsorted(lengths[order], length, side="right")]
-        together, rows = max(1, BLOCK // length**2), max(1, min(length, BLOCK // length))
-        for first in range(0, len(texts), together):
+        num_texts, rows = max(1, BLOCK // length**2), max(1, min(length, BLOCK // length))
+        for first in range(0, len(texts), num_texts):
             for row in range(0, length, rows):
-                yield texts[first : first + together], slice(row, min(row + rows, length))
+                yield texts[first : first + num_texts], slice(row, min(row + rows, length))
 
 
-def _most_alike(asking: npt.NDArray, vectors: npt.NDArray, rows: slice, count: int) -> Ints:
-    """(texts, rows, count) positions of the vectors with the largest products, ascending; never a row's own.
+def _find_nearest(queries: npt.NDArray[Any], vectors: npt.NDArray[Any], rows: slice, count: int) -> Ints:
+    """(texts, rows, count) positions of the other vectors with the largest products, ascending.
 
     Parameters
     ----------
-    asking : (texts, rows, D)
+    queries : (texts, rows, D)
     vectors : (texts, n, D)
-    rows : which of the n are asking
+    rows : the rows of the queries among the n
     count : how many to find
     """
     length = vectors.shape[1]
-    cosines = np.rint(asking @ vectors.transpose(0, 2, 1) * _GRID).astype(np.int64)
-    ranks = cosines * -length + np.arange(length)  # of equals the first
+    cosines = np.rint(queries @ vectors.transpose(0, 2, 1) * _GRID).astype(np.int64)
+    ranks = cosines * -length + np.arange(length)  # the first of several ties
     ranks[:, np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = np.iinfo(np.int64).max
-    found = np.argpartition(ranks, count - 1, axis=2)[:, :, :count]
-    return np.sort(found, axis=2)
+    return np.sort(np.argpartition(ranks, count - 1, axis=2)[:, :, :count], axis=2)

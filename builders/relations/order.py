@@ -1,21 +1,21 @@
-"""Relations ``forward`` and ``backward``: the tokens strictly before or strictly after (masks of MTSA, section 2.2)."""
+"""Relations ``forward`` and ``backward``: all earlier or all later tokens (masks of MTSA, section 2.2)."""
 
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import RangeRelation, Relation
-from graphattn.exceptions import ConfigError
+from graphattn.builders.relations.base import RangeRelation, Relation, check_choice
 from graphattn.schema import BACKWARD, FORWARD
 
 
 class Order(RangeRelation):
-    """Temporal order: ``forward`` edges come from earlier tokens, ``backward`` edges from later ones, none from itself.
+    """``forward``: each token attends to the tokens before it; ``backward``: to those after it; never to itself.
 
     Parameters
     ----------
-    direction : ``"forward"``, ``"backward"``, or ``"both"`` for the two relations at once
+    direction : ``"forward"``, ``"backward"``, or ``"both"`` for both relations
 
     Raises
     ------
@@ -24,21 +24,20 @@ class Order(RangeRelation):
     """
 
     def __init__(self, direction: str = "both"):
-        if direction not in (FORWARD, BACKWARD, "both"):
-            raise ConfigError(f"direction {direction!r} does not exist; choose forward, backward or both")
+        check_choice("direction", direction, (FORWARD, BACKWARD, "both"))
         self.direction = self.name = direction
 
+    @override
     def parts(self) -> tuple[Relation, ...]:
-        """Two relations for ``both``."""
         return (Order(FORWARD), Order(BACKWARD)) if self.direction == "both" else (self,)
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        """From the sentence's start up to the token, or from the next token to the sentence's end."""
         starts = np.repeat(layout.token_starts, layout.lengths)
-        here = np.arange(layout.num_tokens)
+        tokens = np.arange(layout.num_tokens)
         if self.direction == FORWARD:
-            return starts, here
-        return here + 1, starts + np.repeat(layout.lengths, layout.lengths)
+            return starts, tokens
+        return tokens + 1, starts + np.repeat(layout.lengths, layout.lengths)
 
     def __repr__(self) -> str:
         return f"Order({self.direction!r})"

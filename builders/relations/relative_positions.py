@@ -1,15 +1,17 @@
-"""Relative positions as a feature of edges, for any relation between tokens (Shaw et al., section 3.2)."""
+"""Relative positions as an edge feature, for any relation between tokens (Shaw et al., section 3.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import Relation
+from graphattn.builders.relations.base import Relation, check_minimum
 from graphattn.builders.relations.composition import ComposedRelation
 from graphattn.builders.relations.csc import destinations
 from graphattn.exceptions import ConfigError
@@ -20,22 +22,22 @@ DISTANCE = "distance"
 
 
 class RelativePositions(ComposedRelation):
-    r"""The edges of another relation, each with the id of its clipped distance.
+    r"""The edges of another relation, with the clipped distance as an edge feature.
 
     .. math:: distance_{ij} = clip(j - i, k) + k, \quad clip(x, k) = max(-k, min(k, x))
 
-    for the edge from token j to token i, which attends: an id from 0 (k or more tokens to the left) over k (the token
-    itself) to 2k. It is the index into the 2k + 1 learned vectors w of the paper.
+    for the edge from token j to token i, which attends: 0 means k or more tokens to the left, k the token itself, 2k
+    k or more tokens to the right. It is the index into the paper's 2k + 1 learned vectors w.
 
     Parameters
     ----------
     relation : between tokens
-    clip : k, the largest distance that is told apart
+    clip : k, the largest distance
 
     Raises
     ------
     ConfigError
-        when the relation joins other nodes or has several kinds of edges, or k is below 1
+        if the relation joins other nodes or has several kinds of edges, or k is below 1
 
     References
     ----------
@@ -52,51 +54,50 @@ class RelativePositions(ComposedRelation):
     """
 
     def __init__(self, relation: Relation, clip: int):
-        if clip < 1:
-            raise ConfigError(f"clip is {clip}; it must be at least 1")
+        check_minimum("clip", clip, 1)
         super().__init__(relation)
         if (relation.source, relation.target) != (TOKEN, TOKEN):
-            raise ConfigError(f"relation {relation.name!r} does not join tokens with tokens, so it has no distances")
+            raise ConfigError(f"relation {relation.name!r} does not join tokens, so it has no distances")
         self.clip = clip
         self.name = f"relative:{clip}({relation.name})"
 
     @property
+    @override
     def spec(self) -> str:
-        """``relative:`` of the relation's spelling."""
         return f"relative:{self.clip}({self._operands[0].spec})"
 
+    @override
     def edges(self, layout: Layout) -> RelationArrays:
-        """The relation's arrays with one more feature."""
         arrays = self._operands[0].edges(layout)
         distance = arrays.indices.astype(np.int64) - destinations(arrays.indptr)
         ids = (np.clip(distance, -self.clip, self.clip) + self.clip).astype(np.int32)
         return RelationArrays(arrays.indptr, arrays.indices, arrays.per_sentence, {**arrays.data, DISTANCE: ids})
 
-    def reversed_data(self, data: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
-        """The relation's, and distances to the other side."""
-        turned = self._operands[0].reversed_data(data)
-        return {**turned, DISTANCE: 2 * self.clip - data[DISTANCE]} if DISTANCE in data else turned
+    @override
+    def reversed_data(self, data: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        swapped = self._operands[0].reversed_data(data)
+        return {**swapped, DISTANCE: 2 * self.clip - data[DISTANCE]} if DISTANCE in data else swapped
 
+    @override
     def num_edges(self, layout: Layout) -> Ints:
-        """(B,) edges of each sentence."""
         return self._operands[0].num_edges(layout)
 
     def __repr__(self) -> str:
         return f"RelativePositions({self._operands[0]!r}, {self.clip})"
 
 
-def inner_distances(relation: Relation) -> RelativePositions | None:
-    """Relative positions among what a relation is composed of, which attention along the whole does not see; or None.
+def find_inner_distances(relation: Relation) -> RelativePositions | None:
+    """The relative positions of an operand, if any; attention along the composed relation ignores them.
 
     Examples
     --------
     >>> from graphattn.builders import Complete, Window
-    >>> inner_distances(RelativePositions(Complete(), 2) & Window(3)).name
+    >>> find_inner_distances(RelativePositions(Complete(), 2) & Window(3)).name
     'relative:2(all)'
-    >>> inner_distances(RelativePositions(Complete() & Window(3), 2))
+    >>> find_inner_distances(RelativePositions(Complete() & Window(3), 2))
     """
     for operand in relation.operands():
-        found = operand if isinstance(operand, RelativePositions) else inner_distances(operand)
-        if found is not None:
-            return found
+        inner = operand if isinstance(operand, RelativePositions) else find_inner_distances(operand)
+        if inner is not None:
+            return inner
     return None

@@ -1,11 +1,11 @@
-"""Relations ``sentence`` and ``document``: nodes for the sentences of a text and for the text as a whole."""
+"""Relations ``sentence`` and ``document``: nodes for the sentences of a text and for the whole text."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation
@@ -13,11 +13,10 @@ from graphattn.schema import DOCUMENT, SENTENCE, TOKEN
 
 
 class SentenceNodes(CompoundRelation):
-    """Tokens see their sentence's tokens and node; a sentence's node sees its tokens and all sentences of the text.
+    """Tokens attend to their sentence's tokens and node; a sentence's node to its tokens and all sentence nodes.
 
-    The sentences are those of ``Sentence.sentence_ids``; where these are not given, they end with punctuation. This is
-    the graph that ETC gives structured inputs, one global token for each sentence, with long-to-long attention kept
-    inside the sentence.
+    The sentences are those of ``Sentence.sentence_ids``, or else end with punctuation. This is the graph of ETC for
+    structured inputs: one global token for each sentence, and long-to-long attention only inside the sentence.
 
     References
     ----------
@@ -33,20 +32,20 @@ class SentenceNodes(CompoundRelation):
 
     name = SENTENCE
 
+    @override
     def parts(self) -> tuple[Relation, ...]:
-        """Inside the sentence, sentence to token, token to sentence, sentence to sentence."""
         return (
-            _Neighbours(self.name),
-            _FromSentence(self.name),
-            _ToSentence(self.name),
+            _WithinSentence(self.name),
+            _SentenceToToken(self.name),
+            _TokenToSentence(self.name),
             _BetweenSentences(self.name),
         )
 
 
 class DocumentTree(CompoundRelation):
-    """A tree: tokens and their sentences see each other, sentences and the document see each other; all see themselves.
+    """A tree of tokens, sentences and the document: parents and children attend to each other, and all to themselves.
 
-    It is the hierarchy of words, sentences and document, with as many edges as nodes, whatever the text's length.
+    The number of edges is linear in the text's length.
 
     References
     ----------
@@ -62,65 +61,63 @@ class DocumentTree(CompoundRelation):
 
     name = DOCUMENT
 
+    @override
     def parts(self) -> tuple[Relation, ...]:
-        """Each of the three with itself, tokens with sentences, and sentences with the document, both ways."""
         return (
-            _Itself(self.name, TOKEN),
-            _FromSentence(self.name),
-            _ToSentence(self.name),
-            _Itself(self.name, SENTENCE),
-            _FromDocument(self.name),
-            _ToDocument(self.name),
-            _Itself(self.name, DOCUMENT),
+            _SelfLoops(self.name, TOKEN),
+            _SentenceToToken(self.name),
+            _TokenToSentence(self.name),
+            _SelfLoops(self.name, SENTENCE),
+            _DocumentToSentence(self.name),
+            _SentenceToDocument(self.name),
+            _SelfLoops(self.name, DOCUMENT),
         )
 
 
 class _Part(RangeRelation):
-    """What the kinds of edges share."""
-
     needs_sentences = True
 
     def __init__(self, name: str):
         self.name = name
 
+    @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
         counts = {SENTENCE: layout.sentence_counts, DOCUMENT: np.ones(len(layout), np.int64)}
-        return {kind: _counted(counts[kind]) for kind in {self.source, self.target} - {TOKEN}}
-
-    @abstractmethod
-    def bounds(self, layout: Layout) -> tuple[Ints, Ints]: ...
+        return {kind: _number_nodes(counts[kind]) for kind in {self.source, self.target} - {TOKEN}}
 
 
-class _Itself(_Part):
+class _SelfLoops(_Part):
     def __init__(self, name: str, kind: str):
         super().__init__(name)
         self.source = self.target = kind
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         counts = {TOKEN: layout.lengths, SENTENCE: layout.sentence_counts, DOCUMENT: np.ones(len(layout), np.int64)}
-        here = np.arange(int(counts[self.target].sum()))
-        return here, here + 1
+        nodes = np.arange(int(counts[self.target].sum()))
+        return nodes, nodes + 1
 
 
-class _Neighbours(_Part):
-    """The tokens of a token's sentence."""
-
+class _WithinSentence(_Part):
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         first, stop = _tokens_of_sentences(layout)
-        own = layout.own_sentence_of_token
-        return first[own], stop[own]
+        sentences = layout.own_sentence_of_token
+        return first[sentences], stop[sentences]
 
 
-class _FromSentence(_Part):
+class _SentenceToToken(_Part):
     source = SENTENCE
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         return layout.own_sentence_of_token, layout.own_sentence_of_token + 1
 
 
-class _ToSentence(_Part):
+class _TokenToSentence(_Part):
     target = SENTENCE
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         return _tokens_of_sentences(layout)
 
@@ -128,35 +125,38 @@ class _ToSentence(_Part):
 class _BetweenSentences(_Part):
     source = target = SENTENCE
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         counts = layout.sentence_counts
         starts = np.repeat(layout.sentence_starts, counts)
         return starts, starts + np.repeat(counts, counts)
 
 
-class _FromDocument(_Part):
+class _DocumentToSentence(_Part):
     source, target = DOCUMENT, SENTENCE
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         texts = np.repeat(np.arange(len(layout)), layout.sentence_counts)
         return texts, texts + 1
 
 
-class _ToDocument(_Part):
+class _SentenceToDocument(_Part):
     source, target = SENTENCE, DOCUMENT
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         return layout.sentence_starts, layout.sentence_starts + layout.sentence_counts
 
 
 def _tokens_of_sentences(layout: Layout) -> tuple[Ints, Ints]:
-    """First token of each sentence, and the one after its last."""
+    """First token of each sentence, and one past its last."""
     sizes = np.bincount(layout.own_sentence_of_token, minlength=int(layout.sentence_counts.sum()))
     ends = np.cumsum(sizes)
     return ends - sizes, ends
 
 
-def _counted(per_sentence: Ints) -> Nodes:
+def _number_nodes(per_sentence: Ints) -> Nodes:
     starts = np.cumsum(per_sentence) - per_sentence
     position = np.arange(int(per_sentence.sum())) - np.repeat(starts, per_sentence)
     return Nodes(per_sentence, {"position": position.astype(np.int32)})

@@ -1,25 +1,26 @@
-"""Relation ``star``: neighbours in a ring, and one relay node that all tokens share (Star-Transformer, section 3.1)."""
+"""Relation ``star``: a ring of tokens and a relay node that is joined to all of them (Star-Transformer)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
+from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation, edges_per_sentence
-from graphattn.builders.relations.csc import indptr_from_degrees
+from graphattn.builders.relations.base import CompoundRelation, Nodes, RangeRelation, Relation
+from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.schema import RELAY
 
 _NAME = "star"
 
 
 class Star(CompoundRelation):
-    """Tokens see themselves, the two beside them and the relay; the relay sees itself and all tokens.
+    """Tokens attend to themselves, their two neighbours and the relay; the relay attends to itself and all tokens.
 
-    The tokens form a ring: the first and the last one are neighbours. Each text has one node of type ``relay``. The
-    edges are those over which section 3.2 attends; its further key, a token's own embedding, is no edge.
+    The tokens form a ring: the first and the last are neighbours. Each text has one node of type ``relay``. In section
+    3.2 a token also attends to its own embedding, which is not an edge.
 
     References
     ----------
@@ -33,9 +34,9 @@ class Star(CompoundRelation):
 
     name = _NAME
 
+    @override
     def parts(self) -> tuple[Relation, ...]:
-        """The ring, relay to token, token to relay, and the relay itself."""
-        return _Ring(), _FromRelay(), _ToRelay(), _RelayItself()
+        return _Ring(), _RelayToToken(), _TokenToRelay(), _RelaySelfLoop()
 
 
 class _Ring(Relation):
@@ -43,16 +44,17 @@ class _Ring(Relation):
 
     name = _NAME
 
+    @override
     def edges(self, layout: Layout) -> RelationArrays:
         lengths = np.repeat(layout.lengths, layout.lengths)
-        degrees = np.minimum(lengths, 3)
-        beside = (layout.positions[:, None] + np.array([-1, 0, 1])) % np.maximum(lengths, 1)[:, None]
-        beside.sort(axis=1)
-        new = np.diff(beside, axis=1, prepend=-1) > 0  # in texts of one or two tokens some are the same
-        sources = (beside + np.repeat(layout.token_starts, layout.lengths)[:, None])[new]
-        indptr = indptr_from_degrees(degrees)
+        neighbours = (layout.positions[:, None] + np.array([-1, 0, 1])) % np.maximum(lengths, 1)[:, None]
+        neighbours.sort(axis=1)
+        is_new = np.diff(neighbours, axis=1, prepend=-1) > 0  # texts of one or two tokens have duplicates
+        sources = (neighbours + np.repeat(layout.token_starts, layout.lengths)[:, None])[is_new]
+        indptr = indptr_from_degrees(np.minimum(lengths, 3))
         return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
 
+    @override
     def num_edges(self, layout: Layout) -> Ints:
         return np.minimum(layout.lengths, 3) * layout.lengths
 
@@ -60,26 +62,30 @@ class _Ring(Relation):
 class _WithRelay(RangeRelation):
     name = _NAME
 
+    @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:
         return {RELAY: Nodes(np.ones(len(layout), np.int64), {"position": np.zeros(len(layout), np.int32)})}
 
 
-class _FromRelay(_WithRelay):
+class _RelayToToken(_WithRelay):
     source = RELAY
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         return layout.sentence_of_token, layout.sentence_of_token + 1
 
 
-class _ToRelay(_WithRelay):
+class _TokenToRelay(_WithRelay):
     target = RELAY
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         return layout.token_starts, layout.token_starts + layout.lengths
 
 
-class _RelayItself(_WithRelay):
+class _RelaySelfLoop(_WithRelay):
     source = target = RELAY
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
         return np.arange(len(layout)), np.arange(len(layout)) + 1

@@ -1,30 +1,33 @@
-"""Relation ``window``: the tokens around a token, itself included (MS-Trans, Eq. 6-7)."""
+"""Relations ``window``, ``radius`` and ``dilated``: the tokens around a token, itself included."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
+from typing_extensions import override
 
+from graphattn.builders.batch import RelationArrays, check_edge_count
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.base import RangeRelation
+from graphattn.builders.relations.base import RangeRelation, Relation, check_minimum
+from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees, ragged_arange
 from graphattn.exceptions import ConfigError
 from graphattn.scales import Scale
 from graphattn.schema import window
 
 
 class Window(RangeRelation):
-    """Tokens within a window of a scale's total width, clipped at the ends of the sentence.
+    """Tokens within a window of a given total width, clipped at both ends of the sentence (MS-Trans, Eq. 6-7).
 
     Parameters
     ----------
-    scale : total width, odd, or a share of the sentence's length such as ``"N/16"``
-    as_radius : read the scale as the reach to each side, as Eq. 7 literally says; the name is then ``radius:...``
+    scale : total width, odd, or a fraction of the sentence's length such as ``"N/16"``
+    as_radius : the scale is the reach to each side, as Eq. 7 says literally; the name is then ``radius:...``
 
     Raises
     ------
     ConfigError
-        when the scale is even or is none; the paper forces scales to be odd in either reading
+        if the scale is even or invalid; the paper's scales are odd in both readings
 
     Examples
     --------
@@ -35,20 +38,72 @@ class Window(RangeRelation):
     def __init__(self, scale: int | str | Scale, *, as_radius: bool = False):
         if as_radius and re.fullmatch(r"\d*[02468]", str(scale).strip()):
             raise ConfigError(
-                f"radius {scale} is even, and the paper's scales are odd in either reading; for so many tokens to each "
-                f"side write window:{2 * int(str(scale)) + 1}"
+                f"radius {scale} is even, but the paper's scales are odd; for {scale} tokens to each side use "
+                f"window:{2 * int(str(scale)) + 1}"
             )
         self.scale, self.as_radius = Scale(scale), as_radius
         self.name = f"radius:{self.scale}" if as_radius else window(self.scale)
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        """From ``reach`` tokens before to ``reach`` tokens after."""
         widths = self.scale.widths(layout.lengths)
         reach = np.repeat(widths if self.as_radius else (widths - 1) // 2, layout.lengths)
         starts = np.repeat(layout.token_starts, layout.lengths)
         ends = starts + np.repeat(layout.lengths, layout.lengths)
-        here = np.arange(layout.num_tokens)
-        return np.maximum(here - reach, starts), np.minimum(here + reach + 1, ends)
+        tokens = np.arange(layout.num_tokens)
+        return np.maximum(tokens - reach, starts), np.minimum(tokens + reach + 1, ends)
 
     def __repr__(self) -> str:
         return f"Window({str(self.scale)!r}{', as_radius=True' if self.as_radius else ''})"
+
+
+class Dilated(Relation):
+    """A window with gaps: ``scale`` tokens, ``dilation`` apart, clipped at both ends of the text.
+
+    Parameters
+    ----------
+    scale : number of tokens, odd, or a fraction of the text's length such as ``"N/16"``
+    dilation : distance between neighbours; 1 is an ordinary window
+
+    Raises
+    ------
+    ConfigError
+        if the scale is even or invalid, or the dilation is below 1
+
+    References
+    ----------
+    Beltagy, Peters, Cohan: Longformer. 2020. arXiv:2004.05150, section 3.1.
+
+    Examples
+    --------
+    >>> Dilated(5, 2).name
+    'dilated:5:2'
+    """
+
+    def __init__(self, scale: int | str | Scale, dilation: int):
+        check_minimum("dilation", dilation, 1)
+        self.scale, self.dilation = Scale(scale), dilation
+        self.name = f"dilated:{self.scale}:{dilation}"
+
+    @override
+    def edges(self, layout: Layout) -> RelationArrays:
+        before, after = self._reach(layout)
+        degrees = before + 1 + after
+        indptr = indptr_from_degrees(degrees)
+        check_edge_count(self.name, int(indptr[-1]))
+        sources = ragged_arange(np.arange(layout.num_tokens) - before * self.dilation, degrees, self.dilation)
+        return RelationArrays(indptr, sources, edges_per_sentence(layout, self.target, indptr))
+
+    @override
+    def num_edges(self, layout: Layout) -> Ints:
+        before, after = self._reach(layout)
+        return edges_per_sentence(layout, self.target, indptr_from_degrees(before + 1 + after))
+
+    def _reach(self, layout: Layout) -> tuple[Ints, Ints]:
+        """(N,) number of sources before each token, and after it."""
+        most = np.repeat((self.scale.widths(layout.lengths) - 1) // 2, layout.lengths)
+        following = np.repeat(layout.lengths, layout.lengths) - 1 - layout.positions
+        return np.minimum(most, layout.positions // self.dilation), np.minimum(most, following // self.dilation)
+
+    def __repr__(self) -> str:
+        return f"Dilated({str(self.scale)!r}, {self.dilation})"

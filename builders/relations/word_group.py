@@ -1,18 +1,31 @@
-"""Relation ``group``: all tokens of the same word, itself included (A_w of UMST, section 2.1)."""
+"""Relations ``group`` and ``in``: between the tokens of a word, and from them to the word (UMST, section 2.1)."""
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from graphattn.builders.layout import Ints, Layout
 from graphattn.builders.relations.base import RangeRelation
-from graphattn.schema import GROUP
+from graphattn.schema import GROUP, MEMBERSHIP, WORD
 
 
 class WordGroup(RangeRelation):
-    """Every token sees all tokens of its word; ``[CLS]`` sees itself."""
+    """Every token attends to all tokens of its word (A_w); ``[CLS]`` to itself."""
 
     name = GROUP
 
+    @override
     def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
-        """The word's first and last token."""
         first, stop = layout.word_bounds
         return first[layout.word_of_token], stop[layout.word_of_token]
+
+
+class Membership(RangeRelation):
+    """Every word node attends to its tokens (G); ``[CLS]`` is a word of its own."""
+
+    name = MEMBERSHIP
+    target = WORD
+
+    @override
+    def bounds(self, layout: Layout) -> tuple[Ints, Ints]:
+        return layout.word_bounds

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations.validation import is_third_party, validated_counts
+from graphattn.builders.relations.validation import count_edges, is_third_party
 from graphattn.builders.store.layouts import table_layout
 from graphattn.builders.store.manifest import Manifest, ShardEntry
 from graphattn.builders.store.shards import Shard, file_sha256, shard_name
@@ -50,7 +50,7 @@ class ShardStatistics:
             builder.vet(layout.take(shortest))
         edges_of = np.zeros(len(layout), np.int64)
         for relation in builder.relations:
-            counts = validated_counts(relation, layout)
+            counts = count_edges(relation, layout)
             self.edges[relation.name] += int(counts.sum())
             edges_of += counts
         self.longest = max(self.longest, int(tokens.max(initial=0)))

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn.builders.relations import Relation, RelativePositions, parse_relation
-from graphattn.builders.relations.relative_positions import inner_distances
+from graphattn.builders.relations.relative_positions import find_inner_distances
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.multi_scale import edges_of
@@ -93,7 +93,7 @@ class MTSAOptions(EncoderOptions):
                     f"{{masks}}: {name} does not join tokens with tokens; heads cannot look along it",
                     options=("masks",),
                 )
-            if isinstance(relation, RelativePositions) or inner_distances(relation) is not None:
+            if isinstance(relation, RelativePositions) or find_inner_distances(relation) is not None:
                 raise ConfigError(
                     f"{{masks}}: {name} has relative positions, which MTSA does not learn; leave them out",
                     options=("masks",),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from graphattn.builders.relations import Relation, parse_relation
-from graphattn.builders.relations.relative_positions import inner_distances
+from graphattn.builders.relations.relative_positions import find_inner_distances
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN
 
@@ -96,7 +96,7 @@ def head_relation(name: str) -> Relation:
             raise ConfigError(
                 f"relation {name!r} leads from {part.source} nodes, to which it has no edges; they would know nothing"
             )
-        inner = inner_distances(part)
+        inner = find_inner_distances(part)
         if inner is not None:
             raise ConfigError(
                 f"relation {name!r} has {inner.name} inside it, whose distances no head would see; "

@@ -1,4 +1,4 @@
-"""A relation of one's own, and the bounds of all relations made of ranges."""
+"""Custom relations, counting of edges, and the bounds of parameters."""
 
 import sys
 
@@ -11,12 +11,19 @@ from graphattn import attend
 from graphattn.builders import (
     BinaryPartition,
     Complete,
+    Dependency,
     Dilated,
+    Global,
+    Links,
     Membership,
     Nearest,
     Order,
     Random,
+    RandomArcs,
+    RandomPairs,
+    RelativePositions,
     Sentence,
+    ShuffledGroup,
     TextGraphBuilder,
     Window,
     WordGroup,
@@ -24,7 +31,7 @@ from graphattn.builders import (
 from graphattn.builders.batch import RelationArrays
 from graphattn.builders.layout import Layout
 from graphattn.builders.relations import RangeRelation, Relation, base
-from graphattn.exceptions import EdgeCountError, GraphError
+from graphattn.exceptions import ConfigError, EdgeCountError, GraphError
 
 
 class Repeated(Relation):
@@ -60,7 +67,7 @@ def letters(*texts):
     return {"letter": ([np.array([ord(word[0]) for word in text.split()], np.int32) for text in texts], 0)}
 
 
-def test_a_relation_of_ones_own_is_a_class_with_a_name_and_one_method():
+def test_custom_relation():
     texts = ["big bad bear", "a", "can a cat count"]
     builder = TextGraphBuilder([Repeated(), Window(3)])
     layout = builder.layout([Sentence(text.split()) for text in texts], features=letters(*texts))
@@ -80,7 +87,7 @@ def test_a_relation_of_ones_own_is_a_class_with_a_name_and_one_method():
     assert repr(Repeated()) == "Repeated()"
 
 
-def test_a_range_relation_of_ones_own_names_the_bounds_only():
+def test_custom_range_relation():
     graph = TextGraphBuilder([Previous()], cls=False).batch([["a", "b", "c"], [], ["d", "e"]])
     sources, targets = graph.edges(etype="previous")
     assert (sources.tolist(), targets.tolist()) == ([0, 1, 3], [1, 2, 4])
@@ -95,14 +102,14 @@ def test_a_range_relation_of_ones_own_names_the_bounds_only():
     sizes=st.lists(st.integers(0, 9), max_size=4),
     cls=st.booleans(),
 )
-def test_counting_edges_equals_making_them(random_sentence, relation, random, sizes, cls):
+def test_num_edges_equals_the_edges(random_sentence, relation, random, sizes, cls):
     layout = Layout.of([random_sentence(random, size) for size in sizes], with_cls=cls)
     arrays = relation.edges(layout)
     assert relation.num_edges(layout).tolist() == arrays.per_sentence.tolist()
     assert arrays.per_sentence.sum() == len(arrays.indices) == arrays.indptr[-1]
 
 
-def test_too_many_edges_are_refused_before_they_are_written():
+def test_too_many_edges_are_rejected_before_they_are_built():
     lengths = np.array([50_000, 3])
     layout = Layout(lengths, lengths, np.concatenate([np.arange(length) for length in lengths]))
     assert Complete().num_edges(layout).tolist() == [2_500_000_000, 9]
@@ -119,7 +126,7 @@ def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
     texts = ["big bad bear", "a", "", "can a cat count", "an apple"]
     layout = TextGraphBuilder([Repeated()]).layout([Sentence(text.split()) for text in texts], features=letters(*texts))
     whole = Repeated().edges(layout).per_sentence.tolist()
-    monkeypatch.setattr(base, "COUNTED_AT_ONCE", limit)
+    monkeypatch.setattr(base, "COUNT_CHUNK", limit)
     seen = []
     monkeypatch.setattr(
         Repeated, "edges", lambda self, part, make=Repeated.edges: seen.append(part) or make(self, part)
@@ -132,7 +139,7 @@ def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
 
 
 @pytest.mark.parametrize("relation", [Random(2), Dilated(3, 2), Nearest(1, "place"), BinaryPartition(1).parts()[1]])
-def test_edges_are_counted_before_they_are_made(monkeypatch, relation):
+def test_edges_are_counted_before_they_are_built(monkeypatch, relation):
     def refuse(name, count):
         raise EdgeCountError(f"{name}: {count}")
 
@@ -144,3 +151,28 @@ def test_edges_are_counted_before_they_are_made(monkeypatch, relation):
     with pytest.raises(EdgeCountError) as caught:
         relation.edges(layout)
     assert str(caught.value) == f"{relation.name}: {count}"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Global(0), "count is 0; it must be at least 1"),
+        (lambda: Random(0), "count is 0; it must be at least 1"),
+        (lambda: BinaryPartition(0), "count is 0; it must be at least 1"),
+        (lambda: Nearest(0), "count is 0; it must be at least 1"),
+        (lambda: Dilated(5, 0), "dilation is 0; it must be at least 1"),
+        (lambda: RelativePositions(Window(3), 0), "clip is 0; it must be at least 1"),
+        (lambda: Random(3, -1), "seed is -1; it must be at least 0"),
+        (lambda: RandomPairs(-1), "seed is -1; it must be at least 0"),
+        (lambda: RandomArcs(-1), "seed is -1; it must be at least 0"),
+        (lambda: ShuffledGroup(-1), "seed is -1; it must be at least 0"),
+        (lambda: Order("sideways"), "direction is 'sideways'; choose 'forward' or 'backward' or 'both'"),
+        (lambda: Complete("sentence"), "on is 'sentence'; choose 'token' or 'word'"),
+        (lambda: Links("sentence"), "on is 'sentence'; choose 'token' or 'word'"),
+        (lambda: Dependency("sentence"), "on is 'sentence'; choose 'word' or 'token'"),
+    ],
+)
+def test_parameters_out_of_bounds(make, message):
+    with pytest.raises(ConfigError) as caught:
+        make()
+    assert str(caught.value) == message

@@ -18,7 +18,6 @@ from graphattn.builders import (
     Relation,
     RelationArrays,
     RelativePositions,
-    Reverse,
     Sentence,
     SentenceNodes,
     Star,
@@ -46,7 +45,7 @@ def each_alone(relation, sentence, cls, pairs):
     random=st.randoms(use_true_random=False),
     cls=st.booleans(),
 )
-def test_union_and_intersection_are_those_of_sets(batch_equals_singles, pairs, random_sentence, operands, random, cls):
+def test_union_and_intersection_equal_sets(batch_equals_singles, pairs, random_sentence, operands, random, cls):
     sentences = [random_sentence(random, size) for size in (3, 0, 6)]
     for composed, together in ((Union(*operands), set.union), (Intersection(*operands), set.intersection)):
         builder = TextGraphBuilder([composed], cls=cls)
@@ -74,7 +73,7 @@ def test_reverse_swaps_the_ends(batch_equals_singles, pairs, random_sentence, re
     assert reverse.num_edges(layout).tolist() == reverse.edges(layout).per_sentence.tolist()
 
 
-def test_features_of_edges_come_along_in_reverse(pairs):
+def test_reverse_keeps_edge_features(pairs):
     class Distant(Relation):
         name = "distant"
 
@@ -89,7 +88,7 @@ def test_features_of_edges_come_along_in_reverse(pairs):
     assert [source - target for target, source in ends] == graph.edges["reverse(distant)"].data["distance"].tolist()
 
 
-def test_what_tells_a_direction_tells_the_other_one_in_reverse():
+def test_reverse_reverses_directions_and_distances():
     dogs = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
     arcs = Dependency("token")
     builder = TextGraphBuilder([arcs, arcs.reverse(), arcs.reverse().reverse()], cls=False)
@@ -97,8 +96,8 @@ def test_what_tells_a_direction_tells_the_other_one_in_reverse():
     for name in ("dependency", "reverse(dependency)", "reverse(reverse(dependency))"):
         sources, targets = graph.edges(etype=name, order="eid")
         directions = graph.edges[name].data["direction"]
-        told = {(s, t): d for s, t, d in torch.stack([sources, targets, directions.long()], 1).tolist()}
-        assert told == {(0, 0): 0, (1, 1): 0, (1, 0): 1, (0, 1): 2}, "bark is the head"
+        features = {(s, t): d for s, t, d in torch.stack([sources, targets, directions.long()], 1).tolist()}
+        assert features == {(0, 0): 0, (1, 1): 0, (1, 0): 1, (0, 1): 2}, "bark is the head"
     near = RelativePositions(Order("forward"), 2)
     graph = TextGraphBuilder([near.reverse()], cls=False).build(list("abcd"))
     sources, targets = graph.edges(etype=near.reverse().name, order="eid")
@@ -106,7 +105,7 @@ def test_what_tells_a_direction_tells_the_other_one_in_reverse():
     assert graph.edges[near.reverse().name].data["distance"].tolist() == expected.tolist()
 
 
-def test_relations_derived_from_ours_keep_features_of_their_own():
+def test_derived_relations_keep_their_features():
     class Plain(Dependency):
         def edges(self, layout):
             arrays = super().edges(layout)
@@ -144,7 +143,7 @@ def test_needs_are_those_of_the_operands(random_sentence):
         TextGraphBuilder([composed]).build(["a", "b"])
 
 
-def test_labels_of_a_composed_dependency_must_agree_too():
+def test_labels_of_a_composed_dependency_must_agree():
     with pytest.raises(ConfigError, match="different labels"):
         TextGraphBuilder([Dependency(), Dependency("token", labels=("obj",)) | Window(1)])
 
@@ -152,26 +151,15 @@ def test_labels_of_a_composed_dependency_must_agree_too():
 @pytest.mark.parametrize(
     ("compose", "message"),
     [
-        (lambda: Union(Window(3)), "Union is given 1 relation; it takes two or more"),
-        (
-            lambda: Window(3) | Membership(),
-            "relations between different nodes cannot be composed: 'window:3' token -> token, 'in' token -> word",
-        ),
-        (
-            lambda: Star() | Window(3),
-            "relation 'star' has several kinds of edges and cannot be composed; compose its parts()",
-        ),
-        (lambda: Reverse("window:3"), "'window:3' is no relation; compose objects such as Window(3)"),
-        (
-            lambda: Order() & Window(3),
-            "relation 'both' has several kinds of edges and cannot be composed; compose its parts()",
-        ),
+        (lambda: Union(Window(3)), "Union of 1 relations"),
+        (lambda: Window(3) | Membership(), "different nodes .*: 'window:3' token -> token, 'in' token -> word"),
+        (lambda: Star() | Window(3), "relation 'star' has several kinds of edges"),
+        (lambda: Order() & Window(3), "relation 'both' has several kinds of edges"),
     ],
 )
-def test_what_does_not_compose(compose, message):
-    with pytest.raises(ConfigError) as caught:
+def test_invalid_compositions(compose, message):
+    with pytest.raises(ConfigError, match=message):
         compose()
-    assert str(caught.value) == message
 
 
 class Twice(Relation):
@@ -184,13 +172,13 @@ class Twice(Relation):
         return RelationArrays(indptr, np.repeat(layout.token_starts, 2 * layout.lengths), 2 * layout.lengths)
 
 
-def test_an_edge_that_an_operand_has_twice_counts_once(pairs):
+def test_duplicate_edges_of_an_operand_count_once(pairs):
     for composed in (Twice() & Complete(), Complete() & Twice(), Twice() | Global(1) & Window(1)):
         graph = TextGraphBuilder([composed], cls=False).build(["a", "b"])
         assert pairs(graph, composed.canonical) == [(0, 0), (1, 0)]
 
 
-def test_a_dependency_that_needs_no_parse_needs_none_in_a_composition(pairs):
+def test_a_composed_dependency_may_have_no_parse(pairs):
     composed = Dependency("token", required=False) | Window(1)
     builder = TextGraphBuilder([composed], cls=False)
     assert pairs(builder.build(Sentence(["a", "b"], heads=[2, 0])), composed.canonical) == [
@@ -199,13 +187,13 @@ def test_a_dependency_that_needs_no_parse_needs_none_in_a_composition(pairs):
     assert pairs(builder.build(["a", "b"]), composed.canonical) == [(0, 0), (1, 1)]
 
 
-def test_sentences_are_known_to_a_composition(pairs):
+def test_compositions_of_sentence_nodes(pairs):
     composed = SentenceNodes().parts()[0] & Window(3)
     graph = TextGraphBuilder([composed], cls=False).build(["a", ".", "b"])
     assert pairs(graph, composed.canonical) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)]
 
 
-def test_compositions_read_ids_as_their_operands_do():
+def test_may_read_ids():
     assert may_read_ids(Nearest(1))
     assert may_read_ids((Window(3) | Nearest(1)).reverse())
     assert may_read_ids(Window(3) | Twice())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
 from graphattn.builders.layout import Layout, warn_of_missing_heads
 from graphattn.builders.relations.dependency import UNIVERSAL_RELATIONS
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, GraphError
+from graphattn.exceptions import DataError, GraphAttnWarning, GraphError
 
 LABELS = ("obj", "nsubj")
 IDS = {"self": 0, "": 1, "?": 1, "obj": 2, "nsubj": 3, "nsubj:pass": 3}
@@ -67,7 +67,7 @@ def test_sub_types_count_as_their_relation_unless_listed(name, label):
     assert Dependency(labels=("obj", "nsubj", "nsubj:pass")).deprel_id(name) == label
 
 
-def test_between_words_membership_comes_along():
+def test_membership_is_added_between_words():
     assert [part.canonical for part in Dependency().parts()] == [
         ("word", "dependency", "word"),
         ("token", "in", "word"),
@@ -76,13 +76,7 @@ def test_between_words_membership_comes_along():
     assert repr(Dependency("token")) == "Dependency(on='token')"
 
 
-def test_other_places_are_refused():
-    with pytest.raises(ConfigError) as caught:
-        Dependency("sentence")
-    assert str(caught.value) == "Dependency(on='sentence') is not possible; choose 'word' or 'token'"
-
-
-def test_too_many_edges_are_refused_before_they_are_written():
+def test_too_many_edges_are_rejected_before_they_are_built():
     sizes = np.array([50_000])  # one word of 50,000 tokens: 2.5e9 edges, 20 GB of indices
     layout = Layout(sizes, np.array([1]), np.zeros(50_000, np.int64), np.array([-1]), np.array([0]))
     with pytest.raises(GraphError) as caught:
@@ -93,7 +87,7 @@ def test_too_many_edges_are_refused_before_they_are_written():
     )
 
 
-def test_a_text_without_a_parse_has_self_loops_and_is_told_of_once(recwarn):
+def test_a_text_without_a_parse_has_self_loops_and_one_warning(recwarn):
     warn_of_missing_heads.cache_clear()
     parsed = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0])
     builder = TextGraphBuilder([Dependency(required=False)])
@@ -110,13 +104,13 @@ def test_a_text_without_a_parse_has_self_loops_and_is_told_of_once(recwarn):
     )
 
 
-def test_texts_with_a_parse_and_empty_ones_are_not_told_of(recwarn):
+def test_texts_with_a_parse_and_empty_ones_give_no_warning(recwarn):
     warn_of_missing_heads.cache_clear()
     TextGraphBuilder([Dependency(required=False)]).batch([Sentence(["a"], heads=[0]), Sentence([])])
     assert not recwarn.list
 
 
-def test_a_relation_that_needs_parses_has_the_last_word():
+def test_one_relation_that_requires_parses_suffices():
     builder = TextGraphBuilder([Dependency(required=False), Dependency("token")])
     with pytest.raises(DataError, match="has no heads, but the relation 'dependency' needs them"):
         builder.build(["a"])

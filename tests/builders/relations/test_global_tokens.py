@@ -1,11 +1,9 @@
 """Global tokens: they see all, all see them (Longformer, BigBird)."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Global, Sentence
-from graphattn.exceptions import ConfigError
 
 
 @settings(max_examples=40)
@@ -16,12 +14,6 @@ def test_an_edge_has_a_global_end(follows, count, lengths, cls):
         return {("token", f"global:{count}", "token"): pairs}
 
     follows(Global(count), [Sentence(["x"] * length) for length in lengths], definition, cls=cls)
-
-
-def test_none_is_refused():
-    with pytest.raises(ConfigError) as caught:
-        Global(0)
-    assert str(caught.value) == "global:0 has no tokens; give at least 1, which is [CLS]"
 
 
 def test_name():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Links, Sentence, TextGraphBuilder, Window
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import DataError
 
 
 @st.composite
@@ -35,14 +35,14 @@ def test_links_equal_the_pairs(batch_equals_singles, pairs, on, texts, cls):
     assert relation.num_edges(layout).tolist() == builder.graph(layout).batch_num_edges("links").tolist()
 
 
-def test_a_choice_of_texts_keeps_its_links(pairs):
+def test_selected_texts_keep_their_links(pairs):
     texts = [Sentence(["x"] * n, links=[(n - 1, 0), (0, n - 1)]) for n in (4, 2, 3)]
     builder = TextGraphBuilder([Links()])
     graph = builder.graph(builder.layout(texts).take([2, 0]))
     assert pairs(graph, ("token", "links", "token")) == [(1, 3), (3, 1), (5, 8), (8, 5)]
 
 
-def test_a_text_without_links_is_refused():
+def test_missing_links():
     builder = TextGraphBuilder([Links() | Window(1)])
     with pytest.raises(DataError) as caught:
         builder.batch([Sentence(["a"], links=[]), Sentence(["so", "it", "goes"])])
@@ -51,10 +51,3 @@ def test_a_text_without_links_is_refused():
         "with a column of links, give Sentence(links=...), or leave out Links()."
     )
     assert builder.build(Sentence([])).num_edges() == 1
-
-
-def test_other_places_are_refused():
-    with pytest.raises(ConfigError) as caught:
-        Links("sentence")
-    assert str(caught.value) == "Links(on='sentence') is not possible; choose 'word' or 'token'"
-    assert repr(Links()) == "Links(on='token')"

@@ -75,9 +75,9 @@ class Every(RangeRelation):
 
 
 @pytest.fixture(autouse=True)
-def only_the_package():
-    """Neither do examples elsewhere add to the names here, nor these tests to others."""
-    with patch.dict(names._REGISTERED, names._OF_THE_PACKAGE, clear=True):
+def built_in_names():
+    """Isolate the registry from other tests."""
+    with patch.dict(names._REGISTERED, names._BUILT_IN, clear=True):
         yield
 
 
@@ -95,7 +95,7 @@ composed = st.recursive(
 
 
 @given(relation=st.one_of(composed, st.sampled_from(OTHERS)))
-def test_the_name_of_a_relation_is_read_as_the_relation(relation):
+def test_round_trip(relation):
     assert repr(parse_relation(relation.spec)) == repr(relation)
 
 
@@ -110,13 +110,13 @@ def test_the_name_of_a_relation_is_read_as_the_relation(relation):
         (RelativePositions(Dependency("token"), 2), "relative:2(dependency:token)"),
     ],
 )
-def test_a_spelling_says_which_nodes_are_joined(relation, spec):
+def test_specs_contain_the_node_type(relation, spec):
     assert relation.spec == spec
     again = parse_relation(spec)
     assert (repr(again), again.canonical) == (repr(relation), relation.canonical)
 
 
-def test_heads_may_be_left_open():
+def test_heads_are_required_by_default():
     assert parse_relation("dependency").needs_heads
     assert not parse_relation("dependency", required=False).needs_heads
     assert not parse_relation("reverse(dependency:token)|window:3", required=False).needs_heads
@@ -134,30 +134,30 @@ def test_heads_may_be_left_open():
         ("window:n/8", "window:N/8"),
     ],
 )
-def test_how_names_are_written(text, expected):
+def test_notation(text, expected):
     assert parse_relation(text).name == expected
 
 
-def test_nodes_that_dependency_and_links_join():
+def test_node_types_of_dependency_and_links():
     assert parse_relation("dependency").target == "word"
     assert parse_relation("dependency", on="token").target == "token"
     assert parse_relation("dependency:word", on="token").target == "word"
     assert [parse_relation(name).target for name in ("links", "links:word")] == ["token", "word"]
 
 
-def test_every_usage_is_a_name():
+def test_usages_begin_with_the_name():
     assert {entry.usage.split(":")[0].split("[")[0] for entry in RELATION_NAMES.values()} == set(RELATION_NAMES)
 
 
 @pytest.mark.parametrize("name", ["windows:3", "windows", "not", "3"])
-def test_names_that_are_none(name):
+def test_unknown_names(name):
     with pytest.raises(ConfigError) as caught:
         parse_relation(name)
     assert str(caught.value) == (
         f"there is no relation {name!r}; choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, global[:COUNT], "
         "random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
         "dependency[:token|:word], in, forward, backward, all[:token|:word], star, binary[:COUNT], sentence, document, "
-        "nearest:COUNT, links[:token|:word]; or register_relation one of your own (on the command line with --import)"
+        "nearest:COUNT, links[:token|:word]; or add your own with register_relation (on the command line with --import)"
     )
     assert isinstance(caught.value, UnregisteredError)
     assert caught.value.name == name
@@ -175,13 +175,13 @@ def test_names_that_are_none(name):
         ("in:1", "in"),
     ],
 )
-def test_parameters_that_do_not_fit(name, usage):
+def test_invalid_parameters(name, usage):
     with pytest.raises(ConfigError) as caught:
         parse_relation(name)
     assert str(caught.value) == f"relation {name!r} is written as {usage}"
 
 
-def test_brackets_within_each_other_and_side_by_side():
+def test_many_brackets():
     assert parse_relation("(" * 100 + "all" + ")" * 100).name == "all"
     assert parse_relation("|".join(["(group)"] * 200)).name == "|".join(["group"] * 200)
 
@@ -193,34 +193,21 @@ def test_brackets_within_each_other_and_side_by_side():
         ("window:3|", "relation 'window:3|': a name is missing"),
         ("window:3&&group", "relation 'window:3&&group': a name is missing"),
         ("(window:3", "relation '(window:3': a bracket is not closed"),
-        ("window:3)", "relation 'window:3)': ')' is not expected"),
-        (
-            "not(window:3)",
-            "relation 'not(window:3)': there is no 'not' of a relation; choose from: reverse(...), within-words(...), "
-            "relative:CLIP(...)",
-        ),
-        (
-            "(" * 5000 + "all" + ")" * 5000,
-            f"relation {'(' * 40!r}... has more than 100 brackets within each other",
-        ),
-        (
-            "window:4",
-            "relation 'window:4': scale 4 is even; a window has the same reach on both sides: use 5",
-        ),
-        ("random:0", "relation 'random:0': random:0 has no edges; give at least 1"),
-        (
-            "star|window:3",
-            "relation 'star' has several kinds of edges and cannot be composed; compose its parts()",
-        ),
+        ("window:3)", "relation 'window:3)': unexpected ')'"),
+        ("not(window:3)", "relation 'not(window:3)': unknown function 'not'; choose reverse(...), within-words(...)"),
+        ("(" * 5000 + "all" + ")" * 5000, f"relation {'(' * 40!r}... has more than 100 nested brackets"),
+        ("window:4", "relation 'window:4': scale 4 is even"),
+        ("random:0", "relation 'random:0': count is 0; it must be at least 1"),
+        ("star|window:3", "relation 'star' has several kinds of edges"),
     ],
 )
-def test_what_cannot_be_read(text, message):
+def test_invalid_texts(text, message):
     with pytest.raises(ConfigError) as caught:
         parse_relation(text)
-    assert str(caught.value) == message
+    assert str(caught.value).startswith(message)
 
 
-def test_relations_of_a_user_have_names_too():
+def test_registered_relations():
     register_relation("every:STEP[:FIRST]", Every)
     relation = parse_relation("reverse(every:3) | every:2:1 & window:3")
     assert relation.name == "reverse(every:3)|every:2:1&window:3"
@@ -232,7 +219,7 @@ def test_relations_of_a_user_have_names_too():
     for written in ("every", "every:", "every:1:2:3", "every:3:"):
         with pytest.raises(ConfigError, match=r"is written as every:STEP\[:FIRST\]$"):
             parse_relation(written)
-    with pytest.raises(UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or register_relation"):
+    with pytest.raises(UnregisteredError, match=r"links\[:token\|:word\], every:STEP\[:FIRST\]; or add your own"):
         parse_relation("each:2")
 
 
@@ -245,60 +232,39 @@ def test_a_relation_may_be_registered_again():
 @pytest.mark.parametrize(
     "usage", ["", "Every", "every:step", "every[:A]:B", "every:", "every|other", "every :STEP", "my_own"]
 )
-def test_usages_that_cannot_be_read(usage):
-    with pytest.raises(ConfigError) as caught:
+def test_invalid_usages(usage):
+    with pytest.raises(ConfigError, match="cannot register relation"):
         register_relation(usage, Every)
-    assert str(caught.value) == (
-        f"relation {usage!r} cannot be registered; write it as name, name:PARAMETER or name[:PARAMETER], the name in "
-        "small letters, digits and hyphens, parameters in capitals"
-    )
 
 
 @pytest.mark.parametrize("name", ["window", "all", "reverse", "within-words", "relative"])
-def test_names_that_are_taken(name):
-    with pytest.raises(ConfigError) as caught:
+def test_built_in_names(name):
+    with pytest.raises(ConfigError, match=f"relation {name!r} is built in"):
         register_relation(f"{name}:STEP", Every)
-    assert str(caught.value) == f"relation {name!r} is the package's; register yours under another name"
 
 
-def test_what_is_registered_must_make_relations_that_are_called_so():
-    register_relation("each:STEP", Every)
-    with pytest.raises(ConfigError) as caught:
-        parse_relation("each:3")
-    assert str(caught.value) == (
-        "relation 'each:3': what is registered as each:STEP made Every(), whose name is 'every:3'"
-    )
-    register_relation("none", lambda: None)
-    with pytest.raises(ConfigError) as caught:
-        parse_relation("none")
-    assert str(caught.value) == "relation 'none': what is registered as none made None, whose name is None"
-    register_relation("every:STEP", Every)
-    with pytest.raises(ConfigError) as caught:
-        parse_relation("every:three")
-    assert str(caught.value) == (
-        f"relation 'every:three': {__name__}.Every fails with ValueError: invalid literal for int() with base 10: "
-        "'three'"
-    )
-
-
-def test_what_makes_no_relations_is_not_registered():
-    with pytest.raises(ConfigError) as caught:
-        register_relation("every", 3)
-    assert str(caught.value) == "relation 'every': 3 makes no relations; give a class or a function"
-
-
-def test_another_place_does_not_replace_a_relation():
+def test_names_registered_by_another_function():
     register_relation("every:STEP", Every)
     with pytest.raises(ConfigError) as caught:
         register_relation("every:STEP", RangeRelation)
     assert str(caught.value) == (
-        f"relation 'every' is registered already, by {__name__}.Every; register "
+        f"relation 'every' is registered by {__name__}.Every; register "
         "graphattn.builders.relations.base.RangeRelation under another name"
     )
 
 
-def test_what_a_relation_of_a_user_refuses_is_told_in_its_own_words():
-    register_relation("wide:SCALE", lambda scale: Window(scale))
+@pytest.mark.parametrize(
+    ("usage", "make", "text", "message"),
+    [
+        ("each:STEP", Every, "each:3", f"{__name__}.Every, registered as each:STEP, made a relation named 'every:3'"),
+        ("none", lambda: None, "none", "fails with AttributeError"),
+        ("every:STEP", Every, "every:three", f"{__name__}.Every fails with ValueError: invalid literal"),
+        ("wide:SCALE", lambda scale: Window(scale), "wide:4", "relation 'wide:4': scale 4 is even"),
+    ],
+)
+def test_registered_functions_that_fail(usage, make, text, message):
+    register_relation(usage, make)
     with pytest.raises(ConfigError) as caught:
-        parse_relation("wide:4")
-    assert str(caught.value) == ("relation 'wide:4': scale 4 is even; a window has the same reach on both sides: use 5")
+        parse_relation(text)
+    assert str(caught.value).startswith(f"relation {text!r}: ")
+    assert message in str(caught.value)

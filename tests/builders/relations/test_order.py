@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn.builders import Order, Sentence
-from graphattn.exceptions import ConfigError
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -24,9 +23,3 @@ def test_both_directions_are_two_relations():
     assert [part.name for part in Order().parts()] == ["forward", "backward"]
     assert [part.canonical for part in Order("backward").parts()] == [("token", "backward", "token")]
     assert repr(Order().parts()) == "(Order('forward'), Order('backward'))"
-
-
-def test_other_directions_are_refused():
-    with pytest.raises(ConfigError) as caught:
-        Order("sideways")
-    assert str(caught.value) == "direction 'sideways' does not exist; choose forward, backward or both"

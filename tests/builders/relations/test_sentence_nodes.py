@@ -51,7 +51,7 @@ def document_tree(own, num_sentences):
 )
 @settings(max_examples=50)
 @given(texts=st.lists(texts_of_sentences(), max_size=4), cls=st.booleans())
-def test_they_equal_their_definitions(batch_equals_singles, pairs, relation, definition, texts, cls):
+def test_relations_equal_their_definitions(batch_equals_singles, pairs, relation, definition, texts, cls):
     builder = TextGraphBuilder([relation], cls=cls)
     for text, graph in zip(texts, batch_equals_singles(builder, texts), strict=True):
         own = own_sentences(text, cls)
@@ -66,26 +66,26 @@ def test_they_equal_their_definitions(batch_equals_singles, pairs, relation, def
     assert relation.num_edges(layout).sum() == batch.num_edges()
 
 
-def test_both_share_the_sentences():
+def test_both_relations_share_the_sentence_nodes():
     graph = TextGraphBuilder([SentenceNodes(), DocumentTree()]).batch([["a", ".", "b"], []])
     assert graph.batch_num_nodes("sentence").tolist() == [2, 1]
     assert graph.batch_num_nodes("document").tolist() == [1, 1]
     assert graph.nodes["sentence"].data["position"].tolist() == [0, 1, 0]
 
 
-def test_sentences_that_are_not_given_end_with_punctuation(pairs):
+def test_sentences_are_found_by_punctuation(pairs):
     graph = TextGraphBuilder([SentenceNodes()], cls=False).build(["no", ".", "we", "stay", "."])
     assert pairs(graph, ("sentence", "sentence", "token")) == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]
 
 
-def test_a_choice_of_texts_keeps_its_sentences():
+def test_selected_texts_keep_their_sentences():
     builder = TextGraphBuilder([SentenceNodes()])
     layout = builder.layout([["a", ".", "b", ".", "c"], ["a"], [".", "b"]]).take([2, 0])
     assert builder.graph(layout).batch_num_nodes("sentence").tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("alphabet", [pre_tokenizers.ByteLevel.alphabet(), ["a", "b", "Ġ"]], ids=["Ġ.", "[UNK]"])
-def test_pieces_need_not_spell_the_punctuation(alphabet):
+def test_sub_words_that_do_not_spell_the_punctuation(alphabet):
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     special = ["[PAD]", "[UNK]", "[CLS]"]

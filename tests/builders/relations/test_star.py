@@ -26,14 +26,14 @@ def test_star_equals_its_definition(follows, lengths, cls):
     assert graph.batch_num_nodes("relay").tolist() == [1] * len(lengths)
 
 
-def test_the_relay_comes_with_the_relation_only():
+def test_only_the_relation_adds_the_relay():
     assert "relay" not in TextGraphBuilder([Window(3)]).build(["a"]).ntypes
     assert TextGraphBuilder([Window(3), Star()]).build(["a"]).num_nodes("relay") == 1
 
 
-def test_one_relation_of_four_kinds_of_edges():
+def test_a_compound_relation_has_no_edges_of_its_own():
     layout = TextGraphBuilder([Star()], cls=False).layout([["a", "b", "c"], []])
     assert Star().num_edges(layout).tolist() == [9 + 3 + 3 + 1, 1]
     with pytest.raises(ConfigError) as caught:
         Star().edges(layout)
-    assert str(caught.value) == "relation 'star' has several kinds of edges; take those of its parts()"
+    assert str(caught.value) == "relation 'star' has several kinds of edges; use its parts()"

@@ -1,4 +1,4 @@
-"""Windows: total width in tokens, clipped at the ends; or the reach to each side, as Eq. 7 literally says."""
+"""Windows: total width, or reach to each side, clipped at the ends; and Longformer's dilated windows."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphattn import Scale
-from graphattn.builders import Window
+from graphattn.builders import Dilated, Sentence, Window
 from graphattn.builders.layout import Layout
 from graphattn.exceptions import ConfigError
 
@@ -63,13 +63,34 @@ def test_names(window, name, text):
     assert repr(window) == text
 
 
-def test_even_widths_are_refused():
-    with pytest.raises(ConfigError) as caught:
-        Window(4)
-    assert str(caught.value) == "scale 4 is even; a window has the same reach on both sides: use 5"
-    with pytest.raises(ConfigError) as caught:
-        Window(4, as_radius=True)
-    assert str(caught.value) == (
-        "radius 4 is even, and the paper's scales are odd in either reading; for so many tokens to each side write "
-        "window:9"
-    )
+@pytest.mark.parametrize("make", [lambda: Window(4), lambda: Window(4, as_radius=True), lambda: Dilated(4, 2)])
+def test_scales_are_odd(make):
+    with pytest.raises(ConfigError, match="4 is even"):
+        make()
+
+
+@settings(max_examples=60)
+@given(
+    scale=st.sampled_from([1, 3, 5, 7, "N", "N/2", "N/4"]),
+    dilation=st.integers(1, 6),
+    lengths=st.lists(st.integers(0, 25), max_size=4),
+    cls=st.booleans(),
+)
+def test_dilated_windows(follows, scale, dilation, lengths, cls):
+    def definition(length):
+        reach = (Scale(scale).width(length) - 1) // 2
+        return {
+            ("token", f"dilated:{scale}:{dilation}", "token"): [
+                (i, j)
+                for i in range(length)
+                for j in range(length)
+                if (i - j) % dilation == 0 and abs(i - j) <= reach * dilation
+            ]
+        }
+
+    follows(Dilated(scale, dilation), [Sentence(["x"] * length) for length in lengths], definition, cls=cls)
+
+
+def test_name_of_dilated():
+    assert Dilated("n/16", 2).canonical == ("token", "dilated:N/16:2", "token")
+    assert repr(Dilated(5, 2)) == "Dilated('5', 2)"

@@ -1,22 +1,34 @@
-"""Tokens of the same word see each other."""
+"""Relations between the tokens of a word, and from them to the word."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphattn.builders import Sentence, WordGroup
+from graphattn.builders import Membership, Sentence, WordGroup
+
+BOTH = pytest.mark.parametrize("relation", [WordGroup(), Membership()], ids=repr)
 
 
+@BOTH
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_groups_equal_the_table(agrees, sentences_of_many_lengths, random, cls):
-    agrees(WordGroup(), sentences_of_many_lengths(random), cls)
+def test_edges_equal_the_table(agrees, sentences_of_many_lengths, relation, random, cls):
+    agrees(relation, sentences_of_many_lengths(random), cls)
 
 
-def test_cls_sees_itself_only(agrees):
-    edges, _ = agrees(WordGroup(), [Sentence(["un", "known", "word"], word_ids=[0, 0, 1])], cls=True)
-    assert [edge[:2] for edge in edges] == [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (3, 3)]
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        (WordGroup(), [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (3, 3)]),
+        (Membership(), [(0, 0), (1, 1), (1, 2), (2, 3)]),
+    ],
+)
+def test_cls_is_a_word(agrees, relation, expected):
+    edges, _ = agrees(relation, [Sentence(["un", "known", "word"], word_ids=[0, 0, 1])], cls=True)
+    assert [edge[:2] for edge in edges] == expected
 
 
-def test_name():
+def test_names():
     assert WordGroup().canonical == ("token", "group", "token")
-    assert repr(WordGroup()) == "WordGroup()"
+    assert Membership().canonical == ("token", "in", "word")
+    assert [repr(WordGroup()), repr(Membership())] == ["WordGroup()", "Membership()"]

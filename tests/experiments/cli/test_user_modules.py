@@ -175,7 +175,7 @@ def test_another_module_does_not_replace_a_relation(graphattn, folder):
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == (
         f"error: importing project fails in {folder}/project.py, line 14: ConfigError: relation 'before' is registered "
-        "already, by mine.<lambda>; register project.<lambda> under another name\n"
+        "by mine.<lambda>; register project.<lambda> under another name\n"
     )
 
 
