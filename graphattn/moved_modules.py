@@ -13,9 +13,9 @@ from types import ModuleType
 MOVED = {
     "graphattn.experiments.data_sets": "graphattn.experiments.papers.data_sets",
     "graphattn.experiments.grammar": "graphattn.experiments.demo.grammar",
-    "graphattn.experiments.parallel_sets": "graphattn.experiments.papers.parallel_sets",
+    "graphattn.experiments.parallel_sets": "graphattn.experiments.papers.data_sets",
     "graphattn.experiments.pictures": "graphattn.experiments.drawing",
-    "graphattn.experiments.result_rows": "graphattn.experiments.papers.result_rows",
+    "graphattn.experiments.result_rows": "graphattn.experiments.papers.rows",
     "graphattn.experiments.results": "graphattn.experiments.papers.runs",
     "graphattn.experiments.run_settings": "graphattn.experiments.papers.settings",
     "graphattn.models.attributions": "graphattn.models.inspection.attributions",

@@ -40,24 +40,23 @@ def reproduce(
     """Train and test on the corpora of the result tables, write each run's figures as it ends, print the table."""
     import torch
 
-    from graphattn.experiments.papers import result_rows
-    from graphattn.experiments.papers import runs as results
+    from graphattn.experiments.papers import rows, runs
     from graphattn.models.encoders import ENCODERS
 
     if threads is not None:
         torch.set_num_threads(threads)
     if not table:
-        results.reproduce(
-            data_sets or [*results.DATA_SETS, *results.PARALLEL_SETS],
-            encoder or [*ENCODERS, "tfidf", results.LEAD],
+        runs.reproduce(
+            data_sets or list(runs.DATA_SETS),
+            encoder or [*ENCODERS, runs.TFIDF, runs.LEAD],
             range(seeds),
             out,
             folder=data,
-            told=lambda row: print(result_rows.described(row), flush=True),
+            report=lambda row: print(rows.describe(row), flush=True),
         )
-    wanted = (("data_set", data_sets), ("encoder", encoder)) if table else ()
-    rows = [row for row in result_rows.read_rows(out) if all(not names or row[name] in names for name, names in wanted)]
-    if table and not rows:
+    filters = (("data_set", data_sets), ("encoder", encoder)) if table else ()
+    kept = [row for row in rows.read_rows(out) if all(not names or row[name] in names for name, names in filters)]
+    if table and not kept:
         hint = "Name the file that runs were written to, and data sets and encoders that are in it."
         raise DataError("holds no such runs", path=out, hint=hint)
-    print(result_rows.side_by_side(rows) if side_by_side else result_rows.results_table(rows))
+    print(rows.side_by_side_table(kept) if side_by_side else rows.results_table(kept))

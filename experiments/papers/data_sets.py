@@ -1,21 +1,36 @@
-"""The corpora of the result tables: where each lies below the data folder, how it is read, what is measured on it."""
+"""The corpora of the result tables: their files below the data folder, readers and metrics."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders import Example, Sentence
-from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines
-from graphattn.exceptions import ConfigError
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
 
-Items = list[Example] | list[Sentence]
+from graphattn.builders import Example
+from graphattn.builders.files import numbered_lines
+from graphattn.builders.readers import read_conll, read_conllu, read_labelled_lines, read_parallel
+from graphattn.exceptions import ConfigError
+from graphattn.models import Estimator
+from graphattn.models.decoders.options import PRESETS
+from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options
+from graphattn.models.training.text_metrics import text_metrics
+
 DATA_VARIABLE = "GRAPHATTN_DATA"
 FOLDS = 10
+"""Folds for cross-validation of a corpus without a test set."""
+TUNING_FOLDS = 4
+"""Folds of a training set for the choice of settings."""
+_SHARED_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -24,9 +39,9 @@ class DataSet:
 
     Parameters
     ----------
-    task : ``classify``, ``pair`` or ``tag``
-    train, test : files below the data folder; without a test file the corpus is cut into ten folds, and the seed of a
-        run says which one is the test set
+    task : name of the estimator
+    train, test : files below the data folder; a corpus without a test file is cut into ten folds, and the seed of a
+        run chooses the test fold
     dev : file of the dev set; when None a tenth of the training set is held out
     read : reader of one file
     metric : what the tables report, in percent
@@ -35,11 +50,11 @@ class DataSet:
     task: str
     train: str
     test: str | None
-    read: Callable[[Path], Iterable[Example] | Iterable[Sentence]]
+    read: Callable[[Path], Iterable[Any]]
     dev: str | None = None
     metric: str = "accuracy"
 
-    def load(self, part: str, folder: Path | None = None) -> Items:
+    def load(self, part: str, folder: Path | None = None) -> list[Any]:
         """``train``, ``dev`` or ``test`` in memory.
 
         Raises
@@ -47,18 +62,127 @@ class DataSet:
         ConfigError
             when no data folder is given
         """
-        return list(self.read((folder or data_folder()) / getattr(self, part)))  # type: ignore[return-value]
+        return list(self.read((folder or data_folder()) / getattr(self, part)))
 
-    def training_and_test(self, seed: int, folder: Path | None = None) -> tuple[Items, Items]:
-        """Training and test set of the run with a seed; the same for all seeds unless there is no test file.
+    def load_parts(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
+        """All parts of a run.
+
+        Parameters
+        ----------
+        seed : of the run
+        folder : data folder
+        on_test : also load the test set
+        fold : hold this fold of the training set out as ``held_out`` instead of loading the test set
+
+        Returns
+        -------
+        ``train``, and where there are such ``dev``, ``test``, ``held_out``
+        """
+        parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
+        on_test = on_test and fold is None
+        if self.test is None:
+            parts["train"], test = cross_validation_fold(parts["train"], seed)
+            parts |= {"test": test} if on_test else {}
+        elif on_test:
+            parts["test"] = self.load("test", folder)
+        if fold is not None:
+            parts["train"], parts["held_out"] = held_out_fold(parts["train"], fold)
+        return parts
+
+    def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        """Inputs and labels to evaluate on."""
+        return items, None
+
+    def training_examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        """Inputs and labels to train on."""
+        return self.examples(items)
+
+    def encoder(self, name: str, changes: Mapping[str, Any]) -> EncoderOptions:
+        """Options of an encoder that differ from its defaults by ``changes``."""
+        return replace(encoder_options(name), **changes)
+
+    def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """The metric of each part; the dev set's is that of the best epoch."""
+        best, metric = estimator.best_epoch(), f"dev_{self.metric}"
+        figures = {"dev": round(best[metric], 2)} if metric in best else {}
+        for part in ("test", "held_out"):
+            if part in parts:
+                figures[part] = round(estimator.evaluate(*self.examples(parts[part]))[self.metric], 2)
+        return figures
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """A source and its targets.
+
+    Parameters
+    ----------
+    sentences : of the source
+    targets : one text, or several that are as good
+    """
+
+    sentences: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The whole source."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True)
+class ParallelSet(DataSet):
+    """A corpus of :class:`TextPair`.
+
+    Parameters
+    ----------
+    summary : whether targets sum sources up, so that a source's first sentence is a baseline
+    """
+
+    summary: bool = False
+
+    @override
+    def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        return [pair.source for pair in items], [pair.targets for pair in items]
+
+    @override
+    def training_examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
+        return [pair.source for pair in items], [pair.targets[0] for pair in items]
+
+    @override
+    def encoder(self, name: str, changes: Mapping[str, Any]) -> EncoderOptions:
+        encoder_options(name)  # an error for an unknown name
+        return ENCODERS[name][0].for_translation({**PRESETS["small"].encoder, **changes})
+
+    @override
+    def measure(self, estimator: Estimator, parts: Mapping[str, Any]) -> dict[str, Any]:
+        return self.round_figures(
+            {part: estimator.evaluate(*self.examples(parts[part])) for part in ("dev", "test") if part in parts}
+        )
+
+    def measure_first_sentences(self, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """The metrics of each source's first sentence.
 
         Raises
         ------
         ConfigError
-            when no data folder is given, or there is no fold for the seed
+            when targets are no summaries
         """
-        train = self.load("train", folder)
-        return (train, self.load("test", folder)) if self.test is not None else cross_validation_fold(train, seed)
+        if not self.summary:
+            raise ConfigError("lead-1 is a baseline of summaries; this data set has none")
+        return self.round_figures(
+            {
+                part: text_metrics([pair.targets for pair in parts[part]], [pair.sentences[0] for pair in parts[part]])
+                for part in ("dev", "test")
+                if part in parts
+            }
+        )
+
+    def round_figures(self, figures: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+        """The metric of each part, and all metrics under ``all_dev`` and ``all_test``."""
+        rounded = {part: {name: round(value, 2) for name, value in row.items()} for part, row in figures.items()}
+        main = {part: row[self.metric] for part, row in rounded.items()}
+        return {**main, **{f"all_{part}": row for part, row in rounded.items()}}
 
 
 def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
@@ -79,7 +203,7 @@ def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], l
 
 
 def check_fold(fold: int) -> None:
-    """Refuse a seed that stands for no fold.
+    """Reject a seed without a fold.
 
     Raises
     ------
@@ -88,6 +212,53 @@ def check_fold(fold: int) -> None:
     """
     if not 0 <= fold < FOLDS:
         raise ConfigError(f"seed {fold} is no fold: this data set is cut into {FOLDS}; give --seeds up to {FOLDS}")
+
+
+def held_out_fold(examples: Sequence[Example], number: int) -> tuple[list[Example], list[Example]]:
+    """Cut a corpus in two: what is left for training, and one of four folds.
+
+    Parameters
+    ----------
+    examples : the training set
+    number : which fold, 0 to 3
+
+    Returns
+    -------
+    The rest and the fold, each in the corpus' order
+    """
+    groups = copies([str(example.text) for example in examples])
+    numbers = sorted(set(groups.tolist()))
+    random.Random(17).shuffle(numbers)
+    fold_of = {group: index % TUNING_FOLDS for index, group in enumerate(numbers)}
+    held = [fold_of[group] == number for group in groups.tolist()]
+    rest = [example for example, out in zip(examples, held, strict=True) if not out]
+    return rest, [example for example, out in zip(examples, held, strict=True) if out]
+
+
+def copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """For each text the number of the first one that it copies from, itself if there is none.
+
+    Two texts belong together when they share eight words in a row, case and punctuation left out, or are the same
+    and shorter than that; and so do all that are linked by such pairs.
+
+    Examples
+    --------
+    >>> copies(["Good film.", "a b c d e f g h", "good film", "x a B c d e f, g h y"]).tolist()
+    [0, 1, 0, 1]
+    """
+    from scipy.sparse import bmat
+    from scipy.sparse.csgraph import connected_components
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    shared = CountVectorizer(analyzer=_word_runs, binary=True).fit_transform(texts)
+    _, component = connected_components(bmat([[None, shared], [shared.T, None]]), directed=False)
+    _, first, component = np.unique(component[: len(texts)], return_index=True, return_inverse=True)
+    return first[component]
+
+
+def _word_runs(text: str) -> list[str]:
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return [" ".join(words[start : start + _SHARED_WORDS]) for start in range(max(1, len(words) - _SHARED_WORDS + 1))]
 
 
 def data_folder() -> Path:
@@ -119,6 +290,21 @@ def _folded(name: str) -> DataSet:
 
 def _mtl(domain: str) -> DataSet:
     return DataSet("classify", f"mtl16/{domain}.task.train", f"mtl16/{domain}.task.test", _labelled)
+
+
+def _german(english: Path) -> Iterator[TextPair]:
+    """Lines of a file with those of the one beside it that ends in ``.de``, plain or compressed."""
+    german = english.with_suffix(".de")
+    targets = german if german.exists() else german.with_name(german.name + ".xz")
+    for source, target in read_parallel(english, targets):
+        yield TextPair((str(source),), (target,))
+
+
+def _scitldr(path: Path) -> Iterator[TextPair]:
+    """Abstracts as lists of sentences, with one summary or several."""
+    for _, line in numbered_lines(path):
+        row = json.loads(line)
+        yield TextPair(tuple(row["source"]), tuple(row["target"]))
 
 
 DATA_SETS: dict[str, DataSet] = {
@@ -153,5 +339,23 @@ DATA_SETS: dict[str, DataSet] = {
         dev="conll2003_ner/eng.testa",
         metric="f1",
     ),
+    "multi30k": ParallelSet(
+        "translate",
+        "multi30k_en_de/train.en",
+        "multi30k_en_de/test_2016_flickr.en",
+        _german,
+        dev="multi30k_en_de/val.en",
+        metric="bleu",
+    ),
+    "scitldr": ParallelSet(
+        "translate",
+        "scitldr_a/train.jsonl.xz",
+        "scitldr_a/test.jsonl",
+        _scitldr,
+        dev="scitldr_a/dev.jsonl",
+        metric="rouge_l",
+        summary=True,
+    ),
 }
 """Name -> corpus."""
+PARALLEL_SETS = {name: corpus for name, corpus in DATA_SETS.items() if isinstance(corpus, ParallelSet)}

@@ -1,14 +1,13 @@
-"""The runs behind the result tables: one is a data set, an encoder and a seed, and its figures are kept as it ends."""
+"""The runs behind the result tables: a data set, an encoder and a seed give one row of figures."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,34 +15,17 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from graphattn.builders import Example
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers.data_sets import DATA_SETS, check_fold, data_folder
-from graphattn.experiments.papers.folds import held_out_fold
-from graphattn.experiments.papers.parallel_sets import PARALLEL_SETS
-from graphattn.experiments.papers.result_rows import append, read_rows
-from graphattn.experiments.papers.settings import settings
-from graphattn.experiments.papers.translation_runs import LEAD, run_translation
-from graphattn.models import (
-    EncoderOptions,
-    HeadOptions,
-    InputOptions,
-    PairClassifier,
-    SequenceTagger,
-    TextClassifier,
-    TextEstimator,
-    TrainingOptions,
-)
+from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, ParallelSet, check_fold, data_folder
+from graphattn.experiments.papers.rows import append, read_rows
+from graphattn.experiments.papers.settings import make_estimator, settings
 from graphattn.models.encoders import encoder_options
 from graphattn.models.estimators.inputs import held_out_split
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.precision import chosen_precision
 
-ESTIMATORS: dict[str, type[TextEstimator]] = {
-    "classify": TextClassifier,
-    "pair": PairClassifier,
-    "tag": SequenceTagger,
-}
+TFIDF, LEAD = "tfidf", "lead-1"
+"""The baselines: TF-IDF with logistic regression, and of summaries the first sentence."""
 
 
 def run(
@@ -60,7 +42,7 @@ def run(
 
     Parameters
     ----------
-    data_set, encoder, seed : what to run; the encoder ``"tfidf"`` is TF-IDF with logistic regression
+    data_set, encoder, seed : what to run; the encoder may be a baseline, ``"tfidf"`` or ``"lead-1"``
     changes : group of options -> changes to :func:`settings`
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
     on_test : also measure on the test set; leave it out while choosing
@@ -70,42 +52,25 @@ def run(
     Returns
     -------
     Figures in percent, number of parameters, seconds
+
+    Raises
+    ------
+    ConfigError
+        when there is no such encoder or option, or no data folder
     """
-    folder = folder or data_folder()
-    corpus = DATA_SETS[data_set]
-    dev = None if corpus.dev is None else corpus.load("dev", folder)
-    test: Any = None
-    if corpus.test is None or (on_test and fold is None):
-        train, test = corpus.training_and_test(seed, folder)
-        test = test if on_test and fold is None else None
-    else:
-        train = corpus.load("train", folder)
-    if fold is not None:
-        train, test = held_out_fold(cast(list[Example], train), fold)
-    started = time.time()
-    measured = "test" if fold is None else "held_out"
+    folder, corpus, started = folder or data_folder(), DATA_SETS[data_set], time.time()
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
-    if encoder == "tfidf":
-        return {**facts, **_tfidf(train, dev, test, seed, measured), "seconds": round(time.time() - started)}
-    groups = settings(data_set, encoder)
-    for group, values in (changes or {}).items():
-        groups[group].update(values)
-    inputs = groups["inputs"]
-    options: EncoderOptions = replace(encoder_options(encoder.partition("=")[0]), **groups["encoder"])
-    estimator = ESTIMATORS[corpus.task](
-        options,
-        inputs=InputOptions(**{**inputs, "vectors": [str(folder / file) for file in inputs["vectors"]]}),
-        head=HeadOptions(**groups["head"]),
-        training=TrainingOptions(seed=seed, progress=False, **groups["training"]),
-    )
-    estimator.fit(train, dev=dev)
-    figure = f"dev_{corpus.metric}"
-    best = estimator.best_epoch()
+    if encoder in (TFIDF, LEAD):
+        parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
+        return {**facts, **_run_baseline(corpus, parts, seed), "seconds": round(time.time() - started)}
+    estimator = make_estimator(data_set, encoder, seed, changes or {}, folder)
+    parts = corpus.load_parts(seed, folder, on_test=on_test, fold=fold)
+    dev = corpus.examples(parts["dev"]) if "dev" in parts else None
+    estimator.fit(*corpus.training_examples(parts["train"]), dev=dev)
     return {
         **facts,
-        **({"dev": round(best[figure], 2)} if figure in best else {}),
-        **({} if test is None else {measured: round(estimator.evaluate(test)[corpus.metric], 2)}),
-        "best_epoch": best["epoch"] + 1,
+        **corpus.measure(estimator, parts),
+        "best_epoch": estimator.best_epoch()["epoch"] + 1,
         "epochs": len(estimator.history_),
         "parameters": count_parameters(estimator.model_),
         "precision": chosen_precision(estimator.training.precision, estimator.training.accelerator),
@@ -115,19 +80,27 @@ def run(
     }
 
 
-def _tfidf(train: Any, dev: Any, test: Any, seed: int, measured: str) -> dict[str, Any]:
-    """Uni- and bigrams; the regularisation is chosen on the dev set, a tenth taken out is given back afterwards."""
-    rest = train
+def _run_baseline(corpus: DataSet, parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    if isinstance(corpus, ParallelSet):
+        return corpus.measure_first_sentences(parts)
+    return _tfidf(parts, seed)
+
+
+def _tfidf(parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Uni- and bigrams, with the regularisation that is best on the dev set; then train on the whole training set."""
+    rest = train = parts["train"]
+    dev = parts.get("dev")
     if dev is None:
         classes = np.unique([x.label for x in train], return_inverse=True)[1]
-        parts = held_out_split(len(train), math.ceil(0.1 * len(train)), classes, seed)
-        rest, dev = ([train[place] for place in part] for part in parts)
+        split = held_out_split(len(train), math.ceil(0.1 * len(train)), classes, seed)
+        rest, dev = ([train[number] for number in numbers] for numbers in split)
     scores = {strength: _accuracy(_tfidf_model(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)}
-    strength = max(scores, key=lambda one: scores[one])
-    result: dict[str, Any] = {"dev": scores[strength], "C": strength}
-    if test is not None:
-        result[measured] = _accuracy(_tfidf_model(train, strength), test)
-    return result
+    strength = max(scores, key=lambda value: scores[value])
+    figures: dict[str, Any] = {"dev": scores[strength], "C": strength}
+    for part in ("test", "held_out"):
+        if part in parts:
+            figures[part] = _accuracy(_tfidf_model(train, strength), parts[part])
+    return figures
 
 
 def _tfidf_model(train: Any, strength: float) -> Any:
@@ -149,9 +122,9 @@ def reproduce(
     out: Path,
     *,
     folder: Path | None = None,
-    told: Callable[[Mapping[str, Any]], object] = lambda row: None,
+    report: Callable[[Mapping[str, Any]], object] = lambda row: None,
 ) -> list[dict[str, Any]]:
-    """Make all runs that ``out`` does not hold yet, writing each as it ends; a stopped series goes on where it was.
+    """Run everything that ``out`` does not contain yet, and append each row as its run ends.
 
     Parameters
     ----------
@@ -159,7 +132,7 @@ def reproduce(
         ``"lead-1"`` (of summaries) count as encoders
     out : file of JSON lines
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
-    told : called with each new row
+    report : called with each new row
 
     Returns
     -------
@@ -173,10 +146,8 @@ def reproduce(
         when ``out`` cannot be written, or holds something else
     """
     for name in data_sets:
-        if name not in DATA_SETS and name not in PARALLEL_SETS:
-            raise ConfigError(
-                f"data set {name!r} does not exist; choose among: {', '.join([*DATA_SETS, *PARALLEL_SETS])}"
-            )
+        if name not in DATA_SETS:
+            raise ConfigError(f"data set {name!r} does not exist; choose among: {', '.join(DATA_SETS)}")
     rows = read_rows(out)
     done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows if not row.get("changes")}
     keys = [key for key in dict.fromkeys(product(data_sets, encoders, seeds)) if _fits(key[1], key[0])]
@@ -185,27 +156,27 @@ def reproduce(
     _check_writable(out)
     for key in keys:
         if key not in done:
-            row = run(*key, folder=folder) if key[0] in DATA_SETS else run_translation(*key, folder=folder)
+            row = run(*key, folder=folder)
             append(out, row)
             rows.append(row)
-            told(row)
+            report(row)
     return rows
 
 
 def _fits(encoder: str, data_set: str) -> bool:
-    """Whether an encoder, or a baseline that counts as one, can run on a data set."""
-    if data_set in PARALLEL_SETS:
-        return encoder != "tfidf" and (encoder != LEAD or PARALLEL_SETS[data_set].summary)
-    return encoder != LEAD and (encoder != "tfidf" or DATA_SETS[data_set].task == "classify")
+    """Whether an encoder or baseline can run on a data set."""
+    corpus = DATA_SETS[data_set]
+    if encoder == LEAD:
+        return isinstance(corpus, ParallelSet) and corpus.summary
+    return encoder != TFIDF or corpus.task == "classify"
 
 
 def _check(data_set: str, encoder: str, seed: int) -> None:
-    """Refuse a run that cannot be, before hours are spent on those before it."""
-    if encoder not in ("tfidf", LEAD):
+    """Reject an impossible run before hours are spent on those before it."""
+    if encoder not in (TFIDF, LEAD):
         encoder_options(encoder.partition("=")[0])
-        if data_set in DATA_SETS:
-            settings(data_set, encoder)
-    if data_set in DATA_SETS and DATA_SETS[data_set].test is None:
+        settings(data_set, encoder)
+    if DATA_SETS[data_set].test is None:
         check_fold(seed)
 
 

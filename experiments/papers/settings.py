@@ -1,14 +1,21 @@
-"""Options of the runs behind the result tables: the papers' where they speak, else what dev sets favoured."""
+"""Options of the runs behind the result tables: the papers' values, or else the best on dev sets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.parse_cache import default_cache
 from graphattn.experiments.papers.data_sets import DATA_SETS
+from graphattn.models import TASKS, Estimator
+from graphattn.models.encoders import encoder_options
 
 Groups = dict[str, dict[str, Any]]
-"""``encoder``, ``inputs``, ``head`` and ``training`` -> options that differ from the defaults."""
+"""Group of options of an estimator -> those that differ from the defaults."""
 
 SETS = {
     "cbow": "embeddings_trained/w2v_cbow_50d.txt.xz",
@@ -23,6 +30,7 @@ FROZEN_VECTORS = ("skipgram", "fasttext", "googlenews")
 ALL_VECTORS = (*FROZEN_VECTORS, "twitter")
 DUO_VECTORS = ("cbow", "skipgram")
 
+TAGGING = ("ewt", "conll2003")
 MTL = ("apparel", "books", "dvd", "kitchen")
 LONG_TEXTS = ("gcn-ohsumed", "gcn-20ng")
 EPOCHS = {
@@ -34,35 +42,64 @@ EPOCHS = {
 
 
 def settings(data_set: str, encoder: str) -> Groups:
-    """Options of a run: the paper's Table 1 where it speaks, else what dev sets favoured (see ``docs/results.md``).
+    """Options of a run: those of the paper's Table 1, or else the best on dev sets (see ``docs/results.md``).
 
     Every encoder gets the same inputs, head, epochs and batches. The Transformer's feed-forward part is 600 wide, so
-    that it has somewhat more parameters than MS-Trans instead of three times as many.
+    that it has slightly more parameters than MS-Trans instead of three times as many. Translators differ from the
+    preset ``small``.
 
     Parameters
     ----------
     data_set : its name
-    encoder : its name; behind ``=`` may stand the sets of word vectors, as in ``duo=cbow+skipgram``
+    encoder : its name; after ``=`` may follow sets of word vectors, as in ``duo=cbow+skipgram``, or of a translator
+        an option to turn off, as in ``umst=without-intra-group``
 
     Returns
     -------
-    ``encoder``, ``inputs``, ``head`` and ``training`` -> options that differ from the defaults
+    Group of options, such as ``encoder`` or ``training`` -> options that differ from the defaults
 
     Raises
     ------
     ConfigError
-        for a set of word vectors that does not exist
+        for a set of word vectors or an option that does not exist
     """
-    encoder, _, given = encoder.partition("=")
-    task = DATA_SETS[data_set].task
-    groups = _TASKS[task](data_set)
-    groups["training"] |= {
-        "epochs": EPOCHS[data_set],
-        "precision": "auto",
-        "learning_rate": 1e-3 if task == "tag" else 5e-4,
-    }
-    _OF_ENCODERS.get(encoder, _as_it_is)(groups, data_set)
-    names = given.split("+") if given else groups["inputs"]["vectors"]
+    return _TASKS[DATA_SETS[data_set].task](data_set, *encoder.split("=", 1))
+
+
+def make_estimator(
+    data_set: str, encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]], folder: Path
+) -> Estimator:
+    """The estimator of a run.
+
+    Parameters
+    ----------
+    data_set, encoder, seed : what to run
+    changes : group of options -> changes to :func:`settings`
+    folder : data folder
+    """
+    groups = settings(data_set, encoder)
+    for group, values in changes.items():
+        groups[group].update(values)
+    groups["training"] |= {"seed": seed, "progress": False}
+    for group, name in (("inputs", "vectors"), ("parsing", "parser_model")):  # files of the data folder
+        if name in groups.get(group, {}):
+            groups[group][name] = _in_folder(groups[group][name], folder)
+    corpus, name = DATA_SETS[data_set], encoder.partition("=")[0]
+    defaults = TASKS[corpus.task](name)
+    options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups if group != "encoder"}
+    return TASKS[corpus.task](corpus.encoder(name, groups["encoder"]), **options)
+
+
+def _in_folder(names: str | tuple[str, ...], folder: Path) -> str | tuple[str, ...]:
+    return str(folder / names) if isinstance(names, str) else tuple(str(folder / name) for name in names)
+
+
+def _labelling(base: Callable[[str], Groups], rate: float, data_set: str, encoder: str, vectors: str = "") -> Groups:
+    """Options of a classifier or tagger."""
+    groups = base(data_set)
+    groups["training"] |= {"epochs": EPOCHS[data_set], "precision": "auto", "learning_rate": rate}
+    _OF_ENCODERS.get(encoder, _unchanged)(groups, data_set)
+    names = vectors.split("+") if vectors else groups["inputs"]["vectors"]
     unknown = [name for name in names if name not in SETS]
     if unknown:
         raise ConfigError(f"there are no word vectors {unknown[0]!r}; choose among: {', '.join(SETS)}")
@@ -102,11 +139,45 @@ def _tagging(data_set: str) -> Groups:
     return {"encoder": {}, "inputs": inputs, "head": {"crf": data_set == "conll2003"}, "training": {}}
 
 
-_TASKS = {"classify": _classifying, "pair": _pairing, "tag": _tagging}
+def _translating(data_set: str, encoder: str, without: str = "") -> Groups:
+    options = encoder_options(encoder)
+    switches = [item.name for item in fields(options) if getattr(options, item.name) is True]
+    known = {f"without-{switch.replace('_', '-')}": switch for switch in switches}
+    if without and without not in known:
+        choice = f"choose among: {', '.join(known)}" if known else "it has nothing to leave out"
+        raise ConfigError(f"there is no {encoder} {without!r}; {choice}")
+    groups: Groups = {
+        "encoder": {known[without]: False} if without else {},
+        "decoder": {},
+        "inputs": {},
+        "training": {"precision": "auto", "average": 0.995, "metric": DATA_SETS[data_set].metric, "epochs": 6},
+        "search": {},
+        "parsing": {
+            "parser": "stanza",
+            "parser_package": "ewt_small",
+            "parser_model": "stanza_en_ewt_small",
+            "parse_cache": str(default_cache()),
+        },
+    }
+    if data_set == "scitldr":  # 2,000 pairs
+        groups["encoder"]["dropout"] = 0.3
+        groups["decoder"]["decoder_dropout"] = 0.3
+        groups["inputs"] = {"vocabulary_size": 4000, "embedding_dropout": 0.3}
+        groups["training"] |= {"epochs": 20, "max_tokens": 4000, "warmup_steps": 400}
+        groups["search"] = {"min_length": 5, "max_length": 60, "no_repeat_ngram": 3}
+    return groups
 
 
-def _as_it_is(groups: Groups, data_set: str) -> None:
-    """Nothing besides what the task asks for."""
+_TASKS: dict[str, Callable[..., Groups]] = {
+    "classify": partial(_labelling, _classifying, 5e-4),
+    "pair": partial(_labelling, _pairing, 5e-4),
+    "tag": partial(_labelling, _tagging, 1e-3),
+    "translate": _translating,
+}
+
+
+def _unchanged(groups: Groups, data_set: str) -> None:
+    """Only the options of the task."""
 
 
 def _transformer(groups: Groups, data_set: str) -> None:
@@ -117,7 +188,7 @@ def _transformer(groups: Groups, data_set: str) -> None:
 
 
 def _ms_trans(groups: Groups, data_set: str) -> None:
-    if DATA_SETS[data_set].task == "tag" or data_set in MTL:
+    if data_set in (*TAGGING, *MTL):
         # nine folds of MTL-16: 85.4; with the paper's scales for classification and alpha 84.8
         groups["encoder"] |= {"scales": ("1", "3", "5", "7", "9"), "alpha": 1.0}
     if data_set in MTL:
@@ -132,7 +203,7 @@ def _ms_trans(groups: Groups, data_set: str) -> None:
 
 def _mtsa(groups: Groups, data_set: str) -> None:
     groups["head"].pop("pooling", None)  # it comes with its own, as Duo does
-    if DATA_SETS[data_set].task == "tag":
+    if data_set in TAGGING:
         groups["encoder"]["layers"] = 2  # as a tagger's own default
 
 
@@ -150,7 +221,7 @@ def _duo(groups: Groups, data_set: str) -> None:
 
 
 def _duo_transformer(groups: Groups, data_set: str) -> None:
-    if DATA_SETS[data_set].task == "classify":
+    if data_set not in (*TAGGING, "sick"):
         groups["inputs"]["vectors"] = DUO_VECTORS  # one for each of its two streams
 
 

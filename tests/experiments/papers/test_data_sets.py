@@ -1,10 +1,23 @@
 """The corpora of the result tables: where each lies, and how one without a test set is cut."""
 
+import json
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphattn.builders import Example
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.papers.data_sets import DATA_SETS, cross_validation_fold, data_folder
+from graphattn.experiments.papers.data_sets import (
+    DATA_SETS,
+    TUNING_FOLDS,
+    TextPair,
+    copies,
+    cross_validation_fold,
+    data_folder,
+    held_out_fold,
+)
 
 
 def test_no_data_folder(monkeypatch):
@@ -21,7 +34,7 @@ def test_every_data_set_is_there(corpora, name):
         if getattr(data_set, part) is not None:
             assert (corpora / getattr(data_set, part)).is_file()
     first = next(iter(data_set.read(corpora / (data_set.test or data_set.train))))
-    assert getattr(first, "tags" if data_set.task == "tag" else "label")
+    assert getattr(first, {"tag": "tags", "translate": "targets"}.get(data_set.task, "label"))
 
 
 def test_folds_are_the_whole_and_share_no_item():
@@ -36,3 +49,51 @@ def test_folds_are_the_whole_and_share_no_item():
     with pytest.raises(ConfigError) as caught:
         cross_validation_fold(items, 10)
     assert str(caught.value) == "seed 10 is no fold: this data set is cut into 10; give --seeds up to 10"
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("multi30k", (29_000, 1014, 1000)), ("scitldr", (1992, 619, 618))])
+def test_parallel_sets_are_complete(name, sizes, corpora):
+    corpus = DATA_SETS[name]
+    parts = [corpus.load(part, corpora) for part in ("train", "dev", "test")]
+    assert tuple(map(len, parts)) == sizes
+    for pairs in parts:
+        assert all(pair.source.strip() and pair.targets and all(pair.targets) for pair in pairs)
+
+
+def test_a_source_is_its_sentences(tmp_path):
+    row = {"source": ["One thing.", "Another."], "target": ["Things.", "Two things."]}
+    (tmp_path / "scitldr_a").mkdir()
+    (tmp_path / "scitldr_a" / "dev.jsonl").write_text(json.dumps(row) + "\n")
+    (pair,) = DATA_SETS["scitldr"].load("dev", tmp_path)
+    assert pair == TextPair(("One thing.", "Another."), ("Things.", "Two things."))
+    assert pair.source == "One thing. Another."
+
+
+def share_words(one, other):
+    one, other = (re.findall("[a-z0-9]+", text.lower()) for text in (one, other))
+    runs = [{tuple(words[i : i + 8]) for i in range(len(words) - 7)} for words in (one, other)]
+    return bool(runs[0] & runs[1]) or (one == other and len(one) < 8)
+
+
+texts = st.lists(st.text("aB ,", max_size=30), min_size=1, max_size=12)
+
+
+@given(texts)
+def test_copies_are_the_connected_texts(texts):
+    expected = list(range(len(texts)))
+    for _ in texts:  # the smallest number spreads along every pair
+        for i, one in enumerate(texts):
+            linked = [expected[j] for j, other in enumerate(texts) if share_words(one, other)]
+            expected[i] = min([expected[i], *linked])
+    assert copies(texts).tolist() == expected
+
+
+def test_each_text_is_held_out_once_and_with_its_copies():
+    examples = [Example(f"text {number % 30}", label=str(number % 2)) for number in range(50)]
+    held_anywhere = []
+    for number in range(TUNING_FOLDS):
+        rest, held = held_out_fold(examples, number)
+        assert sorted([*rest, *held], key=examples.index) == sorted(examples, key=examples.index)
+        assert not {example.text for example in rest} & {example.text for example in held}
+        held_anywhere += held
+    assert len(held_anywhere) == len(examples)

@@ -1,15 +1,17 @@
 """Runs of the result tables on small corpora laid out like the real ones."""
 
 import json
+import lzma
 from dataclasses import replace
 
 import pytest
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.papers import result_rows
+from graphattn.experiments.papers import rows as result_rows
 from graphattn.experiments.papers import runs as results
 from graphattn.experiments.papers import settings as run_settings
-from graphattn.experiments.papers.data_sets import DATA_SETS
+from graphattn.experiments.papers.data_sets import DATA_SETS, PARALLEL_SETS
+from graphattn.models import Translator
 
 
 @pytest.fixture
@@ -28,24 +30,24 @@ def folder(tmp_path):
 def small(monkeypatch):
     monkeypatch.setitem(run_settings.SETS, "skipgram", "embeddings_trained/vectors.txt")
     monkeypatch.setitem(run_settings.EPOCHS, "sst2", 2)
-    settings = results.settings
+    settings = run_settings.settings
     monkeypatch.setattr(
-        results,
+        run_settings,
         "settings",
         lambda data_set, encoder: settings(data_set, encoder) | {"encoder": {"hidden": 20, "layers": 1}},
     )
 
 
 def test_a_series_writes_each_run_and_goes_on_where_it_stopped(folder, small, tmp_path):
-    out, told = tmp_path / "out.jsonl", []
-    rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, told=told.append)
+    out, reported = tmp_path / "out.jsonl", []
+    rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=reported.append)
     assert [(row["encoder"], row["seed"]) for row in rows] == [("bilstm", 0), ("bilstm", 1), ("tfidf", 0), ("tfidf", 1)]
-    assert result_rows.read_rows(out) == rows == told
+    assert result_rows.read_rows(out) == rows == reported
     assert all(0 <= row["test"] <= 100 for row in rows)
     lines = out.read_text().splitlines(keepends=True)
     out.write_text("".join(lines[:-1]))
     again = []
-    results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, told=again.append)
+    results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=again.append)
     assert [(row["encoder"], row["seed"]) for row in again] == [("tfidf", 1)]
 
 
@@ -161,4 +163,101 @@ def test_a_table_of_no_runs_says_so(graphattn, tmp_path, monkeypatch, arguments)
     assert answer.err == (
         f"error: {arguments[-1]}: holds no such runs. "
         "Name the file that runs were written to, and data sets and encoders that are in it.\n"
+    )
+
+
+SMALL = {
+    "encoder": {"hidden": 16, "layers": 1, "ffn": 16},
+    "decoder": {"decoder_layers": 1, "decoder_ffn": 16},
+    "inputs": {"vocabulary_size": 90},
+    "training": {"epochs": 2, "precision": "32", "max_tokens": 200, "warmup_steps": 5},
+    "search": {"max_length": 8, "beam": 2},
+}
+
+
+@pytest.fixture
+def parallel_folder(tmp_path, monkeypatch):
+    """A data folder with a small Multi30k and a small SciTLDR."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = ["a dog", "a cat", "two birds", "the tree", "one house", "no fish"]
+    (tmp_path / "multi30k_en_de").mkdir()
+    (tmp_path / "scitldr_a").mkdir()
+    for name in ("train", "val", "test_2016_flickr"):
+        for language in ("en", "de"):
+            lines = [f"{one} sees {two} {language}." for one in words for two in words]
+            (tmp_path / "multi30k_en_de" / f"{name}.{language}").write_text("\n".join(lines))
+    rows = [{"source": [f"We saw {word}.", "It ran."], "target": [f"See {word}.", "Run."]} for word in words * 3]
+    text = "\n".join(map(json.dumps, rows))
+    for name in ("train.jsonl.xz", "dev.jsonl", "test.jsonl"):
+        path = tmp_path / "scitldr_a" / name
+        if name.endswith("xz"):
+            path.write_bytes(lzma.compress(text.encode()))
+        else:
+            path.write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("data_set", PARALLEL_SETS)
+def test_a_run_of_a_translator(data_set, parallel_folder):
+    row = results.run(data_set, "transformer", 1, changes=SMALL, folder=parallel_folder)
+    assert (row["data_set"], row["encoder"], row["seed"], row["epochs"]) == (data_set, "transformer", 1, 2)
+    assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
+    assert row["test"] == row["all_test"][PARALLEL_SETS[data_set].metric]
+    assert result_rows.describe(row).startswith(f"{data_set} transformer seed 1: dev ")
+
+
+def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
+    fitted = []
+    monkeypatch.setattr(Translator, "fit", lambda self, *_, **__: fitted.append(self) or 1 / 0)
+    for encoder in ("umst", "umst=without-inter-group"):
+        with pytest.raises(ZeroDivisionError):
+            results.run("multi30k", encoder, 0, changes=SMALL, folder=parallel_folder)
+    whole, without = (translator.encoder for translator in fitted)
+    assert without == replace(whole, inter_group=False)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"),
+    [
+        (
+            "umst=without-trees",
+            "there is no umst 'without-trees'; choose among: without-class-embedding, without-intra-group, "
+            "without-inter-group",
+        ),
+        ("transformer=small", "there is no transformer 'small'; it has nothing to leave out"),
+    ],
+)
+def test_encoders_that_do_not_exist(encoder, said, parallel_folder):
+    with pytest.raises(ConfigError) as caught:
+        results.run("multi30k", encoder, 0, changes=SMALL, folder=parallel_folder)
+    assert str(caught.value) == said
+
+
+def test_the_test_set_of_pairs_is_left_alone_while_choosing(parallel_folder):
+    (parallel_folder / "multi30k_en_de" / "test_2016_flickr.en").unlink()
+    row = results.run("multi30k", "transformer", 0, changes=SMALL, folder=parallel_folder, on_test=False)
+    assert "test" not in row
+    assert "dev" in row
+
+
+def test_the_first_sentence_as_a_baseline(parallel_folder):
+    row = results.run("scitldr", "lead-1", 0, folder=parallel_folder)
+    assert row["test"] == row["all_test"]["rouge_l"] > 30
+    with pytest.raises(ConfigError) as caught:
+        results.run("multi30k", "lead-1", 0, folder=parallel_folder)
+    assert str(caught.value) == "lead-1 is a baseline of summaries; this data set has none"
+
+
+def test_a_series_runs_what_fits(parallel_folder, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        results,
+        "run",
+        lambda *key, folder: seen.append(key) or {"data_set": key[0], "encoder": key[1], "seed": key[2], "test": 1.0},
+    )
+    sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
+    results.reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)
+    assert seen == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
+    assert "| multi30k | transformer | 1 | - | 1.0 |" in result_rows.results_table(
+        result_rows.read_rows(tmp_path / "out.jsonl")
     )

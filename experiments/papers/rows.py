@@ -11,10 +11,8 @@ from typing import Any
 
 from graphattn.exceptions import DataError
 from graphattn.experiments.papers.data_sets import DATA_SETS
-from graphattn.experiments.papers.parallel_sets import PARALLEL_SETS
 from graphattn.models.encoders import ENCODERS
 
-_DATA_SETS = (*DATA_SETS, *PARALLEL_SETS)
 _ENCODERS = (*ENCODERS, "tfidf")
 
 
@@ -40,7 +38,7 @@ def _row(line: str, path: Path, number: int) -> dict[str, Any]:
         row["data_set"], row["encoder"], row["seed"]
     except (ValueError, KeyError, TypeError):
         raise DataError(
-            "is no run's figures", path=path, line=number, hint="Remove the line; the run is made anew then."
+            "is not a row of a run", path=path, line=number, hint="Remove the line to repeat the run."
         ) from None
     return dict(row)
 
@@ -64,13 +62,13 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def side_by_side(rows: Sequence[Mapping[str, Any]]) -> str:
+def side_by_side_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The test figures of :func:`results_table`, one line for each data set and one column for each encoder.
 
     Examples
     --------
     >>> rows = [{"data_set": "sst2", "encoder": "ms-trans", "seed": s, "test": 81 + s} for s in (0, 2)]
-    >>> print(side_by_side([*rows, {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81}]))
+    >>> print(side_by_side_table([*rows, {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81}]))
     | data set | ms-trans | tfidf |
     |---|---|---|
     | sst2 | 82.0 ± 1.4 | 81.0 |
@@ -89,7 +87,7 @@ def _by_line(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Ma
     groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["data_set"], row["encoder"] + _changed(row)), {})[row["seed"]] = row
-    ordered = sorted(groups, key=lambda place: _rank(place[0], _DATA_SETS))
+    ordered = sorted(groups, key=lambda place: _rank(place[0], list(DATA_SETS)))
     return {place: list(groups[place].values()) for place in ordered}
 
 
@@ -110,12 +108,12 @@ def _figures(runs: Sequence[Mapping[str, Any]], part: str) -> str:
     return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
 
-def described(row: Mapping[str, Any]) -> str:
+def describe(row: Mapping[str, Any]) -> str:
     """One run in one line.
 
     Examples
     --------
-    >>> described({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
+    >>> describe({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
     'sst2 tfidf seed 0: dev 79.4, test 81.1, 2 s'
     """
     figures = ", ".join(f"{part} {row[part]}" for part in ("dev", "test") if part in row)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.papers.result_rows import append, read_rows, results_table, side_by_side
+from graphattn.experiments.papers.rows import append, read_rows, results_table, side_by_side_table
 
 
 def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
@@ -24,9 +24,9 @@ def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"data_set": "a", "encoder": "b", "seed": 0}\n{"data_set": "a", "enc', "line 2: is no run's figures"),
-        ("{}\n", "line 1: is no run's figures"),
-        ("[1]\n", "line 1: is no run's figures"),
+        ('{"data_set": "a", "encoder": "b", "seed": 0}\n{"data_set": "a", "enc', "line 2: is not a row of a run"),
+        ("{}\n", "line 1: is not a row of a run"),
+        ("[1]\n", "line 1: is not a row of a run"),
     ],
 )
 def test_lines_that_are_no_rows(tmp_path, content, message):
@@ -51,7 +51,7 @@ def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
         {"data_set": "sst2", "encoder": "transformer", "seed": 1, "test": 82.0},
         {"data_set": "sst2", "encoder": "ms-trans", "seed": 0, "dev": 83.0},
     ]
-    assert side_by_side(rows).splitlines() == [
+    assert side_by_side_table(rows).splitlines() == [
         "| data set | ms-trans | transformer | tfidf | duo=a+b |",
         "|---|---|---|---|---|",
         "| sst2 | - | 81.0 ± 1.4 | 81.0 |  |",
@@ -64,4 +64,4 @@ def test_the_page_of_results_has_the_tables_of_its_file():
     page, rows = (docs / "results.md").read_text(encoding="utf-8"), read_rows(docs / "results.jsonl")
     assert results_table(rows) in page
     columns = next(line for line in page.splitlines() if line.startswith("| data set | ms-trans |"))
-    assert side_by_side([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page
+    assert side_by_side_table([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page
