@@ -1,22 +1,50 @@
-"""Heads that classify a sentence, or a pair of sentences, from pooled token vectors."""
+"""Base class of heads, and the heads that classify sentences and pairs from pooled token vectors."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.edges import lengths_of
 from graphattn.layers.dropout import Dropout
-from graphattn.models.heads.base import Head
 from graphattn.models.heads.pooling import Source2TokenPooling, pool, pooled_width
 from graphattn.models.options import HeadOptions
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
+
+
+class Head(nn.Module):
+    """Base of all heads. An item gets one decision: a sentence, a pair, or a word."""
+
+    per_word: bool = False
+    """Whether items are words."""
+
+    @abstractmethod
+    def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
+        """(N, F) token vectors -> (items, classes) scores."""
+
+    @abstractmethod
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
+        """Sum of the items' losses, a scalar."""
+
+    @abstractmethod
+    def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
+        """(items, classes) probabilities."""
+
+    @abstractmethod
+    def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
+        """(items,) class ids, or (items, classes) zeros and ones for several labels."""
+
+    @abstractmethod
+    def items(self, graph: TextBatch) -> Tensor:
+        """(B,) items of each sentence or pair."""
 
 
 class ClassificationHead(Head):
@@ -27,8 +55,8 @@ class ClassificationHead(Head):
     width : features of a token
     classes : number of classes
     options : pooling, hidden width, dropout
-    multilabel : a class is decided for itself, with a sigmoid
-    class_weights : (classes,) weights in the loss; None for all equal
+    multilabel : decide each class on its own, with a sigmoid
+    class_weights : (classes,) weights in the loss
     label_smoothing : share of probability spread over all classes
     """
 
@@ -56,7 +84,7 @@ class ClassificationHead(Head):
         self.perceptron = nn.Sequential(*first, Dropout(options.head_dropout), nn.Linear(hidden or features, classes))
 
     def features(self, pooled: int) -> int:
-        """Features that go into the perceptron."""
+        """Input features of the perceptron."""
         return pooled
 
     def sentences(self, tokens: Tensor, graph: TextBatch) -> Tensor:
@@ -68,16 +96,16 @@ class ClassificationHead(Head):
         """(B, pooled features) of sentences -> (items, features): one vector for each item."""
         return sentences
 
+    @override
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
-        """(N, F) -> (items, classes)."""
         return self.scores(self.sentences(tokens, graph))
 
     def scores(self, sentences: Tensor) -> Tensor:
         """(B, pooled features) of sentences -> (items, classes)."""
         return self.perceptron(self.items_of(sentences)).float()
 
+    @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
-        """Cross-entropy, summed; binary and averaged over the classes where there may be several."""
         weights = self.class_weights
         if self.multilabel:
             smooth = targets * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
@@ -85,32 +113,32 @@ class ClassificationHead(Head):
             return losses.mean(1).sum()
         return F.cross_entropy(scores, targets, weight=weights, reduction="sum", label_smoothing=self.label_smoothing)
 
+    @override
     def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
-        """Softmax, or a sigmoid per class."""
         return scores.sigmoid() if self.multilabel else scores.softmax(1)
 
+    @override
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
-        """The best class, or all above one half."""
         return (scores > 0).long() if self.multilabel else scores.argmax(1)
 
+    @override
     def items(self, graph: TextBatch) -> Tensor:
-        """One for each sentence."""
         return torch.ones_like(lengths_of(graph, TOKEN))
 
 
 class PairHead(ClassificationHead):
     """A perceptron on [r1, r2, |r1 - r2|, r1 - r2] (MS-Trans, section 4.3), or with r1 r2 in the third place (MTSA)."""
 
+    @override
     def features(self, pooled: int) -> int:
-        """Four vectors side by side."""
         return 4 * pooled
 
+    @override
     def items_of(self, sentences: Tensor) -> Tensor:
-        """(B, 4 F) from 2 B sentences, all first ones before all second ones."""
-        first, second = sentences.chunk(2)
+        first, second = sentences.chunk(2)  # a batch has all first sentences, then all second ones
         third = first * second if self.options.pair_features == "product" else (first - second).abs()
         return torch.cat([first, second, third, first - second], dim=1)
 
+    @override
     def items(self, graph: TextBatch) -> Tensor:
-        """One for each pair."""
         return super().items(graph).chunk(2)[0]

@@ -3,66 +3,76 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
-from torchcrf import CRF
+from torch import Tensor, nn
 
 
-class LinearChainCRF(CRF):
-    """The CRF of pytorch-crf, but that gradients take time that grows with the sentences, not with their squares.
-
-    Each step of pytorch-crf's own likelihood takes its scores out of those of the whole batch, and the gradient of each
-    is as large as the batch; and its decoding goes through the words one by one. Parameters, their first values and
-    checks are pytorch-crf's.
+class LinearChainCRF(nn.Module):
+    """Sequence scores from the scores of each step and of each pair of neighbouring tags.
 
     Parameters
     ----------
     num_tags : number of tags
-    batch_first : whether sentences come before time steps
     """
 
-    def log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B,) log Z, in the precision of the scores; its derivatives are the marginals.
+    def __init__(self, num_tags: int):
+        super().__init__()
+        self.start_transitions = nn.Parameter(torch.empty(num_tags))
+        self.end_transitions = nn.Parameter(torch.empty(num_tags))
+        self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        """(B,) log-likelihood of the tags.
 
         Parameters
         ----------
         emissions : (B, T, tags) scores
-        mask : (B, T) True at each word; every sentence has one
+        tags : (B, T) tag ids
+        mask : (B, T) True at each word; each sentence has at least one
         """
-        return self._compute_normalizer(emissions.transpose(0, 1), mask.T)
+        return self._sequence_scores(emissions.transpose(0, 1), tags.T, mask.T) - self.log_partition(emissions, mask)
 
-    def best_tags(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B, T) the most likely tags of each sentence (Viterbi, 1967); behind its end the last one is repeated.
+    def log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """(B,) log Z in the precision of the scores; its derivatives are the marginals.
 
         Parameters
         ----------
         emissions : (B, T, tags) scores
-        mask : (B, T) True at each word; every sentence has one
+        mask : (B, T) True at each word; each sentence has at least one
         """
         first, *others = emissions.unbind(1)
         transitions = self.transitions.to(emissions.dtype)
-        itself = torch.arange(self.num_tags, device=emissions.device)
+        score = self.start_transitions + first
+        for emission, present in zip(others, mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
+            score = torch.where(present, torch.logsumexp(score.unsqueeze(2) + transitions, dim=1) + emission, score)
+        return torch.logsumexp(score + self.end_transitions, dim=1)
+
+    def best_tags(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """(B, T) most likely tags of each sentence (Viterbi, 1967), padded with the last tag.
+
+        Parameters
+        ----------
+        emissions : (B, T, tags) scores
+        mask : (B, T) True at each word; each sentence has at least one
+        """
+        first, *others = emissions.unbind(1)
+        transitions = self.transitions.to(emissions.dtype)
+        same_tag = torch.arange(len(transitions), device=emissions.device)
         score, origins = self.start_transitions + first, []
-        for own, there in zip(others, mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
+        for emission, present in zip(others, mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
             best, origin = (score.unsqueeze(2) + transitions).max(dim=1)
-            score = torch.where(there, best + own, score)
-            origins.append(torch.where(there, origin, itself))
+            score = torch.where(present, best + emission, score)
+            origins.append(torch.where(present, origin, same_tag))
         tags = [(score + self.end_transitions).argmax(1, keepdim=True)]
         for origin in reversed(origins):
             tags.append(origin.gather(1, tags[-1]))
         return torch.cat(tags[::-1], dim=1)
 
-    def _compute_score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+    def _sequence_scores(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """(B,) from (T, B, tags), (T, B) and (T, B)."""
-        of_tags = emissions.gather(2, tags.unsqueeze(2)).squeeze(2) * mask
-        of_steps = self.transitions[tags[:-1], tags[1:]] * mask[1:]
+        tag_scores = emissions.gather(2, tags.unsqueeze(2)).squeeze(2) * mask
+        transition_scores = self.transitions[tags[:-1], tags[1:]] * mask[1:]
         last = tags.gather(0, mask.long().sum(0, keepdim=True) - 1).squeeze(0)
-        return of_tags.sum(0) + of_steps.sum(0) + self.start_transitions[tags[0]] + self.end_transitions[last]
-
-    def _compute_normalizer(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B,) from (T, B, tags) and (T, B)."""
-        first, *others = emissions.unbind(0)
-        transitions = self.transitions.to(emissions.dtype)
-        score = self.start_transitions + first
-        for own, there in zip(others, mask[1:].unsqueeze(2).unbind(0), strict=True):
-            score = torch.where(there, torch.logsumexp(score.unsqueeze(2) + transitions, dim=1) + own, score)
-        return torch.logsumexp(score + self.end_transitions, dim=1)
+        steps = tag_scores.sum(0) + transition_scores.sum(0)
+        return steps + self.start_transitions[tags[0]] + self.end_transitions[last]

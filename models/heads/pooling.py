@@ -17,14 +17,14 @@ def pooled_width(pooling: str, width: int) -> int:
 
 
 def pool(tokens: Tensor, lengths: Tensor, pooling: str) -> Tensor:
-    """Sentence vectors; ``[CLS]`` is a token among the others for maximum and mean.
+    """Sentence vectors; maximum and mean include ``[CLS]``.
 
     Parameters
     ----------
     tokens : (N, F), sentence after sentence, each beginning with ``[CLS]``
     lengths : (B,) tokens of each sentence, at least 1
-    pooling : ``"cls+max"`` is half their sum (MS-Trans, section 3.4, as reconstructed), ``"concat"`` puts them
-        side by side, ``"mean-max"`` mean and maximum; or ``"max"``, ``"mean"``, ``"cls"``
+    pooling : ``"cls+max"`` (half their sum; MS-Trans, section 3.4, as reconstructed), ``"concat"`` (``[CLS]`` and
+        maximum), ``"mean-max"`` (mean and maximum), ``"max"``, ``"mean"`` or ``"cls"``
 
     Returns
     -------
@@ -54,7 +54,7 @@ def _mean(tokens: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _sum(tokens: Tensor, lengths: Tensor) -> Tensor:
-    """(N, F) -> (B, F), in float32 where tokens have half of that: of a long text the small numbers would be lost."""
+    """(N, F) -> (B, F), at least in float32: half precision loses small terms of a long text."""
     tokens = tokens.float() if tokens.dtype.itemsize < 4 else tokens
     return tokens.new_zeros(lengths.shape[0], tokens.shape[1]).index_add(0, _sentences(tokens, lengths), tokens)
 
@@ -66,7 +66,7 @@ def _maximum(tokens: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _sentences(tokens: Tensor, lengths: Tensor) -> Tensor:
-    """(N,) the sentence of each token."""
+    """(N,) sentence number of each token."""
     return torch.repeat_interleave(lengths, output_size=tokens.shape[0])
 
 
@@ -80,7 +80,7 @@ class Source2TokenPooling(nn.Module):
     Parameters
     ----------
     width : features of a token
-    dropout : on the input of both maps
+    dropout : on the input of both linear layers
     """
 
     def __init__(self, width: int, dropout: float = 0.0):

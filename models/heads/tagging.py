@@ -1,4 +1,4 @@
-"""The head that tags words, alone or as a sequence with a conditional random field."""
+"""Tagging head: a softmax for each word, or a conditional random field for the sentence."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.edges import features_of, lengths_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
-from graphattn.models.heads.base import Head
+from graphattn.models.heads.classification import Head
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class TaggingHead(Head):
-    """Scores the tags of each word from its first token; ``[CLS]`` gets none.
+    """Scores the tags of each word from its first token.
 
     Parameters
     ----------
     width : features of a token
     classes : number of tags
     options : dropout, CRF
-    class_weights : (classes,) weights in the loss; not together with a CRF
-    label_smoothing : share of probability spread over all tags; not together with a CRF
+    class_weights : (classes,) weights in the loss; ignored by a CRF
+    label_smoothing : share of probability spread over all tags; ignored by a CRF
     """
 
     per_word = True
@@ -49,30 +50,32 @@ class TaggingHead(Head):
         self.options, self.label_smoothing = options, label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
         self.classify = nn.Sequential(Dropout(options.head_dropout), Linear(width, classes))
-        self.crf = LinearChainCRF(classes, batch_first=True) if options.crf else None
+        self.crf = LinearChainCRF(classes) if options.crf else None
 
+    @override
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
         return self.classify(tokens[first_tokens(graph)]).float()
 
+    @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
-        """Cross-entropy of each word, or negative log-likelihood of the sequences; summed."""
         if self.crf is None:
             return F.cross_entropy(
                 scores, targets, weight=self.class_weights, reduction="sum", label_smoothing=self.label_smoothing
             )
         precise = _precise(scores)
-        # processes that train together expect a gradient for every weight, also where there is no word at all
+        # distributed training needs a gradient for every weight, even in a batch without words
         loss = 0 * (precise.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
         for words, counts in self._chains(scores, graph):
             emissions, mask = pad(precise[words], counts), prefix_mask(counts)
-            loss = loss - self.crf(emissions, pad(targets[words], counts), mask=mask, reduction="sum")
+            loss = loss - self.crf(emissions, pad(targets[words], counts), mask).sum()
         return loss.to(scores.dtype)
 
+    @override
     def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
-        """Softmax, or the CRF's marginals: the derivative of log Z with respect to the scores."""
         if self.crf is None:
             return scores.softmax(1)
+        # a marginal is the derivative of log Z with respect to the score
         with torch.inference_mode(False), torch.enable_grad():
             leaf = _precise(scores.detach().clone()).requires_grad_()
             partition = leaf.sum() * 0
@@ -81,8 +84,8 @@ class TaggingHead(Head):
             (gradient,) = torch.autograd.grad(partition, leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
+    @override
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
-        """The best tag of each word, or the words' tags in the best sequence."""
         if self.crf is None:
             return scores.argmax(1)
         precise, best = _precise(scores), torch.zeros(len(scores), dtype=torch.long, device=scores.device)
@@ -91,20 +94,20 @@ class TaggingHead(Head):
             best[words] = unpad(rows, counts)
         return best
 
+    @override
     def items(self, graph: TextBatch) -> Tensor:
-        """(B,) words of each sentence."""
         starts = features_of(graph, TOKEN)["position"] == 0
         sentence = starts.long().cumsum(0) - 1
         return torch.bincount(sentence[first_tokens(graph)], minlength=lengths_of(graph, TOKEN).shape[0])
 
     def _chains(self, scores: Tensor, graph: TextBatch) -> list[tuple[Tensor, Tensor]]:
-        """What the CRF takes at a time: the numbers of the words, and how many each sentence has, one or more."""
+        """Groups of sentences that the CRF scores together: (word numbers, words per sentence without empty ones)."""
         groups = padding_groups(self.items(graph).to(scores.device))
         return [(words, counts[counts > 0]) for words, counts in groups if len(words)]
 
 
 def first_tokens(graph: TextBatch) -> Tensor:
-    """(W,) the first token of each word, ``[CLS]`` left out."""
+    """(W,) the first token of each word, without ``[CLS]``."""
     data = features_of(graph, TOKEN)
     word, position = data["word"], data["position"]
     begins = torch.ones_like(word, dtype=torch.bool)
@@ -113,5 +116,5 @@ def first_tokens(graph: TextBatch) -> Tensor:
 
 
 def _precise(scores: Tensor) -> Tensor:
-    """In float64, where there is such: log Z grows with the text, and float32 leaves it too few digits in long ones."""
+    """Float64 where the device has it: log Z grows with the text and loses digits in float32."""
     return scores if scores.device.type == "mps" else scores.double()

@@ -16,14 +16,14 @@ from graphattn.models.padding import prefix_mask
 def test_likelihood_and_gradients_are_those_of_pytorch_crf(lengths, tags, seed):
     """Ours has a gradient for every parameter, even where no sentence has two words; several processes need it."""
     torch.manual_seed(seed)
-    ours, theirs = (one(tags, batch_first=True).double() for one in (LinearChainCRF, CRF))
+    ours, theirs = LinearChainCRF(tags).double(), CRF(tags, batch_first=True).double()
     ours.load_state_dict(theirs.state_dict())
     mask = prefix_mask(torch.tensor(lengths))
     scores = torch.randn(*mask.shape, tags, dtype=torch.float64, requires_grad=True)
     gold = torch.randint(tags, mask.shape)
     found = []
-    for crf in (ours, theirs):
-        likelihood = crf(scores, gold, mask=mask, reduction="none")
+    for crf, options in ((ours, {}), (theirs, {"reduction": "none"})):
+        likelihood = crf(scores, gold, mask=mask, **options)
         variables = [scores, *crf.parameters()]
         gradients = torch.autograd.grad((likelihood**2).sum(), variables, materialize_grads=crf is theirs)
         found.append([likelihood, *gradients])
@@ -36,7 +36,7 @@ def test_likelihood_and_gradients_are_those_of_pytorch_crf(lengths, tags, seed):
 )
 def test_best_tags_are_those_of_pytorch_crf(lengths, tags, seed):
     torch.manual_seed(seed)
-    ours, theirs = (one(tags, batch_first=True).double() for one in (LinearChainCRF, CRF))
+    ours, theirs = LinearChainCRF(tags).double(), CRF(tags, batch_first=True).double()
     ours.load_state_dict(theirs.state_dict())
     lengths = torch.tensor(lengths)
     mask = prefix_mask(lengths)
@@ -56,10 +56,10 @@ def test_first_values_are_those_of_pytorch_crf():
 @pytest.mark.parametrize("length", [1, 40])
 def test_scores_of_more_digits_than_the_parameters_keep_them(length):
     torch.manual_seed(4)
-    crf = LinearChainCRF(3, batch_first=True)
+    crf = LinearChainCRF(3)
     scores, mask = 1000 * torch.randn(2, length, 3, dtype=torch.float64), torch.ones(2, length, dtype=torch.bool)
     gold = torch.randint(3, (2, length))
-    exact = LinearChainCRF(3, batch_first=True).double()
+    exact = LinearChainCRF(3).double()
     exact.load_state_dict(crf.state_dict())
-    single, double = (one(scores, gold, mask=mask, reduction="none") for one in (crf, exact))
+    single, double = (one(scores, gold, mask) for one in (crf, exact))
     torch.testing.assert_close(single, double, rtol=1e-12, atol=1e-5)
