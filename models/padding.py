@@ -1,4 +1,4 @@
-"""From flat tokens to padded rows and back, for the few parts that need rows (LSTM, CRF)."""
+"""Convert ragged tokens to padded rows and back, for modules that need rows (LSTM, CRF)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prefix_mask(lengths: Tensor, longest: int | None = None) -> Tensor:
 
 
 def pad(flat: Tensor, lengths: Tensor, value: float = 0) -> Tensor:
-    """(N, ...) -> (B, T, ...), filled up with ``value``."""
+    """(N, ...) -> (B, T, ...), padded with ``value``."""
     mask = prefix_mask(lengths)
     rows = flat.new_full((*mask.shape, *flat.shape[1:]), value)
     rows[mask] = flat
@@ -32,21 +32,21 @@ def unpad(rows: Tensor, lengths: Tensor) -> Tensor:
     return rows[prefix_mask(lengths, rows.shape[1])]
 
 
-def turned_around(lengths: Tensor) -> Tensor:
-    """(N,) where each flat element is once every sentence is read from its end; applied twice, nothing has changed.
+def reversal(lengths: Tensor) -> Tensor:
+    """(N,) permutation that reverses each sentence; it is its own inverse.
 
     Examples
     --------
-    >>> turned_around(torch.tensor([3, 0, 2])).tolist()
+    >>> reversal(torch.tensor([3, 0, 2])).tolist()
     [2, 1, 0, 4, 3]
     """
     ends = lengths.cumsum(0)
-    first_and_last = torch.repeat_interleave(2 * ends - lengths - 1, lengths)  # their sum is that of any mirrored pair
-    return first_and_last - torch.arange(len(first_and_last), device=lengths.device)
+    sums = torch.repeat_interleave(2 * ends - lengths - 1, lengths)  # index of an element plus that of its mirror
+    return sums - torch.arange(len(sums), device=lengths.device)
 
 
 def padding_groups(lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Sentences that are padded together, so that less than half of the rows is padding, however lengths differ.
+    """Group sentences so that less than half of each padded batch is padding.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def padding_groups(lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
 
     Returns
     -------
-    For each group the numbers of its flat elements and its sentences' lengths, both in their order. All sentences are
-    one group where they are of like length, else those between two powers of two.
+    For each group, the indices of its flat elements and the lengths of its sentences, in their order. Sentences of
+    similar length form one group; otherwise there is one for each range between two powers of two.
 
     Examples
     --------
@@ -64,9 +64,9 @@ def padding_groups(lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
     >>> padding_groups(torch.tensor([1, 9, 0, 1]))
     [(tensor([ 0, 10]), tensor([1, 0, 1])), (tensor([1, 2, 3, 4, 5, 6, 7, 8, 9]), tensor([9]))]
     """
-    filled = lengths.clamp(min=1)  # an empty sentence has a row, too
+    filled = lengths.clamp(min=1)  # an empty sentence also takes a row
     if not len(lengths) or len(lengths) * filled.max() <= 2 * filled.sum():
         return [(torch.arange(int(lengths.sum()), device=lengths.device), lengths)]
     powers = torch.frexp(filled.double()).exponent
     of_element = powers.repeat_interleave(lengths)
-    return [((of_element == own).nonzero().squeeze(1), lengths[powers == own]) for own in powers.unique()]
+    return [((of_element == power).nonzero().squeeze(1), lengths[powers == power]) for power in powers.unique()]

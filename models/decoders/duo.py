@@ -10,8 +10,7 @@ from graphattn.layers.linear import Linear, linear
 from graphattn.models.decoders.attention import FeedForward, attended, split_heads
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.decoders.transformer import Decoder, DecoderState
-from graphattn.models.encoders.duo_streams import STREAMS, DuoNorm, StreamMaps
-from graphattn.models.encoders.duo_transformer import DuoTransformerOptions
+from graphattn.models.encoders.duo_transformer import STREAMS, DuoNorm, DuoTransformerOptions, StreamMaps
 
 
 class DuoAttention(nn.Module):

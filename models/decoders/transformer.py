@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from graphattn.layers.dropout import Dropout
 from graphattn.models.decoders.attention import DecoderAttention, FeedForward
 from graphattn.models.decoders.options import DecoderOptions
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 
 @dataclass(frozen=True, eq=False)

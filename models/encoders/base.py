@@ -1,16 +1,19 @@
-"""What an encoder is: it names the relations it needs and turns token vectors into token vectors."""
+"""Base class of encoders: an encoder names its relations and maps token vectors to token vectors."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from graphattn.builders.relations import Relation
-from graphattn.edges import lengths_of
+from graphattn.edges import Edges, features_of, lengths_of
 from graphattn.models.heads.pooling import pool
 from graphattn.models.options import Options, option
 from graphattn.schema import TOKEN
@@ -19,21 +22,21 @@ if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
 
 LayerWeights = dict[str, Tensor]
-"""Relation -> (E, heads) attention weights of one layer, by edge id; where a relation has several kinds of edges, kind
-after kind, as in its ``parts()``."""
+"""Relation -> (E, heads) attention weights of one layer by edge id; a relation with several ``parts()`` concatenates
+their edges."""
 
 
 @dataclass
 class EncoderOptions(Options):
-    """Options that all encoders share; sub-classes add their own and their ``name``.
+    """Options of all encoders; subclasses add their own and their ``name``.
 
     Attributes
     ----------
-    pooling : how sentence vectors are made on top of this encoder unless the head's options say otherwise
-    linear_head : whether a linear layer then classifies them, unless the head's options say otherwise
-    takes_parts : whether the encoder gets token vectors as they are, instead of projected to ``hidden``
-    trains_special : whether the vectors of special tokens are trained even where no other word vectors are
-    streams : vectors of width ``hidden`` that a token has side by side in a translator
+    pooling : how sentence vectors are pooled unless the head's options say otherwise
+    linear_head : classify with a linear layer unless the head's options say otherwise
+    takes_parts : token vectors enter the encoder unprojected
+    trains_special : train the vectors of special tokens even when no other word vectors are trained
+    streams : vectors of width ``hidden`` per token in a translator
     """
 
     name: ClassVar[str]
@@ -49,21 +52,27 @@ class EncoderOptions(Options):
 
     @classmethod
     def for_tagging(cls) -> EncoderOptions:
-        """What the encoder's name stands for in a tagger."""
+        """Default options in a tagger."""
         return cls()
 
     @classmethod
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
-        """What the encoder's name stands for in a translator; of the sizes it takes those that it has."""
+        """Default options in a translator, with those of the sizes that the encoder has."""
         names = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in sizes.items() if name in names})
 
     def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> EncoderOptions:
-        """The options for token vectors that are made of sets of these widths, of files of word vectors or others."""
+        """Options for token vectors that concatenate parts of these widths.
+
+        Parameters
+        ----------
+        widths : width of each part
+        of_files : whether the parts are files of word vectors
+        """
         return self
 
+    @override
     def to_dict(self) -> dict[str, Any]:
-        """Plain values with the encoder's name."""
         return {"name": self.name, **super().to_dict()}
 
 
@@ -77,10 +86,7 @@ class Encoder(nn.Module):
         """The relations that graphs must have."""
 
     def heads_along(self) -> dict[str, int]:
-        """Relation -> how many heads, of all layers together, have weights on its edges that can be asked for.
-
-        Texts with too many weights are refused by them; an encoder that does not tell counts as one head a relation.
-        """
+        """Relation -> number of heads over all layers; used to estimate the memory of attention weights."""
         return {relation.name: 1 for relation in self.relations()}
 
     @abstractmethod
@@ -91,7 +97,7 @@ class Encoder(nn.Module):
         ----------
         graph : a batch with this encoder's relations
         tokens : (N, hidden)
-        weights : when given, one entry for each layer is appended
+        weights : list to which each layer's weights are appended
 
         Returns
         -------
@@ -99,5 +105,44 @@ class Encoder(nn.Module):
         """
 
     def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(B, width) mean over the tokens of each sentence, by whatever way is the shortest."""
+        """(B, width) mean over the tokens of each sentence; subclasses may have a shorter way."""
         return pool(self(graph, tokens, weights=weights), lengths_of(graph, TOKEN), "mean")
+
+
+def run_layers(
+    layers: Iterable[nn.Module], edges: Mapping[str, Edges], states: Tensor, weights: list[LayerWeights] | None
+) -> Tensor:
+    """Apply layers one after another and append the attention weights of each to ``weights``."""
+    for layer in layers:
+        layer_weights: LayerWeights | None = None if weights is None else {}
+        states = layer(edges, states, layer_weights)
+        if weights is not None and layer_weights is not None:
+            weights.append(layer_weights)
+    return states
+
+
+def position_vectors(graph: TextBatch, width: int, device: torch.device) -> Tensor:
+    """(N, width) sinusoids of the tokens' positions in their texts."""
+    return sinusoids(features_of(graph, TOKEN)["position"].to(device), width)
+
+
+def sinusoids(positions: Tensor, width: int) -> Tensor:
+    """Sinusoidal position vectors: sine in even columns, cosine in odd ones (Vaswani et al. 2017, section 3.5).
+
+    Parameters
+    ----------
+    positions : (N,)
+    width : number of columns
+
+    Returns
+    -------
+    (N, width)
+
+    Examples
+    --------
+    >>> sinusoids(torch.tensor([0]), 4)
+    tensor([[0., 1., 0., 1.]])
+    """
+    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
+    angles = positions.unsqueeze(1) * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]

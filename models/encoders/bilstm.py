@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from graphattn.builders.relations import Relation, Window
 from graphattn.edges import lengths_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.options import option
-from graphattn.models.padding import pad, padding_groups, turned_around, unpad
+from graphattn.models.padding import pad, padding_groups, reversal, unpad
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _FORMER_NAME = re.compile(r"lstm\.(\w+)_l(\d+)(_reverse)?")
-"""Of the weights of models that were saved when both directions were one module."""
+"""Weights in models saved when both directions were one module."""
 
 
 @dataclass
@@ -35,11 +36,11 @@ class BiLSTMOptions(EncoderOptions):
 
 
 class BiLSTMEncoder(Encoder):
-    """Half of the width reads forward, half backward; each sentence alone, whatever else is in the batch.
+    """One LSTM per direction, each with half of the width.
 
-    Sentences are read as rows with padding behind them, those of the backward half turned around first: no state that
-    is kept has seen padding. PyTorch's own packed sequences would do the same, but on a CPU their gradients take time
-    that grows with the square of the longest sentence. Less than half of the rows is ever padding.
+    Rows are padded at their end, and the backward LSTM reads reversed rows, so that no state depends on padding.
+    PyTorch's packed sequences would give the same result, but on a CPU the time of their gradients grows with the
+    square of the longest sentence. Less than half of the rows is padding.
     """
 
     def __init__(self, options: BiLSTMOptions):
@@ -50,38 +51,38 @@ class BiLSTMEncoder(Encoder):
         for _ in range(options.layers):
             for direction in (self.forwards, self.backwards):
                 direction.append(nn.LSTM(options.hidden, options.hidden // 2, batch_first=True))
-        self.register_load_state_dict_pre_hook(_take_former_names)
+        self.register_load_state_dict_pre_hook(_rename_former_weights)
 
+    @override
     def relations(self) -> list[Relation]:
-        """None is needed; a graph must have one."""
-        return [Window(1)]
+        return [Window(1)]  # not used; a graph needs at least one
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """None."""
         return {}
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
         lengths = lengths_of(graph, TOKEN)
         groups = padding_groups(lengths)
         if len(groups) == 1:
             return self._read(tokens, lengths)
-        order = torch.cat([own for own, _ in groups])
-        return torch.cat([self._read(tokens[own], sizes) for own, sizes in groups])[order.argsort()]
+        order = torch.cat([group for group, _ in groups])
+        return torch.cat([self._read(tokens[group], sizes) for group, sizes in groups])[order.argsort()]
 
     def _read(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """(N, hidden) -> (N, hidden) of sentences that are padded to the longest."""
-        turned = turned_around(lengths)
+        """(N, hidden) -> (N, hidden), padding the sentences to the longest."""
+        reverse = reversal(lengths)
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             if layer:
                 states = self.dropout(states)
             ahead = unpad(forwards(pad(states, lengths))[0], lengths)
-            back = unpad(backwards(pad(states[turned], lengths))[0], lengths)
-            states = torch.cat([ahead, back[turned]], dim=1)
+            back = unpad(backwards(pad(states[reverse], lengths))[0], lengths)
+            states = torch.cat([ahead, back[reverse]], dim=1)
         return states
 
 
-def _take_former_names(encoder: nn.Module, weights: dict[str, Tensor], prefix: str, *_: Any) -> None:
+def _rename_former_weights(encoder: nn.Module, weights: dict[str, Tensor], prefix: str, *_: Any) -> None:
     for name in list(weights):
         former = _FORMER_NAME.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
         if former is not None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class DuoOptions(EncoderOptions):
-    """Options of Duo; token vectors come to it as they are, several sets side by side."""
+    """Options of Duo; its input concatenates several sets of word vectors."""
 
     name = "duo"
     pooling = "mean"
@@ -42,9 +42,9 @@ class DuoOptions(EncoderOptions):
 
     hidden: int = option(300, "width of the encoder", min=1)
     layers: int = option(1, "depth of the encoder", min=1, max=1)
-    window: str | None = option(None, "look through a window of this scale, 15 or N/16 (default: the whole text)")
-    softmax: bool = option(True, "turn scores into weights by a softmax; without it they are divided by their number")
-    fusion: int | None = option(None, "features of the fusion layer (default: all sets' together)", min=1)
+    window: str | None = option(None, "attend within a window of this scale, 15 or N/16 (default: the whole text)")
+    softmax: bool = option(True, "normalize scores with a softmax; otherwise divide them by the number of keys")
+    fusion: int | None = option(None, "features of the fusion layer (default: the sum of all sets)", min=1)
     fusion_activation: str = option("linear", "activation behind the fusion layer", choices=("linear", *ACTIVATIONS))
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
@@ -65,19 +65,13 @@ class DuoOptions(EncoderOptions):
                 options=("parts",),
             )
 
+    @override
     @classmethod
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
-        """One layer, whatever the others have."""
         return super().for_translation({**sizes, "layers": 1})
 
+    @override
     def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> DuoOptions:
-        """The options with the widths of the sets that token vectors are made of.
-
-        Raises
-        ------
-        ConfigError
-            when the given parts do not make up the token vectors, or files of word vectors make only one set
-        """
         if not self.parts:
             if of_files and len(widths) < 2:
                 raise ConfigError(
@@ -103,18 +97,18 @@ class DuoOptions(EncoderOptions):
 class DuoEncoder(Encoder):
     r"""The Duo classifier's attention and fusion (section 3.1), for two sets of word vectors or more.
 
-    The paper's formulas are missing from its text. It states: two parameters, one for each set, of :math:`d_S^2` and
-    :math:`d_P^2` numbers as far as its count of parameters tells; a softmax that may be dropped; that attention is
-    learnt from one set and its values are the other; a fusion parameter over the concatenation; one layer, one head;
-    fewer than 0.4 M parameters at 50 and 300 dimensions and 20 labels. Our reconstruction is the smallest that fits:
+    The paper's text lacks its formulas. It states: two parameters, one per set, of :math:`d_S^2` and :math:`d_P^2`
+    numbers according to its parameter count; an optional softmax; attention learnt from one set with values from the
+    other; a fusion parameter over the concatenation; one layer, one head; fewer than 0.4 M parameters at 50 and 300
+    dimensions and 20 labels. Our reconstruction is the smallest that fits:
 
     .. math:: A_a = softmax(E_a W_a E_a^T / \sqrt{d_a}), \quad
               H_b = \frac{1}{m - 1} \sum_{a \ne b} A_a E_b, \quad [H_1; \ldots; H_m] W_F + b_F
 
-    with m = 2 in the paper: each set's values under the other's attention. The mean for m > 2 is ours. So is the
-    division by the number of keys where the softmax is dropped: sums would grow with the length of the text. The mean
-    over tokens and the linear layer that follow are the head's. Whether the fusion is linear, as here, the paper's text
-    does not tell either; ``fusion_activation`` puts a function between it and the mean.
+    with m = 2 in the paper: each set's values under the other's attention. Ours are the mean for m > 2 and, without a
+    softmax, the division by the number of keys (sums would grow with the text). The mean over tokens and the linear
+    layer that follow belong to the head. The paper does not say whether the fusion is linear;
+    ``fusion_activation`` adds a function after it.
 
     Parameters
     ----------
@@ -124,8 +118,8 @@ class DuoEncoder(Encoder):
     def __init__(self, options: DuoOptions):
         super().__init__()
         self.options = options
-        given = options if options.parts else options.for_parts([options.hidden])
-        self.parts = [int(width) for width in given.parts]
+        filled = options if options.parts else options.for_parts([options.hidden])
+        self.parts = [int(width) for width in filled.parts]
         self.scores = nn.ModuleList(Linear(width, width, bias=False) for width in self.parts)
         self.width = options.fusion or sum(self.parts)
         self.fusion = Linear(sum(self.parts), self.width)
@@ -136,75 +130,86 @@ class DuoEncoder(Encoder):
     def _fuses_linearly(self) -> bool:
         return self.options.fusion_activation == "linear"
 
+    @override
     def relations(self) -> list[Relation]:
-        """The complete graph, or one window."""
         return [Complete() if self.options.window is None else Window(self.options.window)]
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """One for each set of word vectors; none without a softmax."""
         (relation,) = self.relations()
         return {relation.name: len(self.parts)} if self.options.softmax else {}
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, all parts) -> (N, width)."""
-        fused = self.fusion(self._mixed(graph, tokens, weights))
+        fused = self.fusion(self._mix(graph, tokens, weights))
         return fused if self._fuses_linearly else ACTIVATIONS[self.options.fusion_activation](fused)
 
+    @override
     def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(B, width); the mean is taken first where the fusion is linear, since then the order does not matter."""
         if not self._fuses_linearly:
             return super().means(graph, tokens, weights=weights)
-        mixed = self._mixed(graph, tokens, weights)
+        # a linear fusion commutes with the mean
+        mixed = self._mix(graph, tokens, weights)
         return self.fusion(pool(mixed, lengths_of(graph, TOKEN), "mean"))
 
-    def _mixed(self, graph: TextBatch, tokens: Tensor, weights: list[LayerWeights] | None) -> Tensor:
-        """(N, all parts): what goes into the fusion layer."""
+    def _mix(self, graph: TextBatch, tokens: Tensor, weights: list[LayerWeights] | None) -> Tensor:
+        """(N, all parts): the input of the fusion layer."""
         (relation,) = self.relations()
         edges = edges_of(graph, [relation.name], tokens.device)[relation.name]
-        lengths = lengths_of(graph, TOKEN).to(tokens.device)
         tokens = tokens.float() if tokens.element_size() < 4 else tokens  # sums in float32 also under autocast
         sets = tokens.split(self.parts, dim=1)
-        queries = [score(own).to(own.dtype) for own, score in zip(sets, self.scores, strict=True)]
-        wanted = weights is not None and self.options.softmax
-        through = None  # weights of all sets side by side, from which the result is made where gradients are recorded
-        if wanted and torch.is_grad_enabled():
-            through = torch.cat(
-                [_attend(edges, query, own)[1] for query, own in zip(queries, sets, strict=True)], dim=1
-            )
-        seen: list[Tensor] = []
+        queries = [score(part).to(part.dtype) for part, score in zip(sets, self.scores, strict=True)]
+        others = [[other for other in range(len(sets)) if other != number] for number in range(len(sets))]
+        values = [_concatenate([sets[other] for other in group]) for group in others]
+        if weights is None or not self.options.softmax:
+            lengths = lengths_of(graph, TOKEN).to(tokens.device)
+            attended = [self._attend(edges, lengths, *parts) for parts in zip(queries, sets, values, strict=True)]
+        else:
+            attended, set_weights = _attend_with_weights(edges, queries, sets, values)
+            weights.append({relation.name: set_weights})
         sums: list[list[Tensor]] = [[] for _ in sets]
-        for number, (query, own) in enumerate(zip(queries, sets, strict=True)):
-            others = [other for other in range(len(sets)) if other != number]
-            values = sets[others[0]] if len(others) == 1 else torch.cat([sets[other] for other in others], dim=1)
-            if through is not None:
-                column = through[:, number : number + 1]
-                slots = column if edges.edge_ids is None else column[edges.edge_ids]
-                attended = sum_by_weights(edges, slots, values.unsqueeze(1)).squeeze(1)
-            elif wanted:
-                attended, own_weights = _attend(edges, query, own, values)
-                seen.append(own_weights)
-            else:
-                attended = self._attended(edges, lengths, query, own, values)
-            for other, part in zip(others, attended.split([self.parts[o] for o in others], dim=1), strict=True):
+        for group, columns in zip(others, attended, strict=True):
+            for other, part in zip(group, columns.split([self.parts[o] for o in group], dim=1), strict=True):
                 sums[other].append(part)
-        if weights is not None and wanted:
-            weights.append({relation.name: torch.cat(seen, dim=1) if through is None else through})
-        mixed = torch.cat([own[0] if len(own) == 1 else torch.stack(own).mean(0) for own in sums], dim=1)
+        mixed = torch.cat([parts[0] if len(parts) == 1 else torch.stack(parts).mean(0) for parts in sums], dim=1)
         return dropout(mixed, self.options.dropout, self.training)
 
-    def _attended(self, edges: Edges, lengths: Tensor, query: Tensor, key: Tensor, values: Tensor) -> Tensor:
+    def _attend(self, edges: Edges, lengths: Tensor, query: Tensor, key: Tensor, values: Tensor) -> Tensor:
         """(N, D_v) values under the attention of one set."""
         scale = 1 / math.sqrt(key.shape[1])
         if not self.options.softmax:
-            # without a softmax the products of keys and values are summed once for each text
+            # keys times values do not depend on the query: one product per text
             pairs = torch.bmm(pad(key, lengths).transpose(1, 2), pad(values, lengths)) * scale
             return unpad(torch.bmm(pad(query, lengths), pairs) / lengths.clamp(min=1).view(-1, 1, 1), lengths)
         one_head = (tensor.unsqueeze(1) for tensor in (query, key, values))
         return attend(edges, *one_head, scale=scale).squeeze(1)
 
 
-def _attend(edges: Edges, query: Tensor, key: Tensor, values: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(N, D_v) values under the attention of one set, and its weights (E, 1); first features for no values."""
-    own = [tensor.unsqueeze(1) for tensor in (query, key, key[:, :1] if values is None else values)]
-    attended, weights = attend(edges, *own, scale=1 / math.sqrt(key.shape[1]), return_weights=True)
+def _concatenate(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=1)
+
+
+def _attend_with_weights(
+    edges: Edges, queries: Sequence[Tensor], keys: Sequence[Tensor], values: Sequence[Tensor]
+) -> tuple[list[Tensor], Tensor]:
+    """Values under the attention of each set, and the weights (E, sets).
+
+    With gradients, the values are summed by the returned weights, so that gradients with respect to them exist.
+    """
+    if not torch.is_grad_enabled():
+        pairs = [_attend_set(edges, *parts) for parts in zip(queries, keys, values, strict=True)]
+        return [attended for attended, _ in pairs], torch.cat([weights for _, weights in pairs], dim=1)
+    probes = [key[:, :1] for key in keys]  # only the weights are needed
+    weights = torch.cat([_attend_set(edges, *parts)[1] for parts in zip(queries, keys, probes, strict=True)], dim=1)
+    slots = weights if edges.edge_ids is None else weights[edges.edge_ids]
+    attended = [
+        sum_by_weights(edges, slots[:, number : number + 1], value.unsqueeze(1)).squeeze(1)
+        for number, value in enumerate(values)
+    ]
+    return attended, weights
+
+
+def _attend_set(edges: Edges, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    heads = (tensor.unsqueeze(1) for tensor in (query, key, value))
+    attended, weights = attend(edges, *heads, scale=1 / math.sqrt(key.shape[1]), return_weights=True)
     return attended.squeeze(1), weights

@@ -1,4 +1,4 @@
-"""The Duo Transformer's encoder: one embedding's attention on the values of another (Li et al. 2020, section 3.2)."""
+"""The Duo Transformer's encoder: one embedding attends, the other provides values (Li et al. 2020, section 3.2)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from graphattn.builders.relations import Complete, Relation
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
-from graphattn.layers.linear import Linear
+from graphattn.layers.linear import Linear, linear
 from graphattn.layers.multi_scale import edges_of
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.duo_streams import STREAMS, DuoNorm, StreamMaps
-from graphattn.models.encoders.positions import position_vectors
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.options import option
 from graphattn.schema import ALL
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
+
+STREAMS = 2
+"""Embeddings that attend to each other."""
 
 
 @dataclass
@@ -38,13 +39,13 @@ class DuoTransformerOptions(EncoderOptions):
 
     hidden: int = option(300, "width of the encoder", min=1, multiple_of="heads")
     heads: int = option(10, "heads of each layer", min=1)
-    ffn: int = option(1200, "width of the feed-forward part", min=1)
+    ffn: int = option(1200, "width of the feed-forward layer", min=1)
     parts: tuple[str, ...] = option(
         (), "widths of the sets in a token vector (default: those of the word vectors, or two halves)"
     )
-    share_weights: bool = option(True, "both streams have the same projections in a layer's attention")
-    duo_norm: bool = option(True, "in a decoder, norms add the other stream")
-    fusion_layer: bool = option(True, "in a decoder, the streams are fused before the softmax")
+    share_weights: bool = option(True, "the streams of a layer share their attention projections")
+    duo_norm: bool = option(True, "decoder norms add the other stream")
+    fusion_layer: bool = option(True, "the decoder fuses the streams before the softmax")
 
     @override
     def check(self) -> None:
@@ -54,14 +55,8 @@ class DuoTransformerOptions(EncoderOptions):
                 f"{{parts}} are {','.join(widths)}; give the widths of two sets, 50,300 for example", options=("parts",)
             )
 
+    @override
     def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> DuoTransformerOptions:
-        """The options with the widths of the two sets that token vectors are made of.
-
-        Raises
-        ------
-        ConfigError
-            when token vectors are not made of two sets
-        """
         if not self.parts:
             halves = (widths[0] // 2, widths[0] - widths[0] // 2)
             widths = widths if len(widths) > 1 else halves
@@ -80,8 +75,60 @@ class DuoTransformerOptions(EncoderOptions):
         return self
 
 
+class StreamMaps(nn.Module):
+    """A linear map for each stream, with shared or separate weights.
+
+    Parameters
+    ----------
+    in_feats, out_feats : widths of one stream
+    shared : one weight for both streams
+    """
+
+    def __init__(self, in_feats: int, out_feats: int, *, shared: bool):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(1 if shared else STREAMS, out_feats, in_feats))
+        self.bias = nn.Parameter(torch.zeros(1 if shared else STREAMS, out_feats))
+        for weight in self.weight:
+            nn.init.xavier_uniform_(weight)
+
+    def forward(self, streams: Tensor) -> Tensor:
+        """(..., 2, in_feats) -> (..., 2, out_feats)."""
+        if len(self.weight) == 1:
+            return linear(streams, self.weight[0], self.bias[0])
+        parts = zip(streams.unbind(-2), self.weight, self.bias, strict=True)
+        return torch.stack([linear(part, weight, bias) for part, weight, bias in parts], dim=-2)
+
+
+class DuoNorm(nn.Module):
+    r"""Layer norm of a residual connection in which each stream also gets the other (Duo, section 3.4).
+
+    .. math:: LN(x_S + p_S \odot x_P + sublayer_S), \quad LN(x_P + p_P \odot x_S + sublayer_P)
+
+    The paper's text lacks the formula; it mentions a map for streams of different widths and a better flow between the
+    streams. Our streams have one width. A full matrix would add tens of millions of parameters, while Table 6 shows
+    none, so the map is a learned factor per feature, initially 1.
+
+    Parameters
+    ----------
+    width : of a stream
+    crossed : add the other stream; otherwise a plain layer norm per stream
+    """
+
+    def __init__(self, width: int, *, crossed: bool):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(STREAMS, width)), nn.Parameter(torch.zeros(STREAMS, width))
+        self.factors = nn.Parameter(torch.ones(STREAMS, width)) if crossed else None
+
+    def forward(self, streams: Tensor, added: Tensor) -> Tensor:
+        """(..., 2, width), with the sub-layer's output -> (..., 2, width)."""
+        summed = streams + added
+        if self.factors is not None:
+            summed = summed + self.factors * streams.flip(-2)
+        return F.layer_norm(summed, summed.shape[-1:]) * self.weight + self.bias
+
+
 class DuoTransformerLayer(nn.Module):
-    """Duo attention and a feed-forward part that both streams share, each with residual and post-norm."""
+    """Duo attention and a shared feed-forward layer, each with residual and post-norm."""
 
     def __init__(self, options: DuoTransformerOptions):
         super().__init__()
@@ -94,64 +141,59 @@ class DuoTransformerLayer(nn.Module):
 
     def forward(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, 2, hidden) -> (N, 2, hidden)."""
-        streams = self.attention_norm(streams, self.dropout(self._attended(edges, streams, weights)))
+        streams = self.attention_norm(streams, self.dropout(self._attend(edges, streams, weights)))
         inner = self.dropout(F.relu(self.widen(streams), inplace=True))
         return self.ffn_norm(streams, self.dropout(self.narrow(inner)))
 
-    def _attended(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None) -> Tensor:
+    def _attend(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None) -> Tensor:
         """Heads for both streams in one pass: the first half for the first stream, scored by the second."""
         query, key = (maps(streams).flip(1) for maps in (self.query, self.key))
         parts = [part.flatten(1).unflatten(1, (STREAMS * self.heads, -1)) for part in (query, key, self.value(streams))]
         parts = [part.float() if part.element_size() < 4 else part for part in parts]  # sums in float32 under autocast
         if weights is None:
-            found = attend(edges[ALL], *parts)
+            heads = attend(edges[ALL], *parts)
         else:
-            found, weights[ALL] = attend(edges[ALL], *parts, return_weights=True)
-        return self.output(found.flatten(1).unflatten(1, (STREAMS, -1)))
+            heads, weights[ALL] = attend(edges[ALL], *parts, return_weights=True)
+        return self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
 
 
 class DuoTransformerEncoder(Encoder):
-    r"""A stack of Duo layers over complete graphs, with sinusoidal positions; both streams side by side come out.
+    r"""A stack of Duo layers over complete graphs, with sinusoidal positions; the output concatenates both streams.
 
     Each stream keeps its values and is mixed by the attention of the other, head by head:
 
     .. math:: o_S = [softmax(Q x_P (K x_P)^T / \sqrt d) V x_S] W_O, \quad
               o_P = [softmax(Q x_S (K x_S)^T / \sqrt d) V x_P] W_O
 
-    What the paper's text leaves open, and how it is read here: the formulas are missing; that keys and queries come
-    from one embedding and values from the other is said in its introduction and, for the classifier, in section 3.1;
-    Q, K, V and W_O are shared by the streams of a layer (section 3.2) unless ``share_weights`` is off. That the
-    feed-forward part is shared too is ours: two would exceed the parameters of Table 5. Token vectors that are not as
-    wide as the encoder go through a linear map for each stream (section 4.2, "feed-forward").
+    Our reading where the paper's text is silent: its formulas are missing, but its introduction and section 3.1 take
+    keys and queries from one embedding and values from the other. The streams of a layer share Q, K, V and W_O (section
+    3.2) unless ``share_weights`` is off. We share the feed-forward layer too, since two would exceed the parameters of
+    Table 5. Token vectors of another width than the encoder's pass a linear map per stream (section 4.2,
+    "feed-forward").
     """
 
     def __init__(self, options: DuoTransformerOptions):
         super().__init__()
-        given = options if options.parts else options.for_parts([STREAMS * options.hidden])
+        filled = options if options.parts else options.for_parts([STREAMS * options.hidden])
         self.options, self.width = options, STREAMS * options.hidden
-        self.parts = [int(width) for width in given.parts]
+        self.parts = [int(width) for width in filled.parts]
         self.enter = nn.ModuleList(
             nn.Identity() if width == options.hidden else Linear(width, options.hidden) for width in self.parts
         )
         self.layers = nn.ModuleList(DuoTransformerLayer(options) for _ in range(options.layers))
 
+    @override
     def relations(self) -> list[Relation]:
-        """The complete graph."""
         return [Complete()]
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """Those of both streams."""
         return {ALL: STREAMS * self.options.layers * self.options.heads}
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, both parts) -> (N, 2 hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)
         parts = zip(self.enter, tokens.split(self.parts, dim=1), strict=True)
         streams = torch.stack([enter(part) for enter, part in parts], dim=1)
         streams = streams + position_vectors(graph, self.options.hidden, tokens.device).unsqueeze(1)
-        for layer in self.layers:
-            seen: LayerWeights | None = None if weights is None else {}
-            streams = layer(edges, streams, seen)
-            if weights is not None and seen is not None:
-                weights.append(seen)
-        return streams.flatten(1)
+        return run_layers(self.layers, edges, streams, weights).flatten(1)

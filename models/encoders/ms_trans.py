@@ -1,4 +1,4 @@
-"""MS-Trans: a Transformer whose heads look through windows of several scales (Guo et al. 2020, Eq. 6-12)."""
+"""MS-Trans: a Transformer whose heads have windows of several scales (Guo et al. 2020, Eq. 6-12)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from graphattn.builders.relations import Relation, RelativePositions, Window, parse_relation
-from graphattn.edges import Edges
+from graphattn.builders.relations import Relation, RelativePositions, Window
 from graphattn.exceptions import ConfigError
+from graphattn.homogeneous import JointNodes
 from graphattn.layers.dropout import dropout
 from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.node_states import NodeStates
-from graphattn.models.encoders.positions import position_vectors
-from graphattn.models.encoders.relation_heads import count_heads, head_relation, parse_heads
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
+from graphattn.models.encoders.relation_heads import head_relation, parse_heads, parse_relation_heads
 from graphattn.models.options import option, require_multiple
 from graphattn.scales import Scale, allocate_heads
 from graphattn.schema import TOKEN
@@ -38,25 +36,25 @@ class MSTransOptions(EncoderOptions):
     name = "ms-trans"
 
     heads: int | str | Mapping[str, int] = option(
-        10, "heads of each layer that look through windows; or all heads by relation: window:3=4,dependency=2,star=2"
+        10, "heads of each layer on windows, or all heads by relation: window:3=4,dependency=2,star=2"
     )
     head_feats: int | None = option(None, "features of a head (default: hidden / heads)", min=1)
     scales: tuple[str, ...] = option(("1", "3", "N/16", "N/8", "N/4"), "window widths, smallest first")
     alpha: float = option(0.5, "> 0 gives shallow layers more small scales, < 0 more large ones")
     relations: tuple[str, ...] = option((), "heads on other relations in every layer, such as dependency:2 or group:1")
-    literal_radius: bool = option(False, "read a scale as the reach to each side, as Eq. 7 does literally")
+    literal_radius: bool = option(False, "read a scale as the radius, as Eq. 7 literally does")
     score_scale: str = option(
         "head",
         "divide scores by the root of a head's features, or of the hidden width (Eq. 6)",
         choices=("head", "hidden"),
     )
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
-    positions: bool = option(False, "add the Transformer's position vectors: how far from the beginning a token stands")
+    positions: bool = option(False, "add sinusoidal position vectors")
 
+    @override
     @classmethod
     def for_tagging(cls) -> MSTransOptions:
-        """The paper's Table 1 for tagging."""
-        return cls(scales=("1", "3", "5", "7", "9"), alpha=1.0)
+        return cls(scales=("1", "3", "5", "7", "9"), alpha=1.0)  # the paper's Table 1
 
     @override
     def check(self) -> None:
@@ -77,7 +75,7 @@ class MSTransOptions(EncoderOptions):
 
     @property
     def num_heads(self) -> int:
-        """Heads that share the hidden width unless ``head_feats`` is given: those on windows, or all by relation."""
+        """Heads that split the hidden width unless ``head_feats`` is set: on windows, or all by relation."""
         return sum(parse_heads(self.heads).values()) if isinstance(self.heads, (str, Mapping)) else self.heads
 
     def layer_heads(self) -> list[dict[str, int]]:
@@ -98,7 +96,7 @@ class MSTransOptions(EncoderOptions):
         return [{**dict(zip(names, row, strict=True)), **extra} for row in rows]
 
     def head_relations(self) -> list[Relation]:
-        """The relations that at least one head looks along."""
+        """The relations with at least one head."""
         used = dict.fromkeys(name for heads in self.layer_heads() for name, count in heads.items() if count)
         windows = {window.name: window for window in self.windows()}
         return [windows[name] if name in windows else head_relation(name) for name in used]
@@ -125,52 +123,8 @@ def _validate_scales(windows: Sequence[Window]) -> None:
                 )
 
 
-def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
-    """Read ``("dependency:2", "binary:1:2")``: relations, and their heads behind the last colon.
-
-    Raises
-    ------
-    ConfigError
-        for an unknown relation, one given twice, a count that is no number, or none: what is a relation as it stands,
-        ``global:2`` say, is not read as heads on another
-    """
-    pairs = []
-    for spec in map(str, specs):
-        name, sign, count = spec.rpartition(":")
-        if not sign:
-            raise ConfigError(
-                f"{{relations}}: {spec!r} is not RELATION:HEADS; write dependency:2 for example", options=("relations",)
-            )
-        if _is_relation(spec):
-            raise ConfigError(
-                f"{{relations}}: {spec!r} names a relation and no heads; write {_with_heads(spec)}",
-                options=("relations",),
-            )
-        pairs.append((name, count))
-    return count_heads(pairs, "relations")
-
-
-def _with_heads(spec: str) -> str:
-    """What may be meant by a relation whose last number may be meant as its heads."""
-    meant = f"{spec}:2 for two heads on it"
-    name, _, count = spec.rpartition(":")
-    if not count.isdigit() or not _is_relation(name):
-        return meant
-    plain = parse_relation(name).spec
-    other = f"{plain}:{count}"
-    return f"{meant}, {f'heads as {plain}={count}' if _is_relation(other) else other} for {count} on {plain}"
-
-
-def _is_relation(name: str) -> bool:
-    try:
-        parse_relation(name)
-    except ConfigError:
-        return False
-    return True
-
-
 class MSTransLayer(nn.Module):
-    r"""One layer, post-norm and without feed-forward part (Eq. 10).
+    r"""One layer, post-norm and without a feed-forward layer (Eq. 10).
 
     .. math:: H' = LayerNorm(H + ReLU(MSMSA(H)))
     """
@@ -201,22 +155,48 @@ class MSTransLayer(nn.Module):
         added = dropout(added, self.dropout, self.training)
         if torch.is_grad_enabled() or added.dtype != tokens.dtype:
             return self.norm(tokens + added)
-        return self.norm(added.add_(tokens))  # no new memory
+        return self.norm(added.add_(tokens))  # in place to save memory
+
+
+class NodeStates:
+    """All nodes that heads reach: tokens first, then the nodes that relations add.
+
+    Parameters
+    ----------
+    graph : a batch
+    relations : relations of the heads
+    tokens : (N, hidden)
+    """
+
+    def __init__(self, graph: TextBatch, relations: Sequence[Relation], tokens: Tensor):
+        self._parts = {relation.name: [part.canonical for part in relation.parts()] for relation in relations}
+        kinds = dict.fromkeys([TOKEN, *(part[2] for parts in self._parts.values() for part in parts)])
+        self._tokens, self._nodes = tokens, JointNodes(graph, list(kinds), tokens.device)
+        self.edges = {name: self._nodes.edges(parts).edges for name, parts in self._parts.items()}
+        """Relation -> its edges between all nodes."""
+
+    def initial_states(self) -> Tensor:
+        """(all nodes, hidden) states before the first layer."""
+        states = {TOKEN: self._tokens}
+        for relation in (part for parts in self._parts.values() for part in parts):
+            if relation[0] == TOKEN and relation[2] not in states:
+                states[relation[2]] = self._nodes.averages(relation, self._tokens)
+        width = self._tokens.shape[1]
+        rows = [states.get(kind, self._tokens.new_zeros(n, width)) for kind, n in self._nodes.counts.items()]
+        return torch.cat(rows)
 
 
 class MSTransEncoder(Encoder):
-    """A stack of multi-scale layers; in the paper without positions, since small windows tell them (section 3.3).
+    """A stack of multi-scale layers, in the paper without positions (section 3.3); ``positions`` adds them.
 
-    Windows tell what is near, not how far from the beginning a token stands; ``positions`` adds that.
-
-    A head may look along any relation that leads to tokens. A relation may bring nodes of its own (the relay of
-    ``star``, the spans of ``binary``, sentences, the document). They have states as tokens have, which go through the
-    same layers: a head on ``star`` is one softmax over the neighbours and the relay for a token, and over the relay and
-    all tokens for the relay (Star-Transformer, section 3.2), a head on ``binary`` one over near tokens and far spans
-    for a token, and over its tokens for a span (BP-Transformer, section 3, where tokens and spans share their
-    parameters too). Heads on relations that do not lead to a node add nothing to it. Such a node starts as the mean of
-    the tokens that it has edges from (as the relay of Star-Transformer; spans of BP-Transformer start as zeros), or as
-    zeros where it has none (the document). All nodes are updated at once, from the states of the layer below.
+    A head may use any relation with edges to tokens. Relations may add nodes (the relay of ``star``, the spans of
+    ``binary``, sentences, the document). These nodes have states that pass through the same layers: a head on ``star``
+    is one softmax over neighbours and relay for a token, and over the relay and all tokens for the relay
+    (Star-Transformer, section 3.2); a head on ``binary`` is one softmax over near tokens and far spans for a token, and
+    over its tokens for a span (BP-Transformer, section 3, where tokens and spans share parameters too). Heads on
+    relations without edges to a node add nothing to it. A node starts as the mean of the tokens with edges to it (as
+    Star-Transformer's relay; BP-Transformer's spans start as zeros), or as zeros without such edges (the document). All
+    nodes are updated at once, from the states of the layer below.
     """
 
     def __init__(self, options: MSTransOptions):
@@ -226,32 +206,24 @@ class MSTransEncoder(Encoder):
         self.layers = nn.ModuleList(MSTransLayer(options, heads) for heads in options.layer_heads())
         self._relations = options.head_relations()
 
+    @override
     def relations(self) -> list[Relation]:
-        """Those that at least one head looks along."""
         return self._relations
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """Sums over the layers."""
         heads: Counter[str] = Counter()
-        for own in self.options.layer_heads():
-            heads.update({name: count for name, count in own.items() if count})
+        for layer_heads in self.options.layer_heads():
+            heads.update({name: count for name, count in layer_heads.items() if count})
         return dict(heads)
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
         relations = self.relations()
         if self.options.positions:
             tokens = tokens + position_vectors(graph, self.width, tokens.device)
         if all(part.source == part.target == TOKEN for relation in relations for part in relation.parts()):
             edges = edges_of(graph, [relation.name for relation in relations], tokens.device)
-            return self._through_layers(edges, tokens, weights)
+            return run_layers(self.layers, edges, tokens, weights)
         nodes = NodeStates(graph, relations, tokens)
-        return self._through_layers(nodes.edges, nodes.start(), weights)[: len(tokens)]
-
-    def _through_layers(self, edges: Mapping[str, Edges], states: Tensor, weights: list[LayerWeights] | None) -> Tensor:
-        for layer in self.layers:
-            seen: LayerWeights | None = None if weights is None else {}
-            states = layer(edges, states, seen)
-            if weights is not None and seen is not None:
-                weights.append(seen)
-        return states
+        return run_layers(self.layers, nodes.edges, nodes.initial_states(), weights)[: len(tokens)]

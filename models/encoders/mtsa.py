@@ -1,4 +1,4 @@
-"""MTSA: attention whose weights differ by feature, heads that see the order of words (Shen et al. 2019)."""
+"""MTSA: attention with weights per feature, and heads that encode word order (Shen et al. 2019)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, run_layers
 from graphattn.models.options import option, require_multiple
 from graphattn.schema import TOKEN
 
@@ -36,11 +36,9 @@ class MTSAOptions(EncoderOptions):
     head_feats: int | None = option(
         None, "features of a head (default: hidden, or hidden / heads in several layers)", min=1
     )
-    variant: str = option(
-        "gated", "as Eq. 5-13 say, or gated as the numbers of parameters in Table 3 tell", choices=VARIANTS
-    )
+    variant: str = option("gated", "Eq. 5-13, or gated, which fits the parameter counts of Table 3", choices=VARIANTS)
     masks: tuple[str, ...] = option(
-        ("forward", "backward"), "relations the heads look along, heads shared out evenly, such as forward,window:3"
+        ("forward", "backward"), "relations with equal shares of the heads, such as forward,window:3"
     )
     activation: str = option(
         "elu", "activation inside source2token scores, and of gated values", choices=(*ACTIVATIONS,)
@@ -55,28 +53,25 @@ class MTSAOptions(EncoderOptions):
     gate: bool = option(True, "fusion gate of the gated variant")
     attn_drop: float = option(0.0, "dropout on the weighted values", min=0, below=1)
 
+    @override
     @classmethod
     def for_tagging(cls) -> MTSAOptions:
-        """Two layers with residual connections, whose heads share the width."""
-        return cls(layers=2)
+        return cls(layers=2)  # with residual connections; heads share the width
 
     @override
     def check(self) -> None:
         if not self.masks:
             raise ConfigError("{masks} is empty; give at least one relation, forward for example", options=("masks",))
         names = [relation.name for relation in self.relations()]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ConfigError(
-                f"{{masks}} has {twice} twice; give each once, {{heads}} are shared out evenly",
-                options=("masks", "heads"),
-            )
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise ConfigError(f"{{masks}} repeats {repeated}; masks get equal shares of the heads", options=("masks",))
         require_multiple("heads", self.heads, len(names), "masks")
-        if self.layers > 1 and self.heads * self.width_of_heads() != self.hidden:
+        width = self.heads * self.width_of_heads()
+        if self.layers > 1 and width != self.hidden:
             raise ConfigError(
-                f"{{heads}} {self.heads} of {self.width_of_heads()} make {self.heads * self.width_of_heads()} features;"
-                f" several {{layers}} need as many as {{hidden}}, {self.hidden}",
-                options=("heads", "layers", "hidden"),
+                f"{{heads}} times {{head_feats}} is {width}; several {{layers}} need {{hidden}}, {self.hidden}",
+                options=("heads", "head_feats", "layers", "hidden"),
             )
 
     def width_of_heads(self) -> int:
@@ -84,18 +79,18 @@ class MTSAOptions(EncoderOptions):
         return self.head_feats or (self.hidden if self.layers == 1 else self.hidden // self.heads)
 
     def relations(self) -> list[Relation]:
-        """What the masks stand for."""
+        """The relations of the masks."""
         relations = []
         for name in self.masks:
             relation = parse_relation(name, on=TOKEN)
             if len(relation.parts()) > 1 or (relation.source, relation.target) != (TOKEN, TOKEN):
                 raise ConfigError(
-                    f"{{masks}}: {name} does not join tokens with tokens; heads cannot look along it",
+                    f"{{masks}}: {name} does not connect tokens with tokens",
                     options=("masks",),
                 )
             if isinstance(relation, RelativePositions) or find_inner_distances(relation) is not None:
                 raise ConfigError(
-                    f"{{masks}}: {name} has relative positions, which MTSA does not learn; leave them out",
+                    f"{{masks}}: {name} has relative positions, which MTSA does not learn",
                     options=("masks",),
                 )
             relations.append(relation)
@@ -103,7 +98,7 @@ class MTSAOptions(EncoderOptions):
 
 
 class MTSALayer(nn.Module):
-    """One layer; where several are stacked, with residual connection and norm (as in section 4.2)."""
+    """One layer; in a stack, with residual connection and norm (as in section 4.2)."""
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
@@ -135,28 +130,23 @@ class MTSALayer(nn.Module):
 
 
 class MTSAEncoder(Encoder):
-    """One layer of tensorised attention, or a stack; order comes from the relations, so that there are no positions."""
+    """One layer of tensorized attention, or a stack; its relations encode word order, so it needs no positions."""
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
         self.options, self.width = options, options.heads * options.width_of_heads()
         self.layers = nn.ModuleList(MTSALayer(options) for _ in range(options.layers))
 
+    @override
     def relations(self) -> list[Relation]:
-        """The masks."""
         return self.options.relations()
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """Each mask has as many."""
         names = [relation.name for relation in self.relations()]
         return dict.fromkeys(names, self.options.layers * self.options.heads // len(names))
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, hidden) -> (N, heads times head_feats)."""
         edges = edges_of(graph, [relation.name for relation in self.relations()], tokens.device)
-        for layer in self.layers:
-            seen: LayerWeights | None = None if weights is None else {}
-            tokens = layer(edges, tokens, seen)
-            if weights is not None and seen is not None:
-                weights.append(seen)
-        return tokens
+        return run_layers(self.layers, edges, tokens, weights)

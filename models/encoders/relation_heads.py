@@ -1,4 +1,4 @@
-"""Which relations the heads of a layer look along: ``window:3=4,dependency=2,star=2`` read and checked."""
+"""Parse heads by relation: ``window:3=4,dependency=2,star=2``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_heads(heads: str | Mapping[str, int]) -> dict[str, int]:
     Raises
     ------
     ConfigError
-        for an unknown relation, one that no head can look along, one given twice, or a number that is none
+        for an unknown or repeated relation, one that heads cannot use, or a bad number
 
     Examples
     --------
@@ -36,17 +36,11 @@ def parse_heads(heads: str | Mapping[str, int]) -> dict[str, int]:
         raise ConfigError(
             "{heads} is empty; give relations with their heads, window:3=4 for example", options=("heads",)
         )
-    return count_heads(_pairs(heads), "heads")
+    return count_heads(_split_pairs(heads), "heads")
 
 
 def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, int]:
-    """Relations with their heads, checked; results and errors are those of :func:`parse_heads`.
-
-    Parameters
-    ----------
-    pairs : names and numbers as they were written
-    option : where they were written
-    """
+    """Validate pairs of relation and heads; ``option`` is the option they come from."""
     counts: dict[str, int] = {}
     for name, count in pairs:
         try:
@@ -54,7 +48,7 @@ def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, i
         except ConfigError as error:
             raise ConfigError(f"{{{option}}}: {error.template}", options=(option, *error.options)) from error
         if full in counts:
-            raise ConfigError(f"{{{option}}} has {full} twice; give it once, with all its heads", options=(option,))
+            raise ConfigError(f"{{{option}}} repeats {full}; give it once, with all its heads", options=(option,))
         if isinstance(count, bool) or not re.fullmatch(r"[1-9]\d{0,5}", str(count)):
             raise ConfigError(
                 f"{{{option}}}: {name} has {count!r} heads; it must be a whole number of at least 1", options=(option,)
@@ -63,7 +57,7 @@ def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, i
     return counts
 
 
-def _pairs(heads: str | Mapping[str, int]) -> list[tuple[str, object]]:
+def _split_pairs(heads: str | Mapping[str, int]) -> list[tuple[str, object]]:
     if isinstance(heads, Mapping):
         return [(str(name), count) for name, count in heads.items()]
     pairs: list[tuple[str, object]] = []
@@ -79,27 +73,69 @@ def _pairs(heads: str | Mapping[str, int]) -> list[tuple[str, object]]:
 
 
 def head_relation(name: str) -> Relation:
-    """The relation of that name, for heads of tokens; ``dependency`` joins tokens.
+    """The relation of that name, for heads of tokens; ``dependency`` connects tokens.
 
     Raises
     ------
     ConfigError
-        when there is none, its edges do not lead to tokens, they come from nodes that nothing leads to, or relative
-        positions are lost inside it
+        when it does not exist, has no edges to tokens, starts from nodes without incoming edges, or hides relative
+        positions
     """
     relation = parse_relation(name, on=TOKEN)
     targets = {part.target for part in relation.parts()}
     if TOKEN not in targets:
-        raise ConfigError(f"relation {name!r} leads to no tokens, so no token could attend along it")
+        raise ConfigError(f"relation {name!r} has no edges to tokens")
     for part in relation.parts():
         if part.source not in targets:
-            raise ConfigError(
-                f"relation {name!r} leads from {part.source} nodes, to which it has no edges; they would know nothing"
-            )
+            raise ConfigError(f"relation {name!r} starts from {part.source} nodes, to which it has no edges")
         inner = find_inner_distances(part)
         if inner is not None:
             raise ConfigError(
-                f"relation {name!r} has {inner.name} inside it, whose distances no head would see; "
+                f"relation {name!r} has {inner.name} inside, where heads cannot use distances; "
                 f"put relative:{inner.clip}(...) around the whole"
             )
     return relation
+
+
+def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
+    """Read ``("dependency:2", "binary:1:2")``: a relation, then its heads after the last colon.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown or repeated relation, or a missing count: ``global:2`` is a relation, not two heads on ``global``
+    """
+    pairs = []
+    for spec in map(str, specs):
+        name, sign, count = spec.rpartition(":")
+        if not sign:
+            raise ConfigError(
+                f"{{relations}}: {spec!r} is not RELATION:HEADS; write dependency:2 for example", options=("relations",)
+            )
+        if _is_relation(spec):
+            raise ConfigError(
+                f"{{relations}}: {spec!r} names a relation and no heads; write {_suggest_heads(spec)}",
+                options=("relations",),
+            )
+        pairs.append((name, count))
+    return count_heads(pairs, "relations")
+
+
+def _suggest_heads(spec: str) -> str:
+    """Complete a relation without heads; its last number may have been meant as the heads."""
+    suggestion = f"{spec}:2 for two heads on it"
+    name, _, count = spec.rpartition(":")
+    if not count.isdigit() or not _is_relation(name):
+        return suggestion
+    full_name = parse_relation(name).spec
+    with_count = f"{full_name}:{count}"
+    alternative = f"heads as {full_name}={count}" if _is_relation(with_count) else with_count
+    return f"{suggestion}, {alternative} for {count} on {full_name}"
+
+
+def _is_relation(name: str) -> bool:
+    try:
+        parse_relation(name)
+    except ConfigError:
+        return False
+    return True

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.builders.relations import Complete, Relation
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
 from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.positions import position_vectors
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.options import option
 from graphattn.schema import ALL
 
@@ -30,20 +30,22 @@ class TransformerOptions(EncoderOptions):
 
     hidden: int = option(300, "width of the encoder", min=1, multiple_of="heads")
     heads: int = option(10, "heads of each layer", min=1)
-    ffn: int = option(1200, "width of the feed-forward part", min=1)
+    ffn: int = option(1200, "width of the feed-forward layer", min=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
     norm: str = option(
-        "post", "norm after each part and its residual, or before each part and at the end", choices=("post", "pre")
+        "post",
+        "norm after each residual connection (post), or before each sub-layer and at the end (pre)",
+        choices=("post", "pre"),
     )
 
+    @override
     @classmethod
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
-        """Norms before the parts, as in UMST's baseline (appendix B)."""
-        return super().for_translation({**sizes, "norm": "pre"})
+        return super().for_translation({**sizes, "norm": "pre"})  # as UMST's baseline (appendix B)
 
 
 class TransformerLayer(nn.Module):
-    """Attention and feed-forward part, each with residual and post-norm (MS-Trans paper, Eq. 4-5), or pre-norm."""
+    """Attention and a feed-forward layer with residuals, post-norm (MS-Trans, Eq. 4-5) or pre-norm."""
 
     def __init__(self, options: TransformerOptions):
         super().__init__()
@@ -76,21 +78,16 @@ class TransformerEncoder(Encoder):
         self.layers = nn.ModuleList(TransformerLayer(options) for _ in range(options.layers))
         self.norm = nn.LayerNorm(options.hidden) if options.norm == "pre" else nn.Identity()
 
+    @override
     def relations(self) -> list[Relation]:
-        """The complete graph."""
         return [Complete()]
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """Those of all layers."""
         return {ALL: self.options.layers * self.options.heads}
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
         edges = edges_of(graph, [ALL], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)
-        for layer in self.layers:
-            seen: LayerWeights | None = None if weights is None else {}
-            tokens = layer(edges, tokens, seen)
-            if weights is not None and seen is not None:
-                weights.append(seen)
-        return self.norm(tokens)
+        return self.norm(run_layers(self.layers, edges, tokens, weights))

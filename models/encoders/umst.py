@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.aggregation import aggregate, mean_coefficients
 from graphattn.builders.relations import (
@@ -29,8 +30,7 @@ from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution,
 from graphattn.layers.linear import Linear
 from graphattn.layers.rectified import RectifiedAttention
 from graphattn.layers.upsampling import KINDS, Upsampling
-from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
-from graphattn.models.encoders.positions import position_vectors
+from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors
 from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
 
@@ -58,13 +58,13 @@ class UMSTOptions(EncoderOptions):
     layers: int = option(3, "depth of the encoder", min=1)
     dropout: float = option(0.1, "dropout on what each layer adds", min=0, below=1)
     heads: int = option(4, "heads of each layer", min=1)
-    ffn: int = option(1024, "width of the feed-forward part", min=1)
+    ffn: int = option(1024, "width of the feed-forward layer", min=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
-    class_embedding: bool = option(True, "tell tokens that are whole words from parts of split ones")
+    class_embedding: bool = option(True, "embed whether a token is a whole word or part of a split one")
     intra_group: bool = option(True, "mix the tokens of each word")
-    inter_group: bool = option(True, "mix words along dependency arcs, and let them attend beside the tokens")
+    inter_group: bool = option(True, "mix words along dependency arcs and add attention between words")
     graph_layer: str = option(
-        "gcn", "what mixes: graph convolution, the mean, or graph attention", choices=("gcn", "mean", "gat")
+        "gcn", "mixing layer: graph convolution, mean, or graph attention", choices=("gcn", "mean", "gat")
     )
     share_projections: str = option(
         "none",
@@ -73,23 +73,25 @@ class UMSTOptions(EncoderOptions):
     )
     share_scores: bool = option(False, "one projection gives the queries and keys of tokens and of words")
     upsampling: str = option(
-        "membership", "how the words' attention is carried to tokens, to its own or as pictures are", choices=KINDS
+        "membership", "how the words' attention reaches tokens: their own word's, or interpolated", choices=KINDS
     )
-    normalize: bool = option(False, "divide the words' attention by the size of the word that is seen")
+    normalize: bool = option(False, "divide the words' attention by the number of tokens of the attended word")
     relative_positions: int | None = option(
         None, "learn vectors for distances up to this many tokens (default: sinusoids alone)", min=1
     )
     groups: str = option(
-        "words", "groups of tokens: words, or for comparison none that are", choices=("words", "shuffled", "random")
+        "words",
+        "groups of tokens: words, or for comparison shuffled or random ones",
+        choices=("words", "shuffled", "random"),
     )
     arcs: str = option(
-        "parse", "arcs between words: of a parse, or for comparison of none", choices=("parse", "random")
+        "parse", "arcs between words: from a parse, or for comparison random", choices=("parse", "random")
     )
     graph_seed: int = option(0, "seed of shuffled and random groups and arcs", min=0)
 
     @classmethod
     def of_size(cls, size: str, **options: Any) -> UMSTOptions:
-        """The options of a size, with others of one's own.
+        """Options of a size, some overridden.
 
         Raises
         ------
@@ -106,27 +108,27 @@ class UMSTOptions(EncoderOptions):
         return cls(**{**SIZES[size], **options})
 
     def group_relation(self) -> Relation:
-        """What is mixed inside words."""
+        """The relation along which tokens of a word are mixed."""
         kinds = {"words": WordGroup, "shuffled": ShuffledGroup, "random": RandomPairs}
         return WordGroup() if self.groups == "words" else kinds[self.groups](self.graph_seed)
 
     def arc_relation(self) -> Relation:
-        """What is mixed between words; it brings membership along."""
+        """The relation along which words are mixed; it includes membership."""
         return Dependency(required=False) if self.arcs == "parse" else RandomArcs(self.graph_seed)
 
     def mixed_along(self) -> list[str]:
-        """Names of the relations along which each layer mixes: inside words, between words."""
+        """Names of the relations along which layers mix: inside words, between words."""
         inside = [self.group_relation().name] if self.intra_group else []
         return [*inside, self.arc_relation().name] if self.inter_group else inside
 
     def make_mixer(self) -> Mixer:
-        """A new layer that mixes."""
+        """Create a mixing layer."""
         if self.graph_layer == "mean":
             return NeighbourMean()
         return GraphConvolution(self.hidden) if self.graph_layer == "gcn" else GraphAttention(self.hidden, self.heads)
 
     def mixers(self) -> list[dict[str, int]]:
-        """For each layer, relation -> number of the layer that mixes along it; shared ones have one number."""
+        """For each layer, relation -> index of its mixer; shared mixers have one index."""
         names = self.mixed_along()
         if self.share_projections == "block":
             return [dict.fromkeys(names, layer) for layer in range(self.layers)]
@@ -136,16 +138,16 @@ class UMSTOptions(EncoderOptions):
 
 @dataclass(frozen=True, eq=False)
 class TextEdges:
-    """What the layers need of a batch's graph, taken out of it once.
+    """The edges of a batch that the layers need.
 
     Parameters
     ----------
-    tokens : which tokens see which
-    groups : which tokens are mixed; None for none
-    members : from tokens to their words; None when there are no words, as for the next three
-    arcs : which words are mixed
-    words : which words see which
-    upsampling : how the words' attention is carried to tokens
+    tokens : attention between tokens
+    groups : pairs of tokens to mix; None without intra-group interaction
+    members : from tokens to their words; None without words, like the next three
+    arcs : pairs of words to mix
+    words : attention between words
+    upsampling : how the words' attention is copied to tokens
     """
 
     tokens: Edges
@@ -157,23 +159,23 @@ class TextEdges:
 
     @classmethod
     def of(cls, graph: TextBatch, options: UMSTOptions, device: torch.device) -> TextEdges:
-        """Take them out of a graph that has the encoder's relations."""
+        """Collect the edges from a batch with the encoder's relations."""
 
-        def taken(name: str) -> Edges:
+        def edges(name: str) -> Edges:
             return Edges.of(graph, name).to(device)
 
-        tokens = taken(ALL)
-        groups = taken(options.group_relation().name) if options.intra_group else None
+        tokens = edges(ALL)
+        groups = edges(options.group_relation().name) if options.intra_group else None
         if not options.inter_group:
             return cls(tokens, groups)
-        members = taken(MEMBERSHIP)
+        members = edges(MEMBERSHIP)
         counts = (lengths_of(graph, kind).to(device) for kind in (TOKEN, WORD))
         upsampling = Upsampling.of(options.upsampling, members, *counts, normalize=options.normalize)
-        return cls(tokens, groups, members, taken(options.arc_relation().name), taken(ALL_WORDS), upsampling)
+        return cls(tokens, groups, members, edges(options.arc_relation().name), edges(ALL_WORDS), upsampling)
 
 
 class UMSTLayer(nn.Module):
-    """One block (Figure 2): tokens of a word are mixed, words along arcs; then rectified attention, feed-forward part.
+    """One block (Figure 2): mix the tokens of a word, mix words along arcs, rectified attention, feed-forward layer.
 
     Parameters
     ----------
@@ -217,33 +219,33 @@ class UMSTLayer(nn.Module):
         """
         if self.group is not None:
             assert text.groups is not None
-            tokens = self._mixed(tokens, self.group, text.groups, mixers, weights)
+            tokens = self._mix(tokens, self.group, text.groups, mixers, weights)
         words = None
         if self.arc is not None and self.word_norm is not None:
             assert text.members is not None and text.arcs is not None
             means = aggregate(text.members, tokens, mean_coefficients(text.members))
-            words = Derived.of(self._mixed(means, self.arc, text.arcs, mixers, weights)).normed(self.word_norm)
+            words = Derived.of(self._mix(means, self.arc, text.arcs, mixers, weights)).normed(self.word_norm)
         seen: list[Tensor] | None = None if weights is None else []
         normed = Derived.of(tokens).normed(self.attention_norm)
-        found = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=seen)
-        _keep(weights, [ALL, ALL_WORDS], seen)
-        tokens = tokens + self.dropout(found)
+        attended = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=seen)
+        _store_weights(weights, [ALL, ALL_WORDS], seen)
+        tokens = tokens + self.dropout(attended)
         wide = Derived.of(tokens).normed(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
         return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
 
-    def _mixed(
+    def _mix(
         self, nodes: Tensor, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
     ) -> Tensor:
-        """Nodes with what comes along a relation added to them."""
+        """Add to the nodes what a relation's mixer returns."""
         seen: list[Tensor] | None = None if weights is None else []
         norm = cast(nn.LayerNorm, self.mix_norms[relation])
         added = mixers[relation](edges, Derived.of(nodes).normed(norm), seen)
-        _keep(weights, [relation], seen)
+        _store_weights(weights, [relation], seen)
         return nodes + self.dropout(added)
 
 
-def _keep(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:
-    """Put the weights that a part appended, if any, under their names."""
+def _store_weights(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:
+    """Store collected weights under the names of their relations."""
     if weights is not None and seen is not None:
         weights.update(zip(names, seen, strict=False))
 
@@ -251,11 +253,11 @@ def _keep(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | N
 class UMSTEncoder(Encoder):
     """A stack of blocks on tokens and words, pre-norm, with sinusoidal positions and a norm at the end.
 
-    What the paper leaves open, and how it is here: each of the two branches of attention has a norm of its own. Without
-    inter-group interaction there are no words at all, so that attention is that of tokens alone; without either it is
-    the pre-norm Transformer that the paper compares with. There are two classes of tokens, whole words (``[CLS]`` among
-    them) and parts of split ones; padding, a third one in the authors' tables, does not exist here. A text without
-    a parse has no arcs but self-loops, and its words attend all the same.
+    Our decisions where the paper is silent: both branches of attention have their own norm. Without inter-group
+    interaction there are no words, and attention is over tokens alone; without intra-group interaction too it is the
+    pre-norm Transformer that the paper compares with. There are two token classes, whole words (including ``[CLS]``)
+    and parts of split words; the authors' third class, padding, does not exist here. In a text without a parse, words
+    have self-loops only, and still attend to each other.
     """
 
     def __init__(self, options: UMSTOptions):
@@ -266,25 +268,25 @@ class UMSTEncoder(Encoder):
             self.classes = nn.Embedding(2, options.hidden)
             nn.init.normal_(self.classes.weight, std=1 / math.sqrt(options.hidden))  # section 3.1
         self._mixers = options.mixers()
-        numbers = {number for own in self._mixers for number in own.values()}
+        numbers = {number for mixers in self._mixers for number in mixers.values()}
         self.mixers = nn.ModuleList(options.make_mixer() for _ in numbers)
         self.layers = nn.ModuleList(UMSTLayer(options) for _ in range(options.layers))
         self.norm = nn.LayerNorm(options.hidden)
 
+    @override
     def relations(self) -> list[Relation]:
-        """Tokens among each other, those of a word, arcs with membership, words among each other."""
         inside = [self.options.group_relation()] if self.options.intra_group else []
         between = [self.options.arc_relation(), Complete(WORD)] if self.options.inter_group else []
         return [Complete(), *inside, *between]
 
+    @override
     def heads_along(self) -> dict[str, int]:
-        """On tokens and on words, and where graph attention mixes, along what it mixes."""
         words = [ALL_WORDS] if self.options.inter_group else []
         mixed = self.options.mixed_along() if self.options.graph_layer == "gat" else []
         return dict.fromkeys([ALL, *words, *mixed], self.options.layers * self.options.heads)
 
+    @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, hidden) -> (N, hidden)."""
         text = TextEdges.of(graph, self.options, tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)
         if self.classes is not None:
@@ -300,8 +302,8 @@ class UMSTEncoder(Encoder):
 def word_classes(graph: TextBatch) -> Tensor:
     """(N,) 0 for a token that is a whole word, 1 for a part of a split one (section 3.1)."""
     data = features_of(graph, TOKEN)
-    goes_on = (data["word"][1:] == data["word"][:-1]) & (data["position"][1:] > 0)
+    continues = (data["word"][1:] == data["word"][:-1]) & (data["position"][1:] > 0)
     classes = torch.zeros(len(data["word"]), dtype=torch.long)
-    classes[1:] |= goes_on
-    classes[:-1] |= goes_on
+    classes[1:] |= continues
+    classes[:-1] |= continues
     return classes

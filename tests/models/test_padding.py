@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.padding import pad, padding_groups, prefix_mask, turned_around, unpad
+from graphattn.models.padding import pad, padding_groups, prefix_mask, reversal, unpad
 
 
 @given(
@@ -32,9 +32,9 @@ def test_whole_numbers_stay_whole():
 
 
 @given(lengths=st.lists(st.integers(0, 6), max_size=8))
-def test_sentences_are_turned_around_one_by_one(lengths):
+def test_sentences_are_reversal_one_by_one(lengths):
     flat = torch.arange(sum(lengths))
-    turned = turned_around(torch.tensor(lengths, dtype=torch.long))
+    turned = reversal(torch.tensor(lengths, dtype=torch.long))
     for own, back in zip(flat.split(lengths), flat[turned].split(lengths), strict=True):
         assert back.tolist() == own.tolist()[::-1]
     assert torch.equal(turned[turned], flat)

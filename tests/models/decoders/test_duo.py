@@ -10,7 +10,7 @@ from graphattn.models.decoders.duo import DuoSoftmax, duo_decoder
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.decoders.transformer import Memory
 from graphattn.models.encoders import DuoTransformerOptions, TransformerOptions, make_encoder
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 WIDTH, HEADS = 6, 2
 OPTIONS = DecoderOptions(2, HEADS, 10, 0.3)

@@ -7,7 +7,8 @@ import torch
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import DuoTransformerOptions, make_encoder
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
+from graphattn.models.encoders.duo_transformer import DuoNorm, StreamMaps
 
 HIDDEN, HEADS = 6, 2
 
@@ -112,3 +113,33 @@ def test_parts_of_token_vectors():
     )
     with pytest.raises(ConfigError, match="parts 3,4 do not sum to 9, the width of token vectors"):
         DuoTransformerOptions(parts=("3", "4")).for_parts([9])
+
+
+VECTORS = torch.randn(5, 2, 6, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_maps_of_streams(shared):
+    maps = StreamMaps(6, 4, shared=shared).double()
+    torch.nn.init.normal_(maps.bias)
+    found = maps(VECTORS)
+    for number in range(2):
+        own = 0 if shared else number
+        expected = VECTORS[:, number] @ maps.weight[own].T + maps.bias[own]
+        torch.testing.assert_close(found[:, number], expected, rtol=0, atol=1e-12)
+    assert sum(p.numel() for p in maps.parameters()) == (1 if shared else 2) * (6 * 4 + 4)
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_norm_of_streams(crossed):
+    norm = DuoNorm(6, crossed=crossed).double()
+    for parameter in norm.parameters():
+        torch.nn.init.normal_(parameter)
+    added = torch.randn(5, 2, 6, dtype=torch.float64)
+    found = norm(VECTORS, added)
+    for own, other in ((0, 1), (1, 0)):
+        x = VECTORS[:, own] + added[:, own]
+        if crossed:
+            x = x + norm.factors[own] * VECTORS[:, other]
+        x = (x - x.mean(1, keepdim=True)) / (x.var(1, unbiased=False, keepdim=True) + 1e-5).sqrt()
+        torch.testing.assert_close(found[:, own], x * norm.weight[own] + norm.bias[own], rtol=0, atol=1e-12)

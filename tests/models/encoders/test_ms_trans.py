@@ -8,11 +8,9 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
-from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, make_encoder
-from graphattn.models.encoders.ms_trans import parse_relation_heads
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 
 def width_of(scale, length):
@@ -249,33 +247,6 @@ def test_impossible_options(options, named):
     with pytest.raises(ConfigError) as caught:
         MSTransOptions(**options).validate()
     assert list(caught.value.options) == named
-
-
-def test_relation_heads_are_read():
-    assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
-    assert parse_relation_heads(("random:2:7:1", "binary:1:3")) == {"random:2:7": 1, "binary:1": 3}
-    assert parse_relation_heads(("star:2", "all:token:1")) == {"star": 2, "all": 1}
-
-
-@pytest.mark.parametrize(
-    ("spec", "meant"),
-    [
-        ("global:2", "global:2:2 for two heads on it, global:1:2 for 2 on global:1"),
-        ("binary:4", "binary:4:2 for two heads on it, binary:1:4 for 4 on binary:1"),
-        ("random:3:7", "random:3:7:2 for two heads on it, heads as random:3=7 for 7 on random:3"),
-        ("dependency:token", "dependency:token:2 for two heads on it"),
-        ("window:5", "window:5:2 for two heads on it"),
-        (
-            "window:3|global:2",
-            "window:3|global:2:2 for two heads on it, window:3|global:1:2 for 2 on window:3|global:1",
-        ),
-    ],
-)
-def test_a_relation_without_heads_is_not_read_as_another_with_them(spec, meant):
-    with pytest.raises(ConfigError) as caught:
-        parse_relation_heads((spec,))
-    assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"
-    assert parse_relation_heads((f"{spec}:2",)) == {parse_relation(spec, on="token").name: 2}
 
 
 def test_relations_without_heads_are_not_told():

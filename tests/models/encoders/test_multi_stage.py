@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from graphattn.exceptions import ConfigError
 from graphattn.models import MultiStageOptions
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 SMALL = MultiStageOptions(hidden=12, layers=2, heads=3, ffn=16)
 

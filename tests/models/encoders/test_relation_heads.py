@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders.relations import parse_relation
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import MSTransOptions, encoder_options, make_encoder
-from graphattn.models.encoders.relation_heads import parse_heads
+from graphattn.models.encoders.relation_heads import parse_heads, parse_relation_heads
 
 WIDTH = 12
 KINDS = ("token", "relay", "span", "sentence", "document")
@@ -174,17 +175,17 @@ def test_heads_are_read(heads, counts):
         ({"star": True}, "heads: star has True heads; it must be a whole number of at least 1"),
         ({"star": 1.5}, "heads: star has 1.5 heads; it must be a whole number of at least 1"),
         ({}, "heads is empty; give relations with their heads, window:3=4 for example"),
-        ("binary=1,binary:1=2", "heads has binary:1 twice; give it once, with all its heads"),
+        ("binary=1,binary:1=2", "heads repeats binary:1; give it once, with all its heads"),
         ("window:4=1", "heads: relation 'window:4': scale 4 is even; a window has the same reach on both sides: use 5"),
         ("dilated:5=1", "heads: relation 'dilated:5' is written as dilated:SCALE:GAP"),
-        ("in=1", "heads: relation 'in' leads to no tokens, so no token could attend along it"),
+        ("in=1", "heads: relation 'in' has no edges to tokens"),
         (
             "dependency:word=1",
-            "heads: relation 'dependency:word' leads to no tokens, so no token could attend along it",
+            "heads: relation 'dependency:word' has no edges to tokens",
         ),
         (
             "reverse(in)=1",
-            "heads: relation 'reverse(in)' leads from word nodes, to which it has no edges; they would know nothing",
+            "heads: relation 'reverse(in)' starts from word nodes, to which it has no edges",
         ),
     ],
 )
@@ -213,3 +214,30 @@ def test_parameters_do_not_depend_on_the_nodes():
 
     assert count("window:3=4") == count("star=2,binary=2") == count("document=4")
     assert count("relative:3(window:5)=2,window:3=2") == count("window:3=4") + (2 * 3 + 1) * 5
+
+
+def test_relation_heads_are_read():
+    assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
+    assert parse_relation_heads(("random:2:7:1", "binary:1:3")) == {"random:2:7": 1, "binary:1": 3}
+    assert parse_relation_heads(("star:2", "all:token:1")) == {"star": 2, "all": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("global:2", "global:2:2 for two heads on it, global:1:2 for 2 on global:1"),
+        ("binary:4", "binary:4:2 for two heads on it, binary:1:4 for 4 on binary:1"),
+        ("random:3:7", "random:3:7:2 for two heads on it, heads as random:3=7 for 7 on random:3"),
+        ("dependency:token", "dependency:token:2 for two heads on it"),
+        ("window:5", "window:5:2 for two heads on it"),
+        (
+            "window:3|global:2",
+            "window:3|global:2:2 for two heads on it, window:3|global:1:2 for 2 on window:3|global:1",
+        ),
+    ],
+)
+def test_a_relation_without_heads_is_not_read_as_another_with_them(spec, meant):
+    with pytest.raises(ConfigError) as caught:
+        parse_relation_heads((spec,))
+    assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"
+    assert parse_relation_heads((f"{spec}:2",)) == {parse_relation(spec, on="token").name: 2}

@@ -7,7 +7,7 @@ from torch import nn
 from graphattn.exceptions import ConfigError
 from graphattn.models import TNTOptions
 from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 SMALL = TNTOptions(hidden=12, layers=2, heads=3, ffn=16)
 

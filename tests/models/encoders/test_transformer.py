@@ -7,7 +7,7 @@ from torch import nn
 from graphattn.builders import TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models.encoders import TransformerOptions, make_encoder
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 
 def pytorch_encoder(encoder, options):

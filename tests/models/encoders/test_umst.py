@@ -12,7 +12,7 @@ from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
 from graphattn.models import TransformerOptions, UMSTOptions
 from graphattn.models.encoders import make_encoder
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 from graphattn.models.encoders.umst import SIZES, word_classes
 
 SMALL = UMSTOptions(hidden=12, layers=2, heads=3, ffn=16)

@@ -27,7 +27,7 @@ from graphattn.models import (
     Translator,
 )
 from graphattn.models.encoders import ENCODERS as EVERY_ENCODER
-from graphattn.models.encoders.positions import sinusoids
+from graphattn.models.encoders.base import sinusoids
 
 TEXTS = ["a fine film indeed", "dull", "a dull film", "fine and never dull at all"]
 LABELS = ["good", "bad", "bad", "fair"]

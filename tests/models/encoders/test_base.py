@@ -7,7 +7,7 @@ import torch
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Complete
-from graphattn.models.encoders.positions import position_vectors, sinusoids
+from graphattn.models.encoders.base import position_vectors, sinusoids
 
 
 def positions_by_formula(length, width):
