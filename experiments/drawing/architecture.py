@@ -118,7 +118,7 @@ PATH = (
     Step(2, "builders.batch.TextBatch", "nodes, features, Edges per relation"),
     Step(1, "models.encoders.base.Encoder.forward", "heads along relations, in layers"),
     Step(3, "attention.attend_heads", "edge softmax, weighted sums"),
-    Step(1, "models.heads.base.Head.decide", "the label; in training, the loss"),
+    Step(1, "models.heads.Head.decide", "the label; in training, the loss"),
 )
 """``graphattn predict`` enters at ``detect`` and skips ``fit``, ``Vocabulary.train`` and ``train``."""
 PREDICT_ENTERS = 2

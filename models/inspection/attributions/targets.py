@@ -121,8 +121,7 @@ def _predicted_classes(head: Head, scores: Tensor) -> list[int]:
     """The most probable class of each item; with a CRF, the best tag sequence."""
     if isinstance(head, TaggingHead) and head.crf is not None:
         mask = torch.ones(1, len(scores), dtype=torch.bool, device=scores.device)
-        tags: list[int] = head.crf.decode(scores.detach().unsqueeze(0), mask=mask)[0]
-        return tags
+        return head.crf.best_tags(scores.detach().unsqueeze(0), mask)[0].tolist()
     return scores.argmax(1).tolist()
 
 
