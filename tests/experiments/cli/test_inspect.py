@@ -89,8 +89,8 @@ def test_more_weights_than_a_file_of_several_texts_holds(graphattn, classifier, 
         answer = graphattn("inspect", classifier, tmp_path / "texts.txt", flag, tmp_path / name)
         assert (answer.code, answer.err) == (
             1,
-            f"error: the first 2 texts have {2 * one} weights together; a file holds up to {2 * one - 1} of several "
-            "texts. Choose with --layer, --head or --relation, give fewer texts, or sum up with --summary\n",
+            f"error: the first 2 texts have {2 * one} weights; the limit for a file of several texts is {2 * one - 1}. "
+            "Use --layer, --head or --relation, fewer texts, or --summary\n",
         )
         assert not (tmp_path / name).exists()
     printed = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))
@@ -150,13 +150,13 @@ def test_a_hostile_text_is_text(graphattn, classifier):
         (["reviews.tsv"], "reviews.tsv: there is no such file. Check the path."),
         (
             ["./"],
-            "./: this is a folder. Name a file in it, or give the text by standard input.",
+            "./: this is a folder. Name a file in it, or pass the text on standard input.",
         ),
         (["a film", "--port", "0"], "only --serve listens; leave --port out"),
         *(
             (
                 ["a film", "--summary", f"{flag}=1"],
-                "--summary sums over all layers, heads and relations; --layer chooses that of its --picture; "
+                "--summary covers all layers, heads and relations; --layer selects that of its --picture; "
                 f"leave {flag} out",
             )
             for flag in ("--layer", "--head", "--relation", "--by")
@@ -165,16 +165,16 @@ def test_a_hostile_text_is_text(graphattn, classifier):
             ["a film", "--html", "a.html", "--other", "model"],
             "model is no model directory: it has no config.json. Give what `save` or `train` wrote",
         ),
-        (["a film", "--layer", "7"], "layer 7 does not exist; layers count from 0 to 0"),
+        (["a film", "--layer", "7"], "--layer is 7; layers count from 0 to 0"),
         (
             ["a film", "--summary", "--picture", "a.png", "--layer", "7"],
-            "layer 7 does not exist; layers count from 0 to 0",
+            "--layer is 7; layers count from 0 to 0",
         ),
-        (["a film", "--head", "2"], "a layer has no head 2; its heads count from 0 to 1"),
-        (["a film", "--relation", "star"], "no head looks along 'star'; heads look along: window:1, window:3"),
+        (["a film", "--head", "2"], "--head is 2; the heads of the selected layers count from 0 to 1"),
+        (["a film", "--relation", "star"], "--relation is 'star'; the heads use: window:1, window:3"),
         (
             ["a film", "--by", "token"],
-            "by is 'token'; choose among: layer, head, relation, source_part, target_part",
+            "--by is 'token'; choose from: layer, head, relation, source_part, target_part",
         ),
         (
             ["a film", "--picture", "arcs.gif"],
@@ -183,7 +183,7 @@ def test_a_hostile_text_is_text(graphattn, classifier):
         (["a film", "--kind", "circles"], "--kind is 'circles'; choose one of: arcs, matrices"),
         (
             ["a film", "--other", "model"],
-            "--other is compared in sums over texts or on a page; give --summary or --html too",
+            "--other needs --summary or --html",
         ),
         (
             ["a film", "--out", "weights.xml"],
@@ -210,14 +210,14 @@ def test_what_is_refused(words, message, graphattn, classifier, tmp_path, monkey
 def test_no_text_at_all(graphattn, classifier, tmp_path):
     (tmp_path / "texts.csv").write_text("text,label\n")
     answer = graphattn("inspect", classifier, tmp_path / "texts.csv")
-    assert (answer.code, answer.err) == (1, "error: there are no texts to look at\n")
+    assert (answer.code, answer.err) == (1, "error: there are no texts\n")
 
 
 def test_half_a_pair(graphattn, pair_classifier):
     answer = graphattn("inspect", pair_classifier, "a film")
     assert (answer.code, answer.err) == (
         1,
-        "error: 'a film' is no pair of texts. Put a tab between the two, $'first\\tsecond' in a shell.\n",
+        "error: 'a film' is not a pair of texts. Put a tab between the two texts, $'first\\tsecond' in a shell.\n",
     )
 
 
@@ -233,10 +233,10 @@ def nothing_is_loaded(monkeypatch):
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--picture=a.png", "a picture shows one text, and there are more; give one, or --summary"),
+        ("--picture=a.png", "a --picture shows one text, but there are more; give one, or --summary"),
         (
             "--out=a.graphml",
-            "a .graphml file holds one text, and there are more; give one, or save to .parquet, .csv or .json",
+            "a .graphml file holds one text, but there are more; give one, or save to .parquet, .csv or .json",
         ),
     ],
 )
@@ -347,7 +347,7 @@ def test_serving_is_all(graphattn, classifier, flag):
     answer = graphattn("inspect", "--serve", classifier, flag)
     name = flag.partition("=")[0]
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == f"error: --serve shows a page and does nothing else; leave {name} out\n"
+    assert answer.err == f"error: --serve only serves the page; leave {name} out\n"
 
 
 def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path, monkeypatch):
@@ -355,7 +355,7 @@ def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path,
     (tmp_path / "texts").mkdir()
     answer = graphattn("inspect", classifier, "texts")
     assert answer.code == 1
-    assert answer.err == ("error: texts: this is a folder. Name a file in it, or give the text by standard input.\n")
+    assert answer.err == ("error: texts: this is a folder. Name a file in it, or pass the text on standard input.\n")
     assert lines(graphattn("inspect", classifier, ""))[0] == "''"
     os.mkfifo(tmp_path / "pipe")
     writer = subprocess.Popen(["sh", "-c", "echo a good film > pipe"], cwd=tmp_path)
@@ -365,7 +365,7 @@ def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path,
 
 def test_sums_have_no_page(graphattn, classifier):
     answer = graphattn("inspect", classifier, "a film", "--summary", "--html", "a.html")
-    assert answer.err == "error: --html shows single texts, --summary sums over all; leave one of them out\n"
+    assert answer.err == "error: --html shows single texts, --summary all texts; give one\n"
 
 
 def test_no_text(graphattn, classifier):
