@@ -29,7 +29,7 @@ from graphattn.experiments.benchmarks.harness import (
 from graphattn.experiments.benchmarks.operations import count_transformer, count_umst
 from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report, Row
-from graphattn.experiments.benchmarks.workloads import Lengths, Workload, ragged_positions
+from graphattn.experiments.benchmarks.workloads import Lengths, Workload, count_within
 from graphattn.models import TransformerOptions, UMSTOptions
 from graphattn.models.encoders import Encoder, make_encoder
 
@@ -100,10 +100,10 @@ def split_layout(lengths: Lengths) -> Layout:
     ([0, 1, 2, 3, 4, 5, 6, 6, 7, 8], [-1, 0, 0, 1, 1, 2, 2, 3, 3])
     """
     token_counts = np.asarray(lengths, np.int64)
-    positions = ragged_positions(token_counts)
+    positions = count_within(token_counts)
     word_ids = positions - (positions + 1) // (SPLIT_EVERY + 1)
     word_counts = token_counts - token_counts // (SPLIT_EVERY + 1)
-    words = ragged_positions(word_counts)
+    words = count_within(word_counts)
     heads = np.where(words > 0, (words - 1) // 2, -1)
     return Layout(token_counts, word_counts, word_ids, heads, np.zeros_like(heads))
 

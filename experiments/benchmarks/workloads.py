@@ -67,7 +67,7 @@ class Workload:
     def layouts(self) -> tuple[Layout, ...]:
         """The batches as columns, without ``[CLS]``."""
         arrays = (np.asarray(batch, dtype=np.int64) for batch in self.batches)
-        return tuple(Layout(lengths, lengths, ragged_positions(lengths)) for lengths in arrays)
+        return tuple(Layout(lengths, lengths, count_within(lengths)) for lengths in arrays)
 
     def graphs(self, builder: TextGraphBuilder) -> list[TextBatch]:
         """New graphs of the batches, without cached values, in the form that models take."""
@@ -79,7 +79,7 @@ def is_uniform(lengths: Lengths) -> bool:
     return len(set(lengths)) == 1
 
 
-def ragged_positions(lengths: np.ndarray) -> np.ndarray:
+def count_within(lengths: np.ndarray) -> np.ndarray:
     """0, 1, 2, ... within each sentence."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from dgl import DGLGraph
 
-    from graphattn.builders import Sentence, TextGraphBuilder
+    from graphattn.builders import Sentence, TextGraphBuilder, Vocabulary
     from graphattn.builders.relations import Relation
     from graphattn.builders.store import Store
     from graphattn.builders.word_boundaries import Source
@@ -35,6 +35,7 @@ _WINDOWS = "window:3,window:N/4"
 def show(
     corpus: Annotated[str, typer.Argument(help="Corpus, or folder that build wrote; - for standard input.")],
     given: Values,
+    *,
     index: Annotated[int, typer.Option(min=0, help="Which text, from 0; those of a pair count one by one.")] = 0,
     png: Annotated[bool, typer.Option("--png", help="Draw a picture of pixels.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Draw a picture of lines.")] = False,
@@ -58,17 +59,13 @@ def show(
     """
     from graphattn.builders.store import Store
 
-    path = Path(corpus)
-    store = Store(corpus) if path_test(path.is_dir) else None
+    store = Store(corpus) if path_test(Path(corpus).is_dir) else None
     if store is not None:
-        reject_for_store(given, path)
+        reject_for_store(given, Path(corpus))
         source: Source = _read_store(store, index)
     else:
         source = _read_file(corpus, index, CorpusOptions(**given))
-    if store is not None and relations is None and tokenizer is None and cls is None:
-        builder = store.builder()
-    else:
-        builder = _make_builder(source, store, relations, tokenizer, vectors, cls)
+    builder = _make_builder(source, store, relations, tokenizer, vectors, cls)
     sentence = _split_words(source) if builder.vocabulary is None else builder.vocabulary.sentence(source)
     graph = builder.build(sentence)
     formats = [kind for kind, is_set in (("png", png), ("svg", svg), ("dot", dot), ("graphml", graphml)) if is_set]
@@ -77,10 +74,14 @@ def show(
         _WRITERS[kind](graph, sentence, file)
         print(file)
     if not formats:
-        print(" ".join(sentence.tokens))
-        for name in dict.fromkeys(relation.name for relation in builder.relations):
-            edges = sum(graph.num_edges(relation) for relation in graph.canonical_etypes if relation[1] == name)
-            print(f"{name}: {edges:,} edges")
+        _print_counts(graph, sentence, dict.fromkeys(relation.name for relation in builder.relations))
+
+
+def _print_counts(graph: DGLGraph, sentence: Sentence, names: Iterable[str]) -> None:
+    print(" ".join(sentence.tokens))
+    for name in names:
+        edges = sum(graph.num_edges(relation) for relation in graph.canonical_etypes if relation[1] == name)
+        print(f"{name}: {edges:,} edges")
 
 
 def _make_builder(
@@ -91,30 +92,45 @@ def _make_builder(
     vectors: Path | None,
     cls: bool | None,
 ) -> TextGraphBuilder:
-    """A builder of the named relations; by default those of the store, or windows."""
-    from graphattn.builders import TextGraphBuilder, Vocabulary, WordVectors
-    from graphattn.builders.relations.composition import may_read_ids
-    from graphattn.experiments.cli.relation_names import relations_from
+    """A builder of the named relations; by default that of the store, or of windows."""
+    from graphattn.builders import TextGraphBuilder, WordVectors
 
-    if names is None and store is not None and tokenizer is None:
-        relations: Sequence[Relation] = store.builder().relations
-    else:
-        relations = relations_from([name.strip() for name in (names or _WINDOWS).split(",")])
-    parts = [part for relation in relations for part in relation.parts()]
-    comparing = next((part.name for part in parts if part.needs_vectors), None)
-    if comparing and vectors is None:
-        raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
-    if tokenizer is not None:
-        vocabulary: Vocabulary | None = Vocabulary.load(tokenizer)
-    elif store is not None:
-        vocabulary = store.vocabulary
-    else:  # without ids, tokens stay as they are
-        needs_ids = vectors is not None or any(map(may_read_ids, parts))
-        vocabulary = Vocabulary.train([source], lowercase=False) if needs_ids else None
+    if store is not None and names is None and tokenizer is None:
+        builder = store.builder()
+        if cls is None:
+            return builder
+        return TextGraphBuilder(builder.relations, cls=cls, vocabulary=builder.vocabulary, vectors=builder.vectors)
+    relations = _parse_relations(names or _WINDOWS, vectors)
+    vocabulary = _choose_vocabulary(source, store, tokenizer, relations, vectors)
     table = None if vectors is None or vocabulary is None else WordVectors.read(vectors).table(vocabulary, seed=0)
     if cls is None:
         cls = store is None or bool(store.manifest.settings["cls"])
     return TextGraphBuilder(relations, cls=cls, vocabulary=vocabulary, vectors=table)
+
+
+def _parse_relations(names: str, vectors: Path | None) -> list[Relation]:
+    from graphattn.experiments.cli.relation_names import relations_from
+
+    relations = relations_from([name.strip() for name in names.split(",")])
+    comparing = next((part.name for each in relations for part in each.parts() if part.needs_vectors), None)
+    if comparing and vectors is None:
+        raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")
+    return relations
+
+
+def _choose_vocabulary(
+    source: Source, store: Store | None, tokenizer: Path | None, relations: list[Relation], vectors: Path | None
+) -> Vocabulary | None:
+    """The given tokenizer, that of the store, or the words of the text if ids are needed."""
+    from graphattn.builders import Vocabulary
+    from graphattn.builders.relations.composition import may_read_ids
+
+    if tokenizer is not None:
+        return Vocabulary.load(tokenizer)
+    if store is not None:
+        return store.vocabulary
+    needs_ids = vectors is not None or any(may_read_ids(part) for each in relations for part in each.parts())
+    return Vocabulary.train([source], lowercase=False) if needs_ids else None
 
 
 def _split_words(source: Source) -> Sentence:

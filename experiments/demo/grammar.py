@@ -169,14 +169,11 @@ def explain(sentence: Sentence) -> str:
     positive: "dreadful" is blame, turned around by "never"
     negative: "poor" is blame, and the clause with "although" does not count
     """
-    if not sentence.words or sentence.heads is None or sentence.deprels is None:
+    if not (sentence.words and sentence.heads and sentence.deprels):
         raise DataError("no heads and relation names to explain the label by", hint=_ONLY_GENERATED)
     root = sentence.heads.index(0)
-    second = _find_dependent(sentence, root, "conj")
-    conjunction = _dependent_word(sentence, second, "cc")
-    subordinator = _dependent_word(sentence, _find_dependent(sentence, root, "advcl"), "mark")
-    clause = second if second is not None and conjunction == "but" else root
-    predicate = _find_dependent(sentence, clause, "ccomp") or clause  # "ccomp" is never word 0
+    conjunction = _dependent_word(sentence, _find_dependent(sentence, root, "conj"), "cc")
+    predicate = _find_predicate(sentence, root, conjunction)
     adjective = sentence.words[_find_dependent(sentence, predicate, "amod") or predicate]
     if adjective not in _POLARITY:
         raise DataError(f"{adjective!r} is no adjective of this grammar", hint=_ONLY_GENERATED)
@@ -188,12 +185,18 @@ def explain(sentence: Sentence) -> str:
         reasons.append(f'turned around by "{negator}"')
     if conjunction:
         reasons.append(f'and what follows "{conjunction}" {"decides" if conjunction == "but" else "agrees"}')
-    elif subordinator:
+    elif subordinator := _dependent_word(sentence, _find_dependent(sentence, root, "advcl"), "mark"):
         reasons.append(f'and the clause with "{subordinator}" does not count')
     return f"{LABELS[positive]}: {', '.join(reasons)}"
 
 
 _ONLY_GENERATED = "explain() reads the sentences of generate()."
+
+
+def _find_predicate(sentence: Sentence, root: int, conjunction: str) -> int:
+    """The predicate that decides: after "but", and of "they said that ..." the reported one."""
+    clause = (_find_dependent(sentence, root, "conj") if conjunction == "but" else None) or root
+    return _find_dependent(sentence, clause, "ccomp") or clause
 
 
 def _find_dependent(sentence: Sentence, head: int, relation: str) -> int | None:
@@ -369,16 +372,16 @@ class _Writer:
         return place
 
     def noun(self, nouns: tuple[tuple[str, str], ...], plural: bool, relation: str) -> _Node:
-        forms = self.unused(nouns)
+        forms = self.choose_unused(nouns)
         return _Node(forms[plural], "NNS" if plural else "NN", relation, [_Node("the", "DT", "det")])
 
     def verb(self) -> tuple[str, str, str, str]:
-        return self.unused(self.topic.verbs)
+        return self.choose_unused(self.topic.verbs)
 
     def adjective(self, praise: bool) -> _Node:
         return _Node(self.rng.choice(_PRAISE if praise else _BLAME).replace("|", ""), "JJ", "amod")
 
-    def unused(self, words: tuple[_Forms, ...]) -> _Forms:
+    def choose_unused(self, words: tuple[_Forms, ...]) -> _Forms:
         """Choose a word that is not yet in the sentence, so that no cook cooks."""
         forms = self.rng.choice([forms for forms in words if forms[0] not in self.used] or words)
         self.used.add(forms[0])

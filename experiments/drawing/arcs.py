@@ -69,8 +69,8 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
     for text in maps:
         check_count(len(attention.tokens[text]), "tokens", MAX_TOKENS)
     arcs = {text: _select_arcs(text_maps) for text, text_maps in maps.items()}
-    colours = assign_colours(list(dict.fromkeys(attention_map.relation for attention_map in attention.maps)))
-    used = [relation for relation in colours if any((table.relation == relation).any() for table in arcs.values())]
+    colours = assign_colours(list(dict.fromkeys(each.relation for each in attention.maps)))
+    used = set(pd.concat(arcs.values()).relation)
     rows = [_Row(attention, text, table) for text, table in arcs.items()]
     width = max([row.width for row in rows] + [5.5]) + 2 * _MARGIN
     height = 1.0 + sum(row.above + row.below + 0.45 for row in rows)
@@ -81,7 +81,7 @@ def draw_arcs(attention: Attention, path: str | os.PathLike[str], *, title: str 
         axes.text(
             0, -0.35, title or make_heading(attention, width), size=12, weight="bold", color=INK, parse_math=False
         )
-        _draw_legend(axes, {relation: colours[relation] for relation in used}, -0.62)
+        _draw_legend(axes, {name: colour for name, colour in colours.items() if name in used}, -0.62)
         y = -0.75
         for row in rows:
             y -= row.above + 0.2

@@ -64,10 +64,6 @@ def draw_graph(
     other_nodes = {name: _place_nodes(graph, members, tokens)[1] for name, members in kinds.items()}
     word_relations = [name for name, members in kinds.items() if members[0][0] == WORD]
     word_ids = graph.nodes[TOKEN].data["word"].tolist()
-    labels = {}
-    if sentence.heads is not None and sentence.deprels is not None and DEPENDENCY in edges:
-        ends = range(count) if DEPENDENCY in word_relations else word_ids
-        labels[DEPENDENCY] = _label_arcs(sentence, extra, [(ends[a], ends[b]) for a, b in edges[DEPENDENCY]])
     return draw_sentence(
         tokens,
         edges,
@@ -75,7 +71,7 @@ def draw_graph(
         word_ids=word_ids,
         word_relations=word_relations,
         other_nodes={name: texts for name, texts in other_nodes.items() if texts},
-        edge_labels=labels,
+        edge_labels=_label_dependencies(sentence, edges, extra, None if DEPENDENCY in word_relations else word_ids),
         weights={name: values for name, values in (weights or {}).items() if name != MEMBERSHIP},
         title=title,
     )
@@ -124,13 +120,18 @@ def _name_nodes(graph: DGLGraph, kind: str, tokens: Sequence[str]) -> list[str]:
     return [kind] if count == 1 else [f"{kind} {number + 1}" for number in range(count)]
 
 
-def _label_arcs(sentence: Sentence, extra: int, arcs: Sequence[tuple[int, int]]) -> list[str]:
-    """The name of each dependency; empty for a word and itself."""
+def _label_dependencies(
+    sentence: Sentence, edges: Mapping[str, list[tuple[int, int]]], extra: int, word_ids: list[int] | None
+) -> dict[str, list[str]]:
+    """The name of each dependency; empty for a word and itself. ``word_ids`` if edges are between tokens."""
+    if sentence.heads is None or sentence.deprels is None or DEPENDENCY not in edges:
+        return {}
     names: dict[tuple[int, int], str] = {}
-    for word, (head, name) in enumerate(zip(sentence.heads or (), sentence.deprels or (), strict=True), start=extra):
+    for word, (head, name) in enumerate(zip(sentence.heads, sentence.deprels, strict=True), start=extra):
         if head:
             names[word, head - 1 + extra] = names[head - 1 + extra, word] = name
-    return [names.get(arc, "") for arc in arcs]
+    arcs = edges[DEPENDENCY] if word_ids is None else [(word_ids[a], word_ids[b]) for a, b in edges[DEPENDENCY]]
+    return {DEPENDENCY: [names.get(arc, "") for arc in arcs]}
 
 
 def to_dot(exported: nx.MultiDiGraph) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -46,31 +48,31 @@ def draw_matrices(attention: Attention, path: str | os.PathLike[str], *, title: 
     'heads.png'
     """
     heads = sorted({(each.layer, head, each.relation) for each in attention.maps for head in each.heads})
-    nodes = sum(map(len, attention.tokens.values()))
-    check_count(nodes, "tokens", MAX_TOKENS)
-    check_count(len(heads), "heads", MAX_HEADS)
-    layers = sorted({layer for layer, *_ in heads})
-    columns = max(sum(head[0] == layer for head in heads) for layer in layers)
     labels = [printable(text, 14) for texts in attention.tokens.values() for text in texts]
+    check_count(len(labels), "tokens", MAX_TOKENS)
+    check_count(len(heads), "heads", MAX_HEADS)
+    rows = [list(group) for _, group in groupby(heads, key=itemgetter(0))]
+    columns = max(map(len, rows))
     longest = 0.07 * max(map(len, labels)) + 0.08
-    side = max(0.15 * nodes, 1.1) if columns > 1 else max(0.24 * nodes, 2.2)
+    side = _matrix_side(len(labels), columns)
     width, step = longest + columns * (side + 0.15) + 0.2, side + 0.42
-    height = 0.5 + longest + len(layers) * step + 0.25
+    height = 0.5 + longest + len(rows) * step + 0.25
     with new_picture(path, max(width, 4.5), height) as figure:
         size = figure.get_size_inches()
         heading = title or make_heading(attention, float(size[0]))
         _write(figure, 0.15, height - 0.28, heading, size=_TITLE, weight="bold", color=INK)
-        for layer, head, relation in heads:
-            column = sum(other[0] == layer and other[1] < head for other in heads)
-            row = layers.index(layer)
-            left, bottom = longest + column * (side + 0.15), height - 0.5 - longest - row * step - side
-            axes = figure.add_axes((left / size[0], bottom / size[1], side / size[0], side / size[1]))
-            _draw_head(axes, attention, layer, head)
-            _label_tokens(axes, labels, rows=column == 0, columns=row == 0)
-            name = f"layer {layer} · head {head} · {printable(relation, 14)}" if columns < 3 else f"{head} · {relation}"
-            axes.set_xlabel(name, size=_HEAD, color=INK, labelpad=3)
-            if column == 0 and columns >= 3:
-                _write(figure, 0.08, bottom - 0.22, f"layer {layer}", size=_HEAD, color=GREY)
+        for row, members in enumerate(rows):
+            bottom = height - 0.5 - longest - row * step - side
+            for layer, head, relation in members:
+                column = [other for _, other, _ in members].index(head)
+                left = longest + column * (side + 0.15)
+                axes = figure.add_axes((left / size[0], bottom / size[1], side / size[0], side / size[1]))
+                _draw_head(axes, attention, layer, head)
+                _label_tokens(axes, labels, rows=column == 0, columns=row == 0)
+                name = _name_head(layer, head, relation) if columns < 3 else f"{head} · {relation}"
+                axes.set_xlabel(name, size=_HEAD, color=INK, labelpad=3)
+            if columns >= 3:
+                _write(figure, 0.08, bottom - 0.22, f"layer {members[0][0]}", size=_HEAD, color=GREY)
         note = "The row attends to the column; black is a weight of one, grey is no edge."
         _write(figure, 0.15, 0.1, note, size=8, color=GREY)
     return Path(path)
@@ -83,6 +85,15 @@ def make_heading(attention: Attention, width: float) -> str:
     room = max(20, int(9 * width))
     result = printable(result, max(12, room // 3))
     return f"{result} · {printable(attention.title, max(12, room - len(result) - 3))}"
+
+
+def _matrix_side(count: int, columns: int) -> float:
+    """Inches of a matrix of so many tokens."""
+    return max(0.15 * count, 1.1) if columns > 1 else max(0.24 * count, 2.2)
+
+
+def _name_head(layer: int, head: int, relation: str) -> str:
+    return f"layer {layer} · head {head} · {printable(relation, 14)}"
 
 
 def _draw_head(axes: Axes, attention: Attention, layer: int, head: int) -> None:

@@ -142,8 +142,7 @@ def _make_relation(
             raise DataError(
                 f"{len(values)} {field} for {len(pairs)} edges of {name!r}", field=field, hint="Give one for each edge."
             )
-    texts, centres = nodes
-    texts = [*texts, *map(printable, others)]
+    texts, centres = [*nodes[0], *map(printable, others)], nodes[1]
     edges = [(int(source), int(destination)) for source, destination in pairs]
     for edge in edges:
         if min(edge) < 0 or max(edge) >= len(texts):
@@ -152,15 +151,18 @@ def _make_relation(
                 field="edges",
                 hint="Both ends are 0-based positions.",
             )
-    strengths = None
-    if weights is not None:
-        if not all(0 <= weight < float("inf") for weight in weights):
-            raise DataError(
-                f"relation {name!r} has a negative or infinite weight", field="weights", hint="Give attention weights."
-            )
-        largest = max(map(float, weights), default=0.0) or 1.0
-        strengths = [float(weight) / largest for weight in weights]
+    strengths = None if weights is None else _scale_weights(name, weights)
     return Relation(printable(name), colour, texts, centres, edges, strengths, labels, in_row=not others)
+
+
+def _scale_weights(name: str, weights: Sequence[float]) -> list[float]:
+    values = [float(weight) for weight in weights]
+    if not all(0 <= value < float("inf") for value in values):
+        raise DataError(
+            f"relation {name!r} has a negative or infinite weight", field="weights", hint="Give attention weights."
+        )
+    largest = max(values, default=0.0) or 1.0
+    return [value / largest for value in values]
 
 
 @dataclass(frozen=True, slots=True)
