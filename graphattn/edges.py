@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -83,7 +83,7 @@ class Edges:
         self.ranges: tuple[Tensor, Tensor] | None = None
         """(low, high) of edges made by :meth:`of_ranges`."""
         self.plans: dict[object, object] = {}
-        """What backends have worked out about these edges, by backend."""
+        """What backends computed from these edges, by backend; copies on other devices, by device."""
         self._indices: Tensor | None = indices
 
     @classmethod
@@ -220,14 +220,21 @@ class Edges:
         return slots if self.edge_ids is None else torch.empty_like(slots).index_copy(0, self.edge_ids, slots)
 
     def to(self, device: torch.device | str) -> Edges:
-        """The same edges on another device."""
-        if self.indptr.device == torch.device(device):
+        """The same edges on another device; a second call returns the same copy."""
+        device = torch.device(device)
+        if self.indptr.device == device:
             return self
+        if device not in self.plans:
+            self.plans[device] = self._copy_to(device)
+        return cast(Edges, self.plans[device])
+
+    def _copy_to(self, device: torch.device) -> Edges:
+        indptr = self.indptr.to(device)
         if self.ranges is not None:
-            low, high, indptr = (own.to(device) for own in (*self.ranges, self.indptr))
-            return Edges.of_ranges(low, high, self.num_sources, indptr=indptr)
+            low, high = self.ranges
+            return Edges.of_ranges(low.to(device), high.to(device), self.num_sources, indptr=indptr)
         edge_ids = None if self.edge_ids is None else self.edge_ids.to(device)
-        return Edges(self.indptr.to(device), self.indices.to(device), self.num_sources, edge_ids, checked=True)
+        return Edges(indptr, self.indices.to(device), self.num_sources, edge_ids, checked=True)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """Refuse tensors whose shapes, types or device do not fit the edges.

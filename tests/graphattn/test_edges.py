@@ -1,12 +1,15 @@
 """Relations as plain tensors: taken out of any DGL graph, and told apart when they are identities or whole blocks."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn import Edges
+from graphattn import Edges, attend, edges, tensorized_attend
 from graphattn.backends.dgl import dgl
 from graphattn.exceptions import GraphError
 
@@ -108,6 +111,61 @@ def test_taken_out_of_one_of_several_relations():
     assert Edges.of(graph, ("word", "of", "token")).num_destinations == 4
     with pytest.raises(GraphError, match="the graph has no relation 'group'; it has: in, of"):
         Edges.of(graph, "group")
+
+
+def test_edges_of_a_graph_are_cached_until_it_changes():
+    graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
+    edges = Edges.of(graph)
+    assert Edges.of(graph) is edges
+    with graph.local_scope():
+        graph.ndata["x"] = torch.zeros(3)
+        assert Edges.of(graph) is edges
+    for change, sources in (
+        (lambda: graph.add_edges([2], [1]), [2, 0, 1, 2]),
+        (lambda: graph.remove_edges([0]), [0, 1, 2]),
+        (lambda: graph.add_nodes(1), [0, 1, 2]),
+        (lambda: graph.remove_nodes([2]), [0, 1]),
+    ):
+        change()
+        assert Edges.of(graph).sources.tolist() == sources
+        assert Edges.of(graph).num_destinations == graph.num_nodes()
+
+
+@pytest.mark.parametrize("call", [attend, tensorized_attend])
+def test_attention_sees_a_change_in_place(call):
+    graph = dgl.graph(([0], [1]), num_nodes=2)
+    zeros, values = torch.zeros(2, 1, 1), torch.tensor([[[1.0]], [[3.0]]])
+    inputs = (zeros, zeros, values) if call is attend else (zeros, zeros, values, zeros)
+    assert call(graph, *inputs).flatten().tolist() == [0, 1]
+    graph.add_edges([1], [1])
+    assert call(graph, *inputs).flatten().tolist() == [0, 2]
+    graph.remove_edges([0])
+    assert call(graph, *inputs).flatten().tolist() == [0, 3]
+
+
+def test_the_cache_is_freed_with_its_graph():
+    graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
+    reference = weakref.ref(Edges.of(graph))
+    before = len(edges._CACHES)
+    del graph
+    gc.collect()
+    assert reference() is None
+    assert len(edges._CACHES) < before
+
+
+def test_edges_made_in_inference_mode_can_be_trained_with():
+    graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
+    values = torch.ones(3, 1, 2)
+    with torch.inference_mode():
+        attend(graph, values, values, values)
+    attend(graph, values, values, values.requires_grad_(), backend="torch").sum().backward()
+    assert values.grad is not None
+
+
+def test_copies_on_another_device_are_kept():
+    own = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1)
+    assert own.to("meta") is own.to("meta")
+    assert own.to("cpu") is own
 
 
 def test_taken_out_of_a_message_flow_block():
