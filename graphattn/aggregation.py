@@ -1,8 +1,9 @@
-"""Sums along edges with constant coefficients: graph convolutions, means of groups, and values carried to members."""
+"""Weighted sums along edges with constant coefficients, for graph convolution and pooling."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -10,14 +11,15 @@ from torch.nn import functional as F
 
 from graphattn.edges import Edges
 from graphattn.exceptions import GraphError
+from graphattn.gradients import apply
 
 
 def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) -> Tensor:
-    r"""Sum what arrives at each destination.
+    r"""Sum the values of each destination's sources.
 
     .. math:: out_i = \sum_{j \to i} c_{ij} x_j
 
-    No array of edges times features is made, in the backward pass neither.
+    Neither pass materializes edges times features.
 
     Parameters
     ----------
@@ -27,7 +29,7 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
 
     Returns
     -------
-    (N_dst, D); zeros for a node without incoming edges. float16 and bfloat16 are summed, and come back, in float32.
+    (N_dst, D); zeros for a node without incoming edges. float16 and bfloat16 are summed and returned in float32.
 
     Raises
     ------
@@ -45,33 +47,32 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
     if coefficients is not None and coefficients.shape != (edges.num_edges,):
         raise GraphError(f"coefficients have shape {tuple(coefficients.shape)}; expected ({edges.num_edges},)")
     wide = values.float() if values.element_size() < 4 else values
-    out: Tensor = _Aggregate.apply(wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
-    return out
+    return apply(_Aggregate, wide, edges, None if coefficients is None else coefficients.to(wide.dtype))
 
 
 def mean_coefficients(edges: Edges) -> Tensor:
-    r"""(E,) :math:`1 / |N(i)|` in CSC order, float64, with which :func:`aggregate` gives means; made once."""
-    return _kept(edges, "mean", lambda: 1 / _degrees(edges)[edges.destinations])
+    r"""(E,) :math:`1 / |N(i)|` in CSC order, float64: :func:`aggregate` with them computes means; cached."""
+    return _cached(edges, "mean", lambda: 1 / _degrees(edges)[edges.destinations])
 
 
 def symmetric_coefficients(edges: Edges) -> Tensor:
-    r"""(E,) entries of :math:`D^{-1/2} A D^{-1/2}` in CSC order, float64 (Kipf and Welling 2017, Eq. 2); made once.
+    r"""(E,) entries of :math:`D^{-1/2} A D^{-1/2}` in CSC order, float64 (Kipf and Welling 2017, Eq. 2); cached.
 
-    The edges must be undirected: each in both directions.
+    The edges must be symmetric.
     """
 
-    def make() -> Tensor:
+    def compute() -> Tensor:
         roots = _degrees(edges).rsqrt()
         return roots[edges.destinations] * roots[edges.sources]
 
-    return _kept(edges, "symmetric", make)
+    return _cached(edges, "symmetric", compute)
 
 
-def _kept(edges: Edges, name: str, make: Any) -> Any:
+def _cached(edges: Edges, name: str, compute: Callable[[], Tensor]) -> Tensor:
     if name not in edges.plans:
         with torch.inference_mode(False):
-            edges.plans[name] = make()
-    return edges.plans[name]
+            edges.plans[name] = compute()
+    return cast(Tensor, edges.plans[name])
 
 
 def _degrees(edges: Edges) -> Tensor:
@@ -88,7 +89,7 @@ def _sums(edges: Edges, values: Tensor, coefficients: Tensor | None) -> Tensor:
 
 
 class _Aggregate(torch.autograd.Function):
-    """The gradient of a sum along edges is a sum along the same edges led the other way."""
+    """The gradient of a sum along edges is a sum along the reversed edges."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, edges: Edges, coefficients: Tensor | None) -> Tensor:
@@ -101,4 +102,4 @@ class _Aggregate(torch.autograd.Function):
         (coefficients,) = ctx.saved_tensors
         reverse, slots = ctx.edges.reverse
         back = None if coefficients is None else coefficients[slots]
-        return _Aggregate.apply(gradients[0].contiguous(), reverse, back), None, None
+        return apply(_Aggregate, gradients[0].contiguous(), reverse, back), None, None

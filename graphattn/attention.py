@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, overload
 
 import torch
 from torch import Tensor
@@ -12,17 +12,49 @@ from torch.nn import functional as F
 
 from graphattn.backends.registry import choose_backend, load_backend
 from graphattn.backends.weighted_sums import sum_by_weights
-from graphattn.edges import Edges
+from graphattn.edges import Edges, GraphBatch
 from graphattn.exceptions import ConfigError, GraphError
-from graphattn.first_order import first_order
+from graphattn.gradients import forbid_double_backward, with_zero_gradients
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
 
+@overload
 def attend(
-    graph: DGLGraph | Edges,
+    graph: DGLGraph | GraphBatch | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    bias: Tensor | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+
+
+@overload
+def attend(
+    graph: DGLGraph | GraphBatch | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    bias: Tensor | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+
+
+def attend(
+    graph: DGLGraph | GraphBatch | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -33,41 +65,41 @@ def attend(
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attend along the edges of one relation (MS-Trans, Eq. 6, on any graph).
 
     .. math:: out_i = \sum_{j \to i} softmax_j(scale \cdot q_i^T k_j + b_{ij}) \, v_j
 
     Parameters
     ----------
-    graph : a DGL graph, or the :class:`~graphattn.edges.Edges` taken out of one (saves taking them again)
+    graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch`, or :class:`~graphattn.edges.Edges`
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, D_v)
-    etype : the relation, by name or as a canonical triple; may be left out when the graph has only one
+    etype : the relation, by name or as a canonical triple; optional when the graph has only one
     scale : factor on the dot products, 1/sqrt(D) when None
-    bias : (E, H), added to the scores, in edge-id order; -inf hides an edge
+    bias : (E, H), added to the scores, in edge-id order; -inf masks an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
     backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.registry.choose_backend`)
-    return_weights : also return the softmax weights, before dropout; where gradients are recorded the result is made
-        from them, so that ``torch.autograd.grad(y, weights)`` tells what each edge contributes to a ``y``
+    return_weights : also return the softmax weights, before dropout. When autograd records, the result is computed from
+        them, so ``torch.autograd.grad(y, weights)`` is the contribution of each edge to ``y``
 
     Returns
     -------
-    tensor (N_dst, H, D_v); zeros for a node without incoming edges, or whose edges are all hidden. It may share memory
-    with ``value``: do not change it in place. With ``return_weights`` a pair of that and the weights (E, H) in edge-id
-    order; they sum to one over each node's incoming edges.
+    (N_dst, H, D_v); zeros for a node without visible incoming edges. It may share memory with ``value``: do not change
+    it in place. With ``return_weights`` also the weights (E, H) in edge-id order, which sum to one over each node's
+    incoming edges.
 
     Raises
     ------
     GraphError
-        when the relation is missing, or tensors do not fit it in shape, type or device
+        when the relation is missing, or a tensor's shape, type or device does not fit it
     ConfigError
         when dropout is out of range
     BackendError
         when the backend is unknown or cannot run on the tensors' device or type
     DoubleBackwardError
-        when a second derivative is taken
+        when a gradient is differentiated again
 
     Examples
     --------
@@ -79,33 +111,44 @@ def attend(
     edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
     edges.check(query, key, value, bias)
     _check_dropout(dropout)
-    if scale is None:
-        scale = 1.0 / math.sqrt(query.shape[-1])
-    recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, bias))
-    if recorded:
-        query, key, value = first_order(query), first_order(key), first_order(value)
-        bias = None if bias is None else first_order(bias)
-    through_weights = return_weights and recorded
-    values, lost = (value.new_zeros(*value.shape[:2], 1), 0.0) if through_weights else (value, dropout)
-    weights: Tensor | None
-    if backend == "auto" and bias is None and edges.is_identity:
-        out, weights = _attend_to_oneself(query, key, values, lost)
-    else:
-        name = choose_backend(query) if backend == "auto" else backend
-        slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
-        out, weights = load_backend(name)(
-            edges, query, key, values, scale=scale, bias=slots, dropout=lost, return_weights=return_weights
-        )
-    if not return_weights:
-        return out
-    assert weights is not None
-    weights = edges.by_id(weights)
-    if through_weights:
-        if not weights.requires_grad:  # they depend on nothing that is trained, the result depends on them
-            weights.requires_grad_()
-        kept = F.dropout(weights, dropout)
-        out = sum_by_weights(edges, kept if edges.edge_ids is None else kept[edges.edge_ids], value)
-    return out, weights
+    out, weights = attend_edges(
+        edges,
+        query,
+        key,
+        value,
+        scale=scale,
+        bias=bias,
+        dropout=dropout,
+        backend=backend,
+        return_weights=return_weights,
+    )
+    return out if weights is None else (out, weights)
+
+
+@overload
+def attend_heads(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    projected: Tensor,
+    *,
+    scale: float | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+
+
+@overload
+def attend_heads(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    projected: Tensor,
+    *,
+    scale: float | None = ...,
+    dropout: float = ...,
+    backend: str = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, list[Tensor]]: ...
 
 
 def attend_heads(
@@ -117,7 +160,7 @@ def attend_heads(
     dropout: float = 0.0,
     backend: str = "auto",
     return_weights: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, list[Tensor]]:
     """Attend with all heads of a layer, each along its relation, in one call (MS-Trans, Eq. 9 before W_O).
 
     The same as :func:`attend` for each relation and its heads, without the overhead of several calls and without copies
@@ -127,43 +170,91 @@ def attend_heads(
     ----------
     edges : each relation's edges
     heads : number of heads that see each relation
-    projected : (N, 3, H, D) queries, keys and values of all heads, those of the first relation first; or (N, P, D)
-        queries, then keys, of the heads whose relation is not the identity, then values of all: a softmax over one
-        edge is one, whatever the score, so the others need neither
+    projected : (N, 3, H, D) queries, keys and values of all heads in the order of the relations; or (N, P, D) with the
+        queries, then the keys, of the heads whose relation is not the identity, then the values of all heads. The
+        softmax over a single edge is one, so heads on an identity need no queries and keys
     scale, dropout, backend, return_weights : as in :func:`attend`
 
     Returns
     -------
-    (N, H, D); with ``return_weights`` a pair of that and, for each relation, the weights (E, heads) in edge-id order
+    (N, H, D); with ``return_weights`` also the weights (E, heads) of each relation, in edge-id order
 
     Raises
     ------
     As :func:`attend`
     """
-    rows = _checked_rows(edges, heads, projected)
+    rows = _check_projected(edges, heads, projected)
     _check_dropout(dropout)
-    name = choose_backend(projected) if backend == "auto" else backend
-    # weights that gradients go through, or some of which are dropped, are made before the result
-    apart = return_weights and bool(dropout or (torch.is_grad_enabled() and projected.requires_grad))
-    if apart or name != "fused" or projected.device.type != "cpu" or projected.element_size() < 4:
-        options: dict[str, Any] = {"scale": scale, "dropout": dropout, "backend": backend}
-        parts = zip(edges, _by_relation(edges, heads, rows), strict=True)
-        found = [attend(one, *part, **options, return_weights=return_weights) for one, part in parts]
-        if not return_weights:
-            return torch.cat(found, dim=1)
-        outs, weights = zip(*found, strict=True)
-        return torch.cat(outs, dim=1), list(weights)
-    from graphattn.backends.cpu.fused import attend_heads as attend_together  # compiles: only when it is used
-
-    scale = 1.0 / math.sqrt(projected.shape[-1]) if scale is None else scale
-    out, seen = attend_together(
-        edges, heads, first_order(rows), scale=scale, dropout=dropout, return_weights=return_weights
+    out, weights = attend_layer(
+        edges, heads, rows, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights
     )
-    return (out, [one.by_id(own) for one, own in zip(edges, seen, strict=True)]) if return_weights else out
+    return out if weights is None else (out, weights)
 
 
-def _checked_rows(edges: Sequence[Edges], heads: Sequence[int], projected: Tensor) -> Tensor:
-    """``projected`` as (N, P, D), when it fits the relations."""
+def attend_edges(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = None,
+    bias: Tensor | None = None,
+    dropout: float = 0.0,
+    backend: str = "auto",
+    return_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """:func:`attend` without validation, for layers; the weights are None unless requested."""
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    inputs = (query, key, value, bias)
+    recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in inputs)
+    if recorded:
+        query, key, value = (forbid_double_backward(tensor) for tensor in (query, key, value))
+        bias = None if bias is None else forbid_double_backward(bias)
+    if not (return_weights and recorded):
+        out, slots = _run_backend(edges, query, key, value, scale, bias, dropout, backend, return_weights)
+        return out, None if slots is None else edges.by_id(slots)
+    # gradients must pass through the weights: compute them first, then the result from them
+    no_values = value.new_zeros(*value.shape[:2], 1)
+    _, slots = _run_backend(edges, query, key, no_values, scale, bias, 0.0, backend, True)
+    assert slots is not None
+    weights = edges.by_id(slots)
+    if not weights.requires_grad:  # only the values are trained
+        weights.requires_grad_()
+    return sum_by_weights(edges, edges.by_slot(F.dropout(weights, dropout)), value), weights
+
+
+def attend_layer(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    rows: Tensor,
+    *,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    backend: str = "auto",
+    return_weights: bool = False,
+) -> tuple[Tensor, list[Tensor] | None]:
+    """:func:`attend_heads` without validation, for layers; ``rows`` is (N, P, D), the weights None unless requested."""
+    name = choose_backend(rows) if backend == "auto" else backend
+    # weights with gradients or under dropout are computed before the result, which one call cannot do
+    separately = return_weights and bool(dropout or (torch.is_grad_enabled() and rows.requires_grad))
+    if separately or name != "fused" or rows.device.type != "cpu" or rows.element_size() < 4:
+        results = [
+            attend_edges(relation, *part, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights)
+            for relation, part in zip(edges, _split_by_relation(edges, heads, rows), strict=True)
+        ]
+        out = torch.cat([result for result, _ in results], dim=1)
+        return out, [weights for _, weights in results if weights is not None] if return_weights else None
+    from graphattn.backends.cpu import fused  # compiles: import it only where it runs
+
+    scale = 1.0 / math.sqrt(rows.shape[-1]) if scale is None else scale
+    out, slots = fused.attend_heads(
+        edges, heads, forbid_double_backward(rows), scale=scale, dropout=dropout, return_weights=return_weights
+    )
+    return out, [one.by_id(own) for one, own in zip(edges, slots, strict=True)] if return_weights else None
+
+
+def _check_projected(edges: Sequence[Edges], heads: Sequence[int], projected: Tensor) -> Tensor:
+    """``projected`` as (N, P, D)."""
     count = sum(heads)
     scored = sum(own for one, own in zip(edges, heads, strict=False) if not one.is_identity)
     shape = tuple(projected.shape)
@@ -179,11 +270,13 @@ def _checked_rows(edges: Sequence[Edges], heads: Sequence[int], projected: Tenso
     return rows
 
 
-def _by_relation(edges: Sequence[Edges], heads: Sequence[int], rows: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Query, key and value of each relation's heads; values stand in for what identities do not have."""
+def _split_by_relation(
+    edges: Sequence[Edges], heads: Sequence[int], rows: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Query, key and value of each relation's heads; values replace the queries and keys that identities lack."""
     compact = rows.shape[1] != 3 * sum(heads)
     scored = [0 if compact and one.is_identity else own for one, own in zip(edges, heads, strict=True)]
-    # splits, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
+    # split, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
     query, key, value = rows.split([sum(scored), sum(scored), sum(heads)], dim=1)
     parts = zip(query.split(scored, dim=1), key.split(scored, dim=1), value.split(list(heads), dim=1), strict=True)
     for count, (own_query, own_key, own_value) in zip(scored, parts, strict=True):
@@ -195,25 +288,31 @@ def _check_dropout(dropout: float) -> None:
         raise ConfigError(f"dropout is {dropout}; it must be at least 0 and below 1")
 
 
-def _attend_to_oneself(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
-    """A softmax over one edge is one, whatever the score: the value passes through."""
+def _run_backend(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float,
+    bias: Tensor | None,
+    dropout: float,
+    backend: str,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The result and, on request, the weights in slot order."""
+    if backend == "auto" and bias is None and edges.is_identity:
+        out, weights = _identity_attention(query, key, value, dropout)
+        return out, weights if return_weights else None
+    name = choose_backend(query) if backend == "auto" else backend
+    slots = None if bias is None else edges.by_slot(bias)
+    return load_backend(name)(
+        edges, query, key, value, scale=scale, bias=slots, dropout=dropout, return_weights=return_weights
+    )
+
+
+def _identity_attention(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
+    """The softmax over a single edge is one: return the values, and weights of one."""
     weights = value.new_ones(value.shape[:2])
     out = value * F.dropout(weights, dropout).unsqueeze(-1) if dropout else value.view_as(value)
     unused = [tensor for tensor in (query, key) if tensor.requires_grad]
-    if unused:
-        out, weights = _WithUnused.apply(out, *unused), _WithUnused.apply(weights, *unused)
-    return out, weights
-
-
-class _WithUnused(torch.autograd.Function):
-    """Passes the first tensor through; the others get zero gradients, as the full computation would give them."""
-
-    @staticmethod
-    def forward(ctx: Any, out: Tensor, *unused: Tensor) -> Tensor:
-        ctx.shapes = [(tensor.shape, tensor.dtype, tensor.device) for tensor in unused]
-        return out.view_as(out)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
-        zeros = (torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.shapes)
-        return (gradients[0], *zeros)
+    return (with_zero_gradients(out, unused), with_zero_gradients(weights, unused)) if unused else (out, weights)

@@ -37,25 +37,25 @@ class GraphBatch(Protocol):
 
 
 class Edges:
-    """The incoming edges of every destination, in compressed sparse column form; they do not change.
+    """The incoming edges of every destination in compressed sparse column form; immutable.
 
-    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a place in ``indices`` is a slot. Where
-    sources lie side by side (windows), :meth:`of_ranges` needs the ends of each range only, and ``indices`` are made
-    when somebody asks for them: windows over long texts have hundreds of millions of edges.
+    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a slot is a position in ``indices``. When
+    sources are contiguous (windows), :meth:`of_ranges` stores only the ends of each range and computes ``indices`` on
+    demand: windows over long texts have hundreds of millions of edges.
 
     Parameters
     ----------
     indptr : (N_dst + 1,) int32 or int64, starts at 0, never decreases
     indices : (E,) source of each edge, same type as ``indptr``
     num_sources : N_src
-    edge_ids : (E,) id of the edge in each slot, for a graph whose ids do not count in CSC order; None when they do
-    checked : the caller knows that they are as said here, and spares a look at all edges
+    edge_ids : (E,) id of the edge in each slot; None when ids follow CSC order
+    checked : skip the validation of the arrays; wrong ones make kernels read foreign memory
 
     Raises
     ------
     GraphError
         when the types of ``indptr`` and ``indices`` differ or are others, ``indptr`` does not rise from 0 to E, a
-        source is none of the nodes, or ``edge_ids`` do not name each edge once
+        source is out of range, or ``edge_ids`` is not a permutation
 
     Examples
     --------
@@ -75,13 +75,13 @@ class Edges:
     ):
         _check_types("indptr", indptr, "indices", indices)
         if not (checked or indptr.is_meta):
-            _check_places(indptr, indices, num_sources, edge_ids)
+            _check_bounds(indptr, indices, num_sources, edge_ids)
         self.indptr, self.num_sources = indptr, num_sources
-        self.edge_ids = None if edge_ids is None else _lasting(edge_ids.long())
+        self.edge_ids = None if edge_ids is None else _clone_if_inference(edge_ids.long())
         self.num_edges = int(indices.shape[0])
         """E, the number of edges."""
         self.ranges: tuple[Tensor, Tensor] | None = None
-        """(low, high) of edges made by :meth:`of_ranges`."""
+        """(low, high) when :meth:`of_ranges` made the edges."""
         self.plans: dict[object, object] = {}
         """What backends computed from these edges, by backend; copies on other devices, by device."""
         self._indices: Tensor | None = indices
@@ -94,12 +94,12 @@ class Edges:
         ----------
         low, high : (N_dst,) int32 or int64, low[i] <= high[i]
         num_sources : N_src
-        indptr : (N_dst + 1,) the sums of the ranges' lengths, from callers who have them and have checked the ranges
+        indptr : (N_dst + 1,) cumulative lengths of the ranges; given, the ranges are not validated
 
         Raises
         ------
         GraphError
-            when the types differ or are others, or a range is none or leaves the sources
+            when the types differ or are others, or a range is negative or out of range
 
         Examples
         --------
@@ -120,7 +120,7 @@ class Edges:
         return edges
 
     def __getstate__(self) -> dict[str, object]:
-        """Copies work out their own plans, which speak of other edges by weak references."""
+        # plans refer to other edges by weak references; copies compute their own
         return {**self.__dict__, "plans": {}}
 
     @property
@@ -128,7 +128,7 @@ class Edges:
     def indices(self) -> Tensor:
         """(E,) source of each edge, same type as ``indptr``."""
         if self._indices is None and self.ranges is not None:
-            self._indices = _counted(self.ranges[0], self.indptr, self.num_edges)
+            self._indices = _range_sources(self.ranges[0], self.indptr, self.num_edges)
         assert self._indices is not None
         return self._indices
 
@@ -175,16 +175,16 @@ class Edges:
     def is_identity(self) -> bool:
         """Whether every node has exactly one incoming edge, from itself (a window of width 1)."""
         count = self.num_destinations
-        if self.num_edges != count or self.num_sources != count or not _counts_up(self.indptr):
+        if self.num_edges != count or self.num_sources != count or not _is_arange(self.indptr):
             return False
-        return _counts_up(self.indices if self.ranges is None else self.ranges[0])
+        return _is_arange(self.indices if self.ranges is None else self.ranges[0])
 
     @cached_property
     @torch.inference_mode(False)
     def blocks(self) -> Tensor | None:
-        """(B,) sizes when the nodes fall into runs that are complete graphs (whole sentences); None otherwise.
+        """(B,) sizes when the nodes fall into consecutive complete graphs (whole sentences); None otherwise.
 
-        Edges must count in CSC order, ascending by source within each destination; else it is None too.
+        Also None when edge ids do not follow CSC order or sources do not ascend within a destination.
         """
         count = self.num_destinations
         if self.num_sources != count or self.num_edges < count or self.edge_ids is not None:
@@ -201,22 +201,26 @@ class Edges:
         block = begins.long().cumsum(0) - 1
         if not (torch.equal(first.long(), starts[block]) and torch.equal(degrees.long(), sizes[block])):
             return None
-        if self.ranges is None and not torch.equal(self.indices, _counted(first, self.indptr, self.num_edges)):
+        if self.ranges is None and not torch.equal(self.indices, _range_sources(first, self.indptr, self.num_edges)):
             return None
         return sizes
 
     @cached_property
     @torch.inference_mode(False)
     def reverse(self) -> tuple[Edges, Tensor]:
-        """The same edges led the other way, and for each slot of theirs the (E,) slot here."""
+        """The reversed edges, and the (E,) slot here of each of their slots."""
         slots = torch.argsort(self.indices, stable=True)
         indptr = self.indptr.new_zeros(self.num_sources + 1)
         torch.cumsum(torch.bincount(self.indices, minlength=self.num_sources), 0, out=indptr[1:])
         sources = self.destinations[slots].to(indptr.dtype)
         return Edges(indptr, sources, self.num_destinations, checked=True), slots
 
+    def by_slot(self, values: Tensor) -> Tensor:
+        """(E, ...) values in the order of edge ids, reordered to CSC order."""
+        return values if self.edge_ids is None else values[self.edge_ids]
+
     def by_id(self, slots: Tensor) -> Tensor:
-        """(E, ...) values in CSC order, put in the order of edge ids."""
+        """(E, ...) values in CSC order, reordered by edge id."""
         return slots if self.edge_ids is None else torch.empty_like(slots).index_copy(0, self.edge_ids, slots)
 
     def to(self, device: torch.device | str) -> Edges:
@@ -237,20 +241,12 @@ class Edges:
         return Edges(indptr, self.indices.to(device), self.num_sources, edge_ids, checked=True)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> None:
-        """Refuse tensors whose shapes, types or device do not fit the edges.
-
-        Raises
-        ------
-        GraphError
-            with what was expected and what came
-        """
+        """Raise a GraphError when a shape, type or device does not fit the edges."""
         for name, tensor, nodes in (
             ("query", query, self.num_destinations),
             ("key", key, self.num_sources),
             ("value", value, self.num_sources),
         ):
-            if not isinstance(tensor, Tensor):
-                raise GraphError(f"{name} is a {type(tensor).__name__}; expected a tensor")
             if tensor.dim() != 3 or tensor.shape[0] != nodes or 0 in tensor.shape[1:]:
                 raise GraphError(f"{name} has shape {tuple(tensor.shape)}; expected ({nodes}, heads, features)")
             self._check_kind(name, tensor, query.dtype)
@@ -262,6 +258,16 @@ class Edges:
                 raise GraphError(f"bias has shape {tuple(bias.shape)}; expected ({self.num_edges}, {query.shape[1]})")
             self._check_kind("bias", bias, query.dtype)
 
+    def check_nodes(self, inputs: Tensor) -> None:
+        """Raise a GraphError unless ``inputs`` has one row for each node, and sources and destinations are the same."""
+        if not self.num_sources == self.num_destinations == len(inputs):
+            raise GraphError(
+                f"inputs has {len(inputs)} rows; the edges lead from {self.num_sources} nodes to "
+                f"{self.num_destinations}"
+            )
+        if inputs.device != self.indptr.device:
+            raise GraphError(f"inputs is on {inputs.device} and the edges on {self.indptr.device}; use edges.to(...)")
+
     def _check_kind(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
         if tensor.dtype != dtype or not dtype.is_floating_point:
             raise GraphError(f"{name} is {tensor.dtype}; query, key, value and bias must be of one floating-point type")
@@ -270,30 +276,30 @@ class Edges:
 
 
 @torch.inference_mode(False)
-def _lasting(ids: Tensor) -> Tensor:
-    """The same numbers, which a later training can keep for its backward pass."""
+def _clone_if_inference(ids: Tensor) -> Tensor:
+    """A tensor that a later backward pass can keep."""
     return ids.clone() if ids.is_inference() else ids
 
 
-def _counts_up(ids: Tensor) -> bool:
+def _is_arange(ids: Tensor) -> bool:
     return ids.numel() == 0 or bool((ids == torch.arange(ids.numel(), dtype=ids.dtype, device=ids.device)).all())
 
 
-def _counted(first: Tensor, indptr: Tensor, count: int) -> Tensor:
-    """(E,) sources that count up from the first one of each destination, in the type of ``indptr``."""
-    # in that type throughout: windows and complete graphs of long texts have hundreds of millions of edges
+def _range_sources(first: Tensor, indptr: Tensor, count: int) -> Tensor:
+    """(E,) consecutive sources from the first one of each destination, in the type of ``indptr``."""
+    # no wider type in between: windows over long texts have hundreds of millions of edges
     shifts = first.to(indptr.dtype) - indptr[:-1]
     sources = torch.repeat_interleave(shifts, indptr[1:] - indptr[:-1], output_size=count)
     return sources.add_(torch.arange(count, dtype=indptr.dtype, device=indptr.device))
 
 
-def _check_types(name: str, one: Tensor, other_name: str, other: Tensor) -> None:
-    if (one.dtype, other.dtype) not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
-        raise GraphError(f"{name} is {one.dtype} and {other_name} {other.dtype}; both must be int32, or both int64")
+def _check_types(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    if (tensor.dtype, other.dtype) not in ((torch.int32, torch.int32), (torch.int64, torch.int64)):
+        raise GraphError(f"{name} is {tensor.dtype} and {other_name} {other.dtype}; both must be int32, or both int64")
 
 
-def _check_places(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: Tensor | None) -> None:
-    """Refuse numbers with which a backend would read or write beyond the ends of its arrays."""
+def _check_bounds(indptr: Tensor, indices: Tensor, num_sources: int, edge_ids: Tensor | None) -> None:
+    """Raise when a backend would read or write beyond the ends of its arrays."""
     count = len(indices)
     if indptr.dim() != 1 or len(indptr) == 0 or indices.dim() != 1:
         shapes = f"{tuple(indptr.shape)} and {tuple(indices.shape)}"
@@ -326,6 +332,31 @@ def edges_of(
         when the graph lacks a relation
     """
     return {relation: Edges.of(graph, relation).to(device) for relation in relations}
+
+
+def edges_for_layer(
+    graph: DGLGraph | GraphBatch | Mapping[str, Edges], relations: Iterable[str], inputs: Tensor
+) -> list[Edges]:
+    """The edges of each relation on the device of the inputs, which must have a row for each node.
+
+    Parameters
+    ----------
+    graph : a batch, or the edges of each relation from :func:`edges_of`
+    relations : names
+    inputs : (N, ...)
+
+    Raises
+    ------
+    GraphError
+        when a relation is missing or its edges do not fit the inputs
+    """
+    names = list(relations)
+    edges = graph if isinstance(graph, Mapping) else edges_of(graph, names, inputs.device)
+    for name in names:
+        if name not in edges:
+            raise GraphError(f"the edges of relation {name!r} are missing; take them with edges_of(graph, heads)")
+        edges[name].check_nodes(inputs)
+    return [edges[name] for name in names]
 
 
 def features_of(graph: DGLGraph | GraphBatch, node_type: str) -> Mapping[str, Tensor]:
@@ -366,5 +397,5 @@ def _read_dgl_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
     if "csc" not in (*formats["created"], *formats["not created"]):
         graph = graph.formats("csc")
     indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
-    in_order = _counts_up(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
+    in_order = _is_arange(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
     return Edges(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)

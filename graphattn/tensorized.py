@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -20,9 +20,9 @@ from graphattn.backends.cpu.tensorized.edges import (
 from graphattn.backends.cpu.tensorized.plan import Plan, plan_of
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn.backends.registry import load_backend
-from graphattn.edges import Edges
+from graphattn.edges import Edges, GraphBatch
 from graphattn.exceptions import BackendError, ConfigError, GraphError
-from graphattn.first_order import first_order
+from graphattn.gradients import forbid_double_backward
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
@@ -32,8 +32,44 @@ TENSORIZED_BACKENDS = ("blocks", "fused", "edges")
 """Ways to compute :func:`tensorized_attend`; ``auto`` chooses among them."""
 
 
+@overload
 def tensorized_attend(
-    graph: DGLGraph | Edges,
+    graph: DGLGraph | GraphBatch | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    scale_function: str = ...,
+    bound: float = ...,
+    bias: Tensor | None = ...,
+    backend: str = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+
+
+@overload
+def tensorized_attend(
+    graph: DGLGraph | GraphBatch | Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    etype: str | CanonicalRelation | None = ...,
+    scale: float | None = ...,
+    scale_function: str = ...,
+    bound: float = ...,
+    bias: Tensor | None = ...,
+    backend: str = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+
+
+def tensorized_attend(
+    graph: DGLGraph | GraphBatch | Edges,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -46,50 +82,50 @@ def tensorized_attend(
     bias: Tensor | None = None,
     backend: str = "auto",
     return_weights: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attend along the edges of one relation with a softmax for each feature (MTSA, Eq. 10-12, on any graph).
 
     .. math:: out_{il} = \sum_{j \to i} softmax_j(R_{ij} + S_{jl}) \, v_{jl}, \quad
               R_{ij} = \sigma_t(scale \cdot q_i^T k_j) + b_{ij}
 
-    It is computed as two sums over edges of products of :math:`e^{R_{ij}}` and :math:`e^{S_{jl}}` (Algorithm 1), less
-    the largest R of each destination and the largest S of each sentence and feature. Where that leaves too little,
-    because the best source scores lie outside a neighbourhood, the rows concerned are computed again edge by edge.
+    It is computed as two sums over edges of products of :math:`e^{R_{ij}}` and :math:`e^{S_{jl}}` (Algorithm 1), after
+    subtracting the largest R of each destination and the largest S of each sentence and feature. Rows that underflow,
+    because the largest source scores are outside their neighbourhood, are recomputed edge by edge.
 
     Parameters
     ----------
-    graph : a DGL graph, or the :class:`~graphattn.edges.Edges` taken out of one (saves taking them again)
+    graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch`, or :class:`~graphattn.edges.Edges`
     query : (N_dst, H, D), one row for each destination node
     key : (N_src, H, D), one row for each source node
     value : (N_src, H, F)
     source_scores : (N_src, H, F), the scores S of source2token attention, already scaled (sigma_s)
-    etype : the relation, by name or as a canonical triple; may be left out when the graph has only one
+    etype : the relation, by name or as a canonical triple; optional when the graph has only one
     scale : factor on the dot products, 1/sqrt(D) when None
     scale_function : sigma_t: ``"identity"``, ``"sigmoid"``, ``"log-sigmoid"`` or ``"tanh"``, c tanh(x / c)
     bound : c of ``"tanh"``
-    bias : (E, H), added to R, in edge-id order; -inf hides an edge
-    backend : ``"blocks"``, matrix products over whole sentences, for relations whose keys are neighbours; ``"fused"``,
+    bias : (E, H), added to R, in edge-id order; -inf masks an edge
+    backend : ``"blocks"``, matrix products over whole sentences, for relations with contiguous keys; ``"fused"``,
         compiled loops over edges on a CPU; ``"edges"``, any device; ``"auto"`` takes the first of these that fits.
         A backend of :func:`~graphattn.register_backend` computes each feature as a head of its own
     return_weights : also return the weights of the edges, averaged over the features
 
     Returns
     -------
-    (N_dst, H, F); zeros for a node without incoming edges, or whose edges are all hidden. float16 and bfloat16 are
-    computed in float32. With ``return_weights`` a pair of that and (E, H) in edge-id order; these sum to one over
-    each node's incoming edges. They are no function of the inputs for autograd, but where gradients are recorded
-    ``torch.autograd.grad(y, weights)`` is what a ``y`` gains when all of an edge's weights grow in proportion.
+    (N_dst, H, F); zeros for a node without visible incoming edges. float16 and bfloat16 are computed in float32. With
+    ``return_weights`` also the weights (E, H) in edge-id order, which sum to one over each node's incoming edges. No
+    gradient flows from them to the inputs, but when autograd records, ``torch.autograd.grad(y, weights)`` is the change
+    of ``y`` when all of an edge's weights grow in proportion.
 
     Raises
     ------
     GraphError
-        when the relation is missing, or tensors do not fit it in shape, type or device
+        when the relation is missing, or a tensor's shape, type or device does not fit it
     ConfigError
         when the scale function does not exist or its bound is not positive
     BackendError
         when the backend is unknown or cannot compute this
     DoubleBackwardError
-        when a second derivative is taken
+        when a gradient is differentiated again
 
     Examples
     --------
@@ -110,22 +146,52 @@ def tensorized_attend(
         raise ConfigError(f"scale_function is {scale_function!r}; choose one of: {', '.join(SCALE_FUNCTIONS)}")
     if not bound > 0:
         raise ConfigError(f"bound is {bound}; it must be positive")
-    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    slots = bias if bias is None or edges.edge_ids is None else bias[edges.edge_ids]
-    inputs = [first_order(tensor) for tensor in (query, key, value, source_scores)]
+    out, weights = attend_tensorized(
+        edges,
+        query,
+        key,
+        value,
+        source_scores,
+        scale=1.0 / math.sqrt(query.shape[-1]) if scale is None else scale,
+        scale_function=scale_function,
+        bound=bound,
+        bias=bias,
+        backend=backend,
+        return_weights=return_weights,
+    )
+    return out if weights is None else (out, weights)
+
+
+def attend_tensorized(
+    edges: Edges,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    source_scores: Tensor,
+    *,
+    scale: float,
+    scale_function: str,
+    bound: float,
+    bias: Tensor | None = None,
+    backend: str = "auto",
+    return_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """:func:`tensorized_attend` without validation, for layers; the weights are None unless requested."""
+    slots = None if bias is None else edges.by_slot(bias)
+    inputs = [forbid_double_backward(tensor) for tensor in (query, key, value, source_scores)]
     wide = [tensor.float() if tensor.element_size() < 4 else tensor for tensor in inputs]
     if slots is not None:
-        slots = first_order(slots)
+        slots = forbid_double_backward(slots)
         slots = slots.float() if slots.element_size() < 4 else slots
     rule: dict[str, Any] = {"scale": scale, "function": scale_function, "bound": bound}
     with torch.autocast(query.device.type, enabled=False):  # sums of exponentials need the digits
         out, means = _attend(edges, wide, slots, rule, backend, return_weights)
         out = out.to(value.dtype)
         if means is None:
-            return out
+            return out, None
         weights = edges.by_id(means.to(value.dtype))
     if out.requires_grad:
-        means = weights.requires_grad_() if edges.edge_ids is None else weights.requires_grad_()[edges.edge_ids]
+        means = edges.by_slot(weights.requires_grad_())
         out = attach_mean_weights(out, means, edges, *wide, bias=slots, **rule)
     return out, weights
 
@@ -141,7 +207,7 @@ def tensorized_weights(
     scale_function: str = "identity",
     bound: float = 5.0,
 ) -> Tensor:
-    """The weights of :func:`tensorized_attend` for each feature, which it never holds all at once.
+    """The weights of :func:`tensorized_attend` for each feature, which it never materializes itself.
 
     Parameters
     ----------
@@ -175,16 +241,14 @@ def _attend(
     if plan is not None:
         return _attend_in_blocks(plan, edges, inputs, rule, wanted)
     if backend == "blocks":
-        raise BackendError(
-            "backend 'blocks' takes relations whose keys are neighbours, densely, and no bias; use 'auto'"
-        )
+        raise BackendError("backend 'blocks' takes relations with contiguous keys, densely, and no bias; use 'auto'")
     on_cpu = inputs[0].device.type == "cpu"
     if backend == "fused" and not on_cpu:
         raise BackendError(f"backend 'fused' computes on a CPU, not on {inputs[0].device}; use 'auto'")
     if backend == "edges" or not on_cpu:
         out = attend_by_edges(edges, *inputs, bias=bias, **rule)
     else:
-        from graphattn.backends.cpu.tensorized.fused import attend_fused  # Numba takes a while to load
+        from graphattn.backends.cpu.tensorized.fused import attend_fused  # Numba loads slowly
 
         out, rows = attend_fused(edges, *inputs, bias=bias, **rule)
         out = _with_exact_rows(out, rows, edges, inputs, bias, rule)
@@ -199,7 +263,7 @@ def _attend_in_blocks(
         out, rows = attend_in_blocks(plan, *inputs, **rule)
         out = _with_exact_rows(out, rows, edges, inputs, None, rule)
         return out, mean_weights(edges, *inputs, **rule) if wanted else None
-    from graphattn.backends.cpu.tensorized.means import MeanWeights  # Numba takes a while to load
+    from graphattn.backends.cpu.tensorized.means import MeanWeights  # Numba loads slowly
 
     means = MeanWeights(edges, inputs[0].shape[1], inputs[0].dtype)
     out, rows = attend_in_blocks(plan, *inputs, **rule, means=means)

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
-from graphattn.layers.embedding import look_up
-from graphattn.layers.linear import Linear
+from graphattn.layers.linear import Linear, embedding
 from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
 from graphattn.models.options import InputOptions
 
@@ -136,10 +135,10 @@ class TokenEmbedding(nn.Module):
         """(N,) -> (N, D), from the trained rows or from the frozen ones, those that are the rule first."""
         count = len(self.trained)
         if not len(self.table):
-            return look_up(self.trained, ids)
+            return embedding(self.trained, ids)
         frozen = ids >= count
         if count == len(SPECIAL_TOKENS):
             found, others = F.embedding((ids - count).clamp(min=0), self.table), (~frozen).nonzero().squeeze(1)
-            return found.index_copy_(0, others, look_up(self.trained, ids[others]))
-        found, others = look_up(self.trained, ids.clamp(max=count - 1)), frozen.nonzero().squeeze(1)
+            return found.index_copy_(0, others, embedding(self.trained, ids[others]))
+        found, others = embedding(self.trained, ids.clamp(max=count - 1)), frozen.nonzero().squeeze(1)
         return found.index_copy_(0, others, F.embedding(ids[others] - count, self.table))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphattn.backends.torch import iterate_runs
 from graphattn.edges import Edges
-from graphattn.first_order import raise_on_double_backward
+from graphattn.gradients import raise_on_double_backward
 
 
 def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:

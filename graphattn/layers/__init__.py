@@ -1,7 +1,8 @@
-"""Attention layers: projections around ``attend``, with every head bound to one relation."""
+"""Attention layers: projections around ``attend``, with each head on one relation."""
 
+from graphattn.edges import edges_of
 from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
-from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
+from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.layers.rectified import RectifiedAttention
 from graphattn.layers.tensorized import TensorizedAttention
 

@@ -1,4 +1,4 @@
-"""Tensors that are cheap to make anew: the backward pass keeps what they are made of, which is there anyway."""
+"""Activation checkpointing for cheap tensors: the backward pass keeps their inputs and recomputes them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from graphattn.gradients import apply
 from graphattn.layers.linear import is_plain, linear, rows_times
 
 Make = Callable[..., Tensor]
 
 
 class Derived:
-    """A tensor that is made of others by sums, means and norms, without anything random.
+    """A tensor computed from others by a cheap deterministic function such as a sum, a mean or a norm.
 
-    A linear layer keeps its input for the backward pass. :meth:`linear` keeps the inputs of ``make`` in its place, and
-    makes the layer's input anew. So several layers on things made of the same tensor keep that one only.
+    A linear layer keeps its input for the backward pass. :meth:`linear` keeps the inputs of ``make`` instead and
+    recomputes the layer's input, so several layers on functions of the same tensor keep only that tensor.
 
     Parameters
     ----------
-    make : the tensors -> this one; whatever needs a gradient must be among them
-    inputs : the tensors
+    make : computes this tensor; every tensor that needs a gradient must be an argument
+    inputs : the arguments
 
     Examples
     --------
@@ -40,11 +41,11 @@ class Derived:
 
     @classmethod
     def of(cls, tensor: Tensor | Derived) -> Derived:
-        """A tensor as it is; a derived one stays what it is."""
+        """Wrap a tensor; a derived one is returned as it is."""
         return tensor if isinstance(tensor, Derived) else cls(_same, tensor)
 
     def then(self, function: Make, *more: Tensor) -> Derived:
-        """What a function makes of this one and of more tensors."""
+        """A function of this tensor and others."""
         make, count = self._make, len(self._inputs)
 
         def together(*tensors: Tensor) -> Tensor:
@@ -52,18 +53,18 @@ class Derived:
 
         derived = Derived(together, *self._inputs, *more)
         with torch.no_grad():
-            derived._made = function(self._known(), *more)
+            derived._made = function(self._value_without_gradients(), *more)
         return derived
 
     def normed(self, norm: nn.LayerNorm) -> Derived:
-        """What a norm makes of it."""
+        """The output of a norm."""
         shape, epsilon = norm.normalized_shape, norm.eps
         return self.then(
             lambda own, weight, bias: F.layer_norm(own, shape, weight, bias, epsilon), norm.weight, norm.bias
         )
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """What a linear layer makes of it, with gradients.
+        """The output of a linear layer, with gradients.
 
         Parameters
         ----------
@@ -72,15 +73,14 @@ class Derived:
 
         Returns
         -------
-        (N, D_out) of (N, D)
+        (N, D_out)
         """
         if not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type):
             return linear(self.value(), weight, bias)
-        out: Tensor = _Linear.apply(self._make, self._known(), weight, bias, *self._inputs)
-        return out
+        return apply(_Linear, self._make, self._value_without_gradients(), weight, bias, *self._inputs)
 
     def through(self, module: nn.Linear) -> Tensor:
-        """What a linear layer makes of it, with gradients; one with hooks, or of another class, is called as it is.
+        """The output of a linear layer, with gradients; a subclass or a layer with hooks is called normally.
 
         Parameters
         ----------
@@ -88,16 +88,16 @@ class Derived:
 
         Returns
         -------
-        (N, D_out) of (N, D)
+        (N, D_out)
         """
         return self.linear(module.weight, module.bias) if is_plain(module) else module(self.value())
 
     def value(self) -> Tensor:
         """The tensor, with gradients."""
-        return self._make(*self._inputs) if torch.is_grad_enabled() else self._known()
+        return self._make(*self._inputs) if torch.is_grad_enabled() else self._value_without_gradients()
 
-    def _known(self) -> Tensor:
-        """The tensor without gradients; made once."""
+    def _value_without_gradients(self) -> Tensor:
+        """The tensor without gradients, computed once."""
         if self._made is None:
             with torch.no_grad():
                 self._made = self._make(*self._inputs)

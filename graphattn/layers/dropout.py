@@ -1,4 +1,4 @@
-"""Dropout without a mask: on a CPU a number's place and a seed tell whether it is zeroed, in both passes."""
+"""Dropout without a stored mask: on a CPU, both passes recompute it from a seed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
+from graphattn.gradients import apply
 
 
 def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     """Zero a share of the numbers and scale the others up.
 
-    On a CPU, PyTorch draws a Bernoulli number for each, which takes longer than many a layer, and keeps a mask. Here
-    PyTorch's generator draws one seed, and one compiled pass over the numbers does the rest; the backward pass is the
-    same pass over the gradient, so that neither a mask nor the inputs are kept.
+    On a CPU, PyTorch draws a Bernoulli number for each element, which is slow, and keeps a mask. Here PyTorch's
+    generator draws one seed, and a compiled kernel computes the mask from it in both passes, so that neither the mask
+    nor the inputs are kept.
 
     Parameters
     ----------
     inputs : any shape
     probability : share of zeros, below 1
-    training : otherwise the inputs pass through
+    training : otherwise the inputs are returned
 
     Returns
     -------
@@ -39,7 +41,7 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     if inputs.device.type != "cpu":
         return F.dropout(inputs, probability)
     wide = inputs.float() if inputs.element_size() < 4 else inputs
-    out: Tensor = _Dropout.apply(wide, probability, int(torch.randint(1 << 32, ())))
+    out = apply(_Dropout, wide, probability, int(torch.randint(1 << 32, ())))
     return out.to(inputs.dtype)
 
 
@@ -51,14 +53,14 @@ def _check(probability: float) -> None:
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, probability: float, seed: int) -> Tensor:
-        from graphattn.backends.cpu.dropout_kernel import apply_dropout  # loads the compiler, which not everybody needs
+        from graphattn.backends.cpu.dropout_kernel import apply_dropout  # imports Numba: only when needed
 
         ctx.probability, ctx.seed = probability, seed
         return apply_dropout(inputs, probability, seed)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return _Dropout.apply(gradients[0], ctx.probability, ctx.seed), None, None
+        return apply(_Dropout, gradients[0], ctx.probability, ctx.seed), None, None
 
 
 class Dropout(nn.Module):
@@ -79,10 +81,10 @@ class Dropout(nn.Module):
         _check(probability)
         self.probability = probability
 
+    @override
     def forward(self, inputs: Tensor) -> Tensor:
-        """Same shape as the inputs."""
         return dropout(inputs, self.probability, self.training)
 
+    @override
     def extra_repr(self) -> str:
-        """The probability."""
         return f"{self.probability}"

@@ -1,19 +1,24 @@
-"""Products of many rows with a small matrix, computed in the fastest way PyTorch has for them on a CPU.
+"""Linear layers and embeddings that are faster on a CPU than PyTorch's, with equal results but for rounding.
 
-Its float32 linear layers give thousands of rows to one call of a routine that is slow on so many: oneDNN, which is
-there too, is faster, and so is the same routine on blocks of rows.
+PyTorch's float32 linear layers pass thousands of rows to one BLAS call, which is slow at that size. PyTorch's oneDNN
+operator is faster, and so is BLAS on blocks of rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
+
+from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
+from graphattn.gradients import apply
 
 LEAST_ROWS = 1024
-"""Below, what oneDNN needs once for each new number of rows is more than it saves."""
+"""With fewer rows, oneDNN's set-up for each new number of rows costs more than it saves."""
 BLOCK = 256
 """Rows of a block."""
 
@@ -27,22 +32,24 @@ class Linear(nn.Linear):
     torch.Size([2, 600])
     """
 
+    __call__: Callable[[Tensor], Tensor]
+
+    @override
     def forward(self, inputs: Tensor) -> Tensor:
-        """(..., in_features) -> (..., out_features)."""
         return linear(inputs, self.weight, self.bias)
 
 
 def is_plain(module: nn.Module) -> bool:
-    """Whether calling it is nothing but a product with its weight: nobody has put hooks or another class in its place.
+    """Whether a call is only a product with the weight: no hooks, no subclass.
 
-    Only then may a part of the weight, or a copy of what it is applied to, stand in for the call.
+    Only then may a caller use slices of the weight instead of calling the module.
     """
     hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
     return type(module) is Linear and "forward" not in vars(module) and not any(hooks)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """What :func:`torch.nn.functional.linear` computes.
+    """:func:`torch.nn.functional.linear`.
 
     Parameters
     ----------
@@ -56,19 +63,19 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """
     if not _many(inputs, weight):
         return F.linear(inputs, weight, bias)
-    # rows go in and come out: autograd lets nobody change in place what is a view made inside a function
-    rows: Tensor = _Linear.apply(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
+    # reshape outside: autograd forbids in-place changes of views made inside a function
+    rows = apply(_Linear, inputs.reshape(-1, inputs.shape[-1]), weight, bias)
     return rows if inputs.dim() == 2 else rows.view(*inputs.shape[:-1], weight.shape[0])
 
 
 def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A linear map of its own for each head.
+    """A separate linear map for each head.
 
     Parameters
     ----------
     inputs : (H, N, I)
     weight : (H, I, O)
-    bias : (H, 1, O), or (H, N, O), to which the products are added
+    bias : (H, 1, O) or (H, N, O)
 
     Returns
     -------
@@ -76,12 +83,11 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     """
     if inputs.shape[1] < LEAST_ROWS or not _plain(inputs, weight):
         return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
-    out: Tensor = _ByHead.apply(inputs, weight, bias)
-    return out
+    return apply(_ByHead, inputs, weight, bias)
 
 
 def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
-    """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input, without gradients of its own."""
+    """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input, not differentiable."""
     return _onednn(rows, weight.t(), None) if _many(rows, weight) else rows @ weight
 
 
@@ -126,7 +132,7 @@ class _ByHead(torch.autograd.Function):
 
 
 def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """(H, N, I), (H, I, O), (H, 1 or N, O) -> (H, N, O), a block of rows after the other."""
+    """(H, N, I), (H, I, O), (H, 1 or N, O) -> (H, N, O), in blocks of rows."""
     out = inputs.new_empty(*inputs.shape[:2], weight.shape[2])
     whole = inputs.shape[1] // BLOCK * BLOCK
     for head, (own, matrix) in enumerate(zip(inputs, weight, strict=True)):
@@ -143,12 +149,12 @@ def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
 
 
 def _many(inputs: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN takes less time for these rows, and can take them."""
+    """Whether oneDNN supports these rows and is faster."""
     return inputs.numel() >= LEAST_ROWS * inputs.shape[-1] > 0 and _HAS_ONEDNN and _plain(inputs, weight)
 
 
 def _plain(inputs: Tensor, weight: Tensor) -> bool:
-    """Whether both are float32 on a CPU, and stay so."""
+    """Whether both are float32 on a CPU and autocast does not change that."""
     return (
         inputs.dtype == weight.dtype == torch.float32
         and inputs.device.type == weight.device.type == "cpu"
@@ -157,10 +163,58 @@ def _plain(inputs: Tensor, weight: Tensor) -> bool:
 
 
 def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    whole = None if bias is None else bias.contiguous()  # its strides would be passed over
+    whole = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
     out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, whole, "none", [], "")
     return out
 
 
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-"""Whether this build of PyTorch offers oneDNN's linear layer, which its own compiler uses."""
+"""Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
+
+
+KEPT = 1 << 30
+"""Largest number of bytes of gradients kept for later steps."""
+
+_gradients = Pool(KEPT)
+
+
+def embedding(table: Tensor, ids: Tensor) -> Tensor:
+    """:func:`torch.nn.functional.embedding`, whose gradient reuses the memory of an earlier step.
+
+    The gradient of a table has the table's size. PyTorch allocates it anew in every step, which costs page faults;
+    :func:`forget_gradients` returns the reused memory to the system.
+
+    Parameters
+    ----------
+    table : (V, D)
+    ids : (...), from 0 to V - 1
+
+    Returns
+    -------
+    (..., D)
+    """
+    plain = table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
+    if not (plain and table.requires_grad and table.numel() * table.element_size() >= MIN_BYTES):
+        return F.embedding(ids, table)
+    return apply(_Embedding, table, ids)
+
+
+def forget_gradients() -> None:
+    """Return the memory of embedding gradients to the system; training calls this at its end."""
+    _gradients.clear()
+
+
+class _Embedding(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, ids: Tensor) -> Tensor:
+        ctx.save_for_backward(ids)
+        ctx.shape = table.shape
+        return F.embedding(ids, table)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (ids,), (of_rows,) = ctx.saved_tensors, gradients
+        numbers, rows = ids.reshape(-1), of_rows.reshape(-1, ctx.shape[1])
+        if torch.is_grad_enabled():
+            return rows.new_zeros(ctx.shape).index_add(0, numbers, rows), None
+        return _gradients.empty(ctx.shape, rows.dtype).zero_().index_add_(0, numbers, rows), None

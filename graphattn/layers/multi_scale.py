@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from graphattn.attention import attend, attend_heads
-from graphattn.edges import Edges, edges_of
+from graphattn.attention import attend_edges, attend_layer
+from graphattn.edges import Edges, GraphBatch, edges_for_layer
+from graphattn.edges import edges_of as edges_of
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FEW = 256
-"""Nodes below which choosing among the projections takes longer than it saves."""
+"""Below so many nodes, skipping unneeded projections takes longer than it saves."""
 
 
 class MultiScaleAttention(nn.Module):
@@ -37,8 +39,8 @@ class MultiScaleAttention(nn.Module):
     attn_drop : dropout on the attention weights
     bias : whether the four projections have a bias
     backend : passed on to :func:`graphattn.attend`
-    distances : relation -> k, for heads that know how far away a token is: vectors a of the 2k + 1 clipped distances
-        are learned, shared by the relation's heads, and scores are q·(key + a) as in Shaw et al. 2018, Eq. 4
+    distances : relation -> k, for relative positions: the relation's heads share a learned vector a for each of the
+        2k + 1 clipped distances, and scores are q·(key + a) (Shaw et al. 2018, Eq. 4)
 
     Raises
     ------
@@ -89,7 +91,7 @@ class MultiScaleAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew: Xavier uniform for each of W_Q, W_K, W_V, W_O and the distances; biases zero."""
+        """Initialize: Xavier uniform for each of W_Q, W_K, W_V, W_O and the distances; biases zero."""
         for weight in (*self.project.weight.chunk(3), self.output.weight, *self.distance_vectors):
             nn.init.xavier_uniform_(weight)
         for module in (self.project, self.output):
@@ -98,16 +100,17 @@ class MultiScaleAttention(nn.Module):
 
     def forward(
         self,
-        graph: DGLGraph | Mapping[str, Edges],
+        graph: DGLGraph | GraphBatch | Mapping[str, Edges],
         inputs: Tensor,
         *,
         weights: dict[str, Tensor] | None = None,
     ) -> Tensor:
-        """Let every node attend along the layer's relations.
+        """Attend along the layer's relations.
 
         Parameters
         ----------
-        graph : a graph that has all the relations, or those already taken out of it by :func:`edges_of`
+        graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch` with the relations, or their edges from
+            :func:`~graphattn.edges.edges_of`
         inputs : (N, in_feats)
         weights : when given, filled with relation -> (E, heads of the relation), in edge-id order
 
@@ -122,45 +125,46 @@ class MultiScaleAttention(nn.Module):
         """
         if inputs.dim() != 2 or inputs.shape[1] != self.in_feats:
             raise GraphError(f"inputs has shape {tuple(inputs.shape)}; expected (nodes, {self.in_feats})")
-        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
-        for relation in self.heads.keys() - edges.keys():
-            raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
-        dropout = self.attn_drop if self.training else 0.0
-        if not self.distances:
-            taken, counts = [edges[relation] for relation in self.heads], list(self.heads.values())
-            options: dict[str, Any] = {"scale": self.scale, "dropout": dropout, "backend": self.backend}
-            found = attend_heads(
-                taken, counts, self._project_needed(taken, inputs), **options, return_weights=weights is not None
-            )
-            if weights is not None:
-                found, seen = found
-                weights.update(zip(self.heads, seen, strict=True))
-            return self.output(found.flatten(1).to(self.output.weight.dtype))
-        projected = _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
-        parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
-        outputs = []
-        for relation, (query, key, value) in zip(self.heads, parts, strict=True):  # (N, heads of the relation, D)
-            result = attend(
-                edges[relation],
-                query,
-                key,
-                value,
-                scale=self.scale,
-                bias=self._distance_scores(relation, edges[relation], query),
-                dropout=dropout,
-                backend=self.backend,
+        edges = edges_for_layer(graph, self.heads, inputs)
+        by_relation: list[Tensor] | None
+        if self.distances:
+            attended, by_relation = self._attend_with_distances(edges, inputs, weights is not None)
+        else:
+            attended, by_relation = attend_layer(
+                edges,
+                list(self.heads.values()),
+                self._project_needed(edges, inputs),
+                **self._options(),
                 return_weights=weights is not None,
             )
-            if weights is not None:
-                result, weights[relation] = result
+        if weights is not None and by_relation is not None:
+            weights.update(zip(self.heads, by_relation, strict=True))
+        return self.output(attended.flatten(1).to(self.output.weight.dtype))
+
+    def _options(self) -> dict[str, Any]:
+        return {"scale": self.scale, "dropout": self.attn_drop if self.training else 0.0, "backend": self.backend}
+
+    def _attend_with_distances(
+        self, edges: Sequence[Edges], inputs: Tensor, return_weights: bool
+    ) -> tuple[Tensor, list[Tensor]]:
+        """(N, H, D) and, on request, the weights of each relation."""
+        projected = _to_float32(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
+        parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
+        outputs, seen = [], []
+        for name, own, (query, key, value) in zip(self.heads, edges, parts, strict=True):
+            bias = self._distance_scores(name, own, query)
+            result, weights = attend_edges(
+                own, query, key, value, bias=bias, **self._options(), return_weights=return_weights
+            )
             outputs.append(result)
-        return self.output(torch.cat(outputs, dim=1).flatten(1).to(self.output.weight.dtype))
+            seen += [] if weights is None else [weights]
+        return torch.cat(outputs, dim=1), seen
 
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
-        """(N, P, D) what :func:`attend_heads` takes: no queries and keys of heads that only see their own node."""
+        """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""
         scored = [not relation.is_identity for relation in edges]
         if len(inputs) < FEW or all(scored) or not is_plain(self.project):
-            return _in_full(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
+            return _to_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
             if needed:
@@ -172,17 +176,17 @@ class MultiScaleAttention(nn.Module):
             for whole in (self.project.weight, self.project.bias)
         )
         assert weight is not None
-        return _in_full(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
+        return _to_float32(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)
 
     def _distance_scores(self, relation: str, edges: Edges, query: Tensor) -> Tensor | None:
-        """(E, heads of the relation) what the distance adds to the score of each edge, in edge-id order."""
+        """(E, heads of the relation) added to the scores, in edge-id order."""
         if relation not in self.distances:
             return None
         vectors = self.distance_vectors[list(self.distances).index(relation)].to(query.dtype)
         return distance_scores(edges, query, vectors, self.scale)
 
+    @override
     def extra_repr(self) -> str:
-        """Widths and the heads of each relation."""
         heads = ", ".join(f"{relation} x{count}" for relation, count in self.heads.items())
         return f"{self.in_feats} -> {self.output.out_features}, heads of {self.head_feats}: {heads}"
 
@@ -190,13 +194,13 @@ class MultiScaleAttention(nn.Module):
         return f"{type(self).__name__}({self.extra_repr()})"
 
 
-def _in_full(projected: Tensor) -> Tensor:
-    """Scores and sums are taken in float32 also under autocast."""
+def _to_float32(projected: Tensor) -> Tensor:
+    """At least float32, in which scores and sums are computed also under autocast."""
     return projected.float() if projected.element_size() < 4 else projected
 
 
 def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) -> Tensor:
-    """What the distance of two tokens adds to the score of their edge (Shaw et al. 2018, Eq. 4).
+    """The terms that relative positions add to the scores (Shaw et al. 2018, Eq. 4).
 
     Parameters
     ----------
@@ -211,6 +215,6 @@ def distance_scores(edges: Edges, query: Tensor, vectors: Tensor, scale: float) 
     """
     clip = len(vectors) // 2
     ids = (edges.sources - edges.destinations).clamp(-clip, clip) + clip
-    with torch.autocast(query.device.type, enabled=False):  # scores are taken in the query's type
+    with torch.autocast(query.device.type, enabled=False):  # scores have the query's type
         scores = query @ vectors.T * scale
     return edges.by_id(scores[edges.destinations, :, ids])

@@ -1,14 +1,13 @@
-"""Rectified self-attention: tokens attend among tokens, their words among words, and the two maps are averaged."""
+"""Rectified self-attention: the average of attention among tokens and attention among words."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graphattn.attention import attend, attend_heads
+from graphattn.attention import attend_edges, attend_layer
 from graphattn.edges import Edges
 from graphattn.exceptions import ConfigError
 from graphattn.layers.checkpointing import Derived
@@ -23,8 +22,8 @@ class RectifiedAttention(nn.Module):
     .. math:: (\tfrac12 A_1 + \tfrac12 G A_2 G^T) V W_O
 
     :math:`A_1` comes from the tokens' queries and keys, :math:`A_2` from the words', V from the tokens. The second term
-    is :math:`G (A_2 (G^T V))`: values are summed over a word, words attend, and what a word gets goes to each of its
-    tokens. So nothing has a number for every two tokens on its behalf.
+    is computed as :math:`G (A_2 (G^T V))`: sum the values over each word, let words attend, copy each word's result to
+    its tokens. No tokens-by-tokens matrix is materialized.
 
     Parameters
     ----------
@@ -32,8 +31,8 @@ class RectifiedAttention(nn.Module):
     heads : they share the width
     words : whether there is a second term; without it this is the usual attention, :math:`A_1 V W_O`
     shared_scores : one projection gives queries and keys of tokens and words
-    relative_positions : k, for learnt vectors of the 2k + 1 distances of tokens, added to the keys (Shaw et al. 2018,
-        Eq. 4); None for none
+    relative_positions : k, for learned vectors of the 2k + 1 clipped distances, added to the keys (Shaw et al. 2018,
+        Eq. 4)
     attn_drop : dropout on the attention weights
     backend : passed on to :func:`graphattn.attend`
 
@@ -72,7 +71,7 @@ class RectifiedAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew: Xavier uniform for each projection and the distances; biases zero."""
+        """Initialize: Xavier uniform for each projection and the distances; biases zero."""
         linears = [self.project, self.output, *([] if self.project_words is None else [self.project_words])]
         for linear in linears:
             for part in linear.weight.split(self.output.out_features):
@@ -96,11 +95,11 @@ class RectifiedAttention(nn.Module):
         Parameters
         ----------
         edges : which tokens see which
-        tokens : (N, feats); derived ones need not be kept for the backward pass
+        tokens : (N, feats); of a derived tensor the backward pass keeps the inputs
         word_edges : which words see which
         words : (W, feats), as tokens
-        upsampling : how words and tokens belong together
-        weights : when given, the maps of tokens (E, heads) and of words (E_words, heads) are appended, by edge id
+        upsampling : the words of the tokens
+        weights : when given, the weights of tokens (E, heads) and of words (E_words, heads) are appended, by edge id
 
         Returns
         -------
@@ -111,16 +110,16 @@ class RectifiedAttention(nn.Module):
         if word_edges is not None and words is not None and upsampling is not None:
             value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
-            found = self._attend(word_edges, query, key, value, None, weights)
+            attended = self._attend(word_edges, query, key, value, None, weights)
             kind = self.output.weight.dtype
-            both = Derived(lambda own, others: upsampling.spread(others).add_(own).to(kind), seen, found.flatten(1))
+            both = Derived(lambda own, others: upsampling.spread(others).add_(own).to(kind), seen, attended.flatten(1))
             if is_plain(self.output):
                 return both.linear(0.5 * self.output.weight, self.output.bias)
             return self.output(0.5 * both.value())
         return self.output(seen.to(self.output.weight.dtype))
 
     def _split(self, projected: Tensor, count: int) -> Tensor:
-        """(N, count, H, D), in float32 at least: scores and sums in float32 also under autocast."""
+        """(N, count, H, D) in at least float32, also under autocast."""
         wide = projected.float() if projected.element_size() < 4 else projected
         return wide.view(-1, count, self.heads, self.head_feats)
 
@@ -134,11 +133,13 @@ class RectifiedAttention(nn.Module):
         return words.linear(self.project.weight[:both], self.project.bias[:both])
 
     def _attended(self, edges: Edges, projected: Tensor, weights: list[Tensor] | None) -> Tensor:
-        """(N, feats) what tokens see."""
+        """(N, feats), the attention among tokens."""
+        edges.check_nodes(projected)
         if weights is None and self.distance_vectors is None:
             dropout = self.attn_drop if self.training else 0.0
-            options: dict[str, Any] = {"scale": self.scale, "dropout": dropout, "backend": self.backend}
-            return attend_heads([edges], [self.heads], projected, **options).flatten(1)
+            rows = projected.flatten(1, 2)
+            out, _ = attend_layer([edges], [self.heads], rows, scale=self.scale, dropout=dropout, backend=self.backend)
+            return out.flatten(1)
         query, key, value = projected.unbind(1)
         bias = None
         if self.distance_vectors is not None:
@@ -149,7 +150,8 @@ class RectifiedAttention(nn.Module):
         self, edges: Edges, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, weights: list[Tensor] | None
     ) -> Tensor:
         """(N, H, D) along one relation."""
-        result = attend(
+        edges.check_nodes(query)
+        out, seen = attend_edges(
             edges,
             query,
             key,
@@ -160,7 +162,6 @@ class RectifiedAttention(nn.Module):
             backend=self.backend,
             return_weights=weights is not None,
         )
-        if weights is None:
-            return result
-        weights.append(result[1])
-        return result[0]
+        if weights is not None and seen is not None:
+            weights.append(seen)
+        return out

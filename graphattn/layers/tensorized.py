@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
-from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.edges import Edges, GraphBatch, edges_for_layer
+from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, by_head, linear
-from graphattn.layers.multi_scale import edges_of
-from graphattn.tensorized import tensorized_attend, tensorized_weights
+from graphattn.tensorized import attend_tensorized, tensorized_weights
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -27,13 +27,13 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": lambda inputs: F.relu(inputs, inplace=True),
     "tanh": torch.tanh_,
 }
-"""Name -> function that works in place: what projections give is needed no more, and gradients take the result."""
+"""Name -> in-place function: projections are not needed afterwards, and its gradient uses the result."""
 
 SOURCE_FUNCTIONS = ("identity", "sigmoid", "tanh")
 
 
 class HeadLinear(nn.Module):
-    """A linear map of its own for each head, all in one product.
+    """A separate linear map for each head, in one batched product.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class HeadLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew: Xavier uniform for each head; biases zero."""
+        """Initialize: Xavier uniform for each head; biases zero."""
         for weight in self.weight:
             nn.init.xavier_uniform_(weight)
         if self.bias is not None:
@@ -68,13 +68,13 @@ class TensorizedAttention(nn.Module):
     .. math:: q, k, v = W^{t1} x, W^{t2} x, W^{t3} x, \quad S = W^{s2} \sigma_m(W^{s1} k + b^{s1}) + b^{s2}, \quad
               W^o [H_1; \ldots; H_h]
 
-    ``gated`` is what the numbers of parameters in the paper's Table 3 fit exactly (its text does not describe it):
-    values pass through the activation, q, k and S are computed from them, :math:`\sigma_t` is log-sigmoid, and in
-    place of :math:`W^o` each head has a fusion gate as in DiSAN:
+    ``gated`` is the variant that matches the numbers of parameters in the paper's Table 3 (its text does not describe
+    it): values pass through the activation, q, k and S are computed from them, :math:`\sigma_t` is log-sigmoid, and a
+    fusion gate for each head, as in DiSAN, replaces :math:`W^o`:
 
     .. math:: v = \sigma_m(W x + b), \quad g = sigmoid(W^g [v; H] + b^g), \quad g \odot v + (1 - g) \odot H
 
-    The parts of each relation are taken from the projections' parameters: hooks on those modules are not called.
+    Each relation uses slices of the projections' parameters, so hooks on those modules are not called.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class TensorizedAttention(nn.Module):
     scale_function : sigma_t, see :func:`graphattn.tensorized_attend`; None for the variant's own
     source_function : sigma_s: ``"identity"``, ``"sigmoid"`` or ``"tanh"``, c tanh(x / c)
     bound : c of the two functions' ``"tanh"``
-    token2token, source2token : leave out one kind of scores, or both, which makes means over the neighbourhood
-    gate : whether ``gated`` has its fusion gate; without it that variant returns the heads as they are
+    token2token, source2token : whether each kind of scores is used; without both, weights are uniform
+    gate : whether ``gated`` has its fusion gate; otherwise it returns the heads
     dropout : on the input of every projection
     attn_drop : on the weighted values that are summed
     backend : passed on to :func:`graphattn.tensorized_attend`
@@ -165,7 +165,7 @@ class TensorizedAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew: Xavier uniform for each head's maps; biases zero."""
+        """Initialize: Xavier uniform for each head's maps; biases zero."""
         for module in self.children():
             if isinstance(module, HeadLinear):
                 module.reset_parameters()
@@ -180,16 +180,17 @@ class TensorizedAttention(nn.Module):
 
     def forward(
         self,
-        graph: DGLGraph | Mapping[str, Edges],
+        graph: DGLGraph | GraphBatch | Mapping[str, Edges],
         inputs: Tensor,
         *,
         weights: dict[str, Tensor] | None = None,
     ) -> Tensor:
-        """Let every node attend along the layer's relations.
+        """Attend along the layer's relations.
 
         Parameters
         ----------
-        graph : a graph that has all the relations, or those already taken out of it by ``edges_of``
+        graph : a DGL graph or a :class:`~graphattn.builders.batch.TextBatch` with the relations, or their edges from
+            :func:`~graphattn.edges.edges_of`
         inputs : (N, in_feats)
         weights : when given, filled with relation -> (E, heads of the relation), means over the features
 
@@ -202,31 +203,31 @@ class TensorizedAttention(nn.Module):
         GraphError
             when the graph lacks a relation that has heads
         """
-        edges = self._edges(graph, inputs)
+        edges = dict(zip(self.heads, edges_for_layer(graph, self.heads, inputs), strict=True))
         results = []
-        # one relation after the other: each frees its memory before the next needs some
+        # one relation after the other, so that each frees its memory before the next
         for relation, (query, key, value, scores), gate in self._by_relation(inputs):
-            result = tensorized_attend(
+            result, seen = attend_tensorized(
                 edges[relation],
                 *(tensor.to(value.dtype).transpose(0, 1) for tensor in (query, key, self.attn_drop(value), scores)),
                 **self._rule,
                 backend=self.backend,
                 return_weights=weights is not None,
             )
-            if weights is not None:
-                result, weights[relation] = result
+            if weights is not None and seen is not None:
+                weights[relation] = seen
             results.append(result if gate is None else self._fuse(value, result.transpose(0, 1), gate).transpose(0, 1))
         out = torch.cat(results, dim=1).flatten(1)
         return out if self.output is None else self.output(self.dropout(out))
 
-    def feature_weights(self, graph: DGLGraph | Mapping[str, Edges], inputs: Tensor) -> dict[str, Tensor]:
-        """The weights before their means are taken: relation -> (E, heads of the relation, head_feats), by edge id.
+    def feature_weights(self, graph: DGLGraph | GraphBatch | Mapping[str, Edges], inputs: Tensor) -> dict[str, Tensor]:
+        """Relation -> (E, heads of the relation, head_feats), the weights of each feature in edge-id order.
 
         Parameters
         ----------
         graph, inputs : as for the layer's call
         """
-        edges = self._edges(graph, inputs)
+        edges = dict(zip(self.heads, edges_for_layer(graph, self.heads, inputs), strict=True))
         found = {}
         with torch.no_grad():
             for relation, tensors, _ in self._by_relation(inputs):
@@ -236,14 +237,7 @@ class TensorizedAttention(nn.Module):
 
     @property
     def _rule(self) -> dict[str, Any]:
-        """How scores are computed."""
         return {"scale": self.head_feats**-0.5, "scale_function": self.scale_function, "bound": self.bound}
-
-    def _edges(self, graph: DGLGraph | Mapping[str, Edges], inputs: Tensor) -> Mapping[str, Edges]:
-        edges = graph if isinstance(graph, Mapping) else edges_of(graph, self.heads, inputs.device)
-        for relation in self.heads.keys() - edges.keys():
-            raise GraphError(f"the edges of relation {relation!r} are missing; take them with edges_of(graph, heads)")
-        return edges
 
     def _by_relation(self, inputs: Tensor) -> Iterator[tuple[str, tuple[Tensor, ...], _Map | None]]:
         """For each relation the query, key, value and source scores (H, N, ...) of its heads, and their gate."""
@@ -256,11 +250,11 @@ class TensorizedAttention(nn.Module):
             yield relation, (query, key, value, scores), maps[-1]
 
     def _maps(self) -> tuple[Linear | HeadLinear | None, ...]:
-        """All maps of the heads but that of values; the gate last."""
+        """All maps of the heads except the values'; the gate last."""
         return self.query, self.key, self.source_inner, self.source_outer, self.gate
 
     def _parts(self, module: Linear | HeadLinear | None) -> Sequence[_Map | None]:
-        """Weight and bias of each relation's heads; None where the layer goes without."""
+        """Weight and bias of each relation's heads; None for maps that the layer lacks."""
         counts = list(self.heads.values())
         if module is None:
             return [None] * len(counts)
@@ -278,7 +272,7 @@ class TensorizedAttention(nn.Module):
         inner: _Map | None,
         outer: _Map | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key (H, N, D) and source scores (H, N, F) of some heads; zeros where the layer goes without."""
+        """Query, key (H, N, D) and source scores (H, N, F) of some heads; zeros for those that the layer lacks."""
         activate = ACTIVATIONS[self.activation]
         gated = self.variant == "gated"
         query = key = none = value.new_zeros(*value.shape[:2], 1)
@@ -303,10 +297,10 @@ class TensorizedAttention(nn.Module):
 
     def _split(self, rows: Tensor, count: int) -> Tensor:
         """(N, H F) -> (H, N, F)."""
-        return rows.unflatten(1, (count, self.head_feats)).transpose(0, 1)
+        return rows.view(-1, count, self.head_feats).transpose(0, 1)
 
     def _fuse(self, value: Tensor, attended: Tensor, gate: _Map) -> Tensor:
-        """Let the gate mix values and what was attended to, (H, N, F) each."""
+        """Interpolate between values and attention, (H, N, F) each, by the gate."""
         weight, bias = gate
         assert bias is not None
         of_values, of_attended = weight.chunk(2, dim=1)
@@ -314,8 +308,8 @@ class TensorizedAttention(nn.Module):
         share = by_head(self.dropout(attended), of_attended, share).sigmoid_()
         return torch.lerp(attended, value, share.to(value.dtype))
 
+    @override
     def extra_repr(self) -> str:
-        """Widths, the variant and the heads of each relation."""
         heads = ", ".join(f"{relation} x{count}" for relation, count in self.heads.items())
         return f"{self.in_feats} -> {self.out_feats}, {self.variant}, heads of {self.head_feats}: {heads}"
 

@@ -13,8 +13,7 @@ from typing_extensions import override
 from graphattn.builders.batch import TextBatch
 from graphattn.edges import features_of, lengths_of
 from graphattn.layers.dropout import dropout
-from graphattn.layers.embedding import look_up
-from graphattn.layers.linear import linear
+from graphattn.layers.linear import embedding, linear
 from graphattn.models.corpus import EOS, Batch
 from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
 from graphattn.models.encoders import Encoder
@@ -49,7 +48,7 @@ class SharedEmbedding(nn.Module):
 
     def vectors(self, ids: Tensor) -> Tensor:
         """The vectors alone, without dropout."""
-        return look_up(self.trained, ids) * math.sqrt(self.trained.shape[1])
+        return embedding(self.trained, ids) * math.sqrt(self.trained.shape[1])
 
 
 class TiedSoftmax(nn.Module):

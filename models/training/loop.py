@@ -25,7 +25,7 @@ from graphattn import exceptions
 from graphattn.builders import BudgetBatches
 from graphattn.builders.files import atomic_file
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
-from graphattn.layers.embedding import forget_gradients
+from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
 from graphattn.models.estimators.prediction import predicted_decisions
 from graphattn.models.options import TrainingOptions

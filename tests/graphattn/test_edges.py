@@ -205,7 +205,6 @@ def tensors(**changed):
     ("changed", "message"),
     [
         ({"query": torch.zeros(5, 3, 4)}, "query has shape (5, 3, 4); expected (2, heads, features)"),
-        ({"query": [[1.0]]}, "query is a list; expected a tensor"),
         ({"key": torch.zeros(2, 3, 4)}, "key has shape (2, 3, 4); expected (5, heads, features)"),
         ({"value": torch.zeros(5, 18)}, "value has shape (5, 18); expected (5, heads, features)"),
         ({"query": torch.zeros(2, 0, 4)}, "query has shape (2, 0, 4); expected (2, heads, features)"),

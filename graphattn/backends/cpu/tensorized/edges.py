@@ -18,7 +18,7 @@ from torch import Tensor
 from graphattn.backends.cpu.tensorized.scores import apply_scale_function, scale_function_slope
 from graphattn.backends.registry import Attend
 from graphattn.edges import Edges
-from graphattn.first_order import raise_on_double_backward
+from graphattn.gradients import raise_on_double_backward
 
 CHUNK = 1 << 21
 """Upper bound for the numbers in one gathered (E, H, F) array."""

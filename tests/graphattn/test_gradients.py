@@ -4,18 +4,18 @@ import pytest
 import torch
 
 from graphattn.exceptions import DoubleBackwardError
-from graphattn.first_order import first_order
+from graphattn.gradients import forbid_double_backward
 
 
 def test_the_first_derivative_is_that_of_the_identity():
     tensor = torch.randn(3, requires_grad=True)
-    (gradient,) = torch.autograd.grad(first_order(tensor).square().sum(), tensor)
+    (gradient,) = torch.autograd.grad(forbid_double_backward(tensor).square().sum(), tensor)
     assert torch.equal(gradient, 2 * tensor)
 
 
 def test_a_second_one_is_refused():
     tensor = torch.randn(3, requires_grad=True)
-    (gradient,) = torch.autograd.grad(first_order(tensor).square().sum(), tensor, create_graph=True)
+    (gradient,) = torch.autograd.grad(forbid_double_backward(tensor).square().sum(), tensor, create_graph=True)
     with pytest.raises(DoubleBackwardError) as caught:
         gradient.sum().backward()
     assert str(caught.value) == ("attention has first-order gradients only; do not differentiate its gradients again")
@@ -23,7 +23,7 @@ def test_a_second_one_is_refused():
 
 def test_nothing_is_added_where_nothing_is_recorded():
     tensor = torch.randn(3)
-    assert first_order(tensor) is tensor
+    assert forbid_double_backward(tensor) is tensor
     with torch.no_grad():
         own = tensor.requires_grad_()
-        assert first_order(own) is own
+        assert forbid_double_backward(own) is own
