@@ -6,8 +6,7 @@ operator is faster, and so is BLAS on blocks of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +31,10 @@ class Linear(nn.Linear):
     torch.Size([2, 600])
     """
 
-    __call__: Callable[[Tensor], Tensor]
+    if TYPE_CHECKING:
+
+        @override
+        def __call__(self, inputs: Tensor) -> Tensor: ...
 
     @override
     def forward(self, inputs: Tensor) -> Tensor:
