@@ -1,8 +1,8 @@
-"""GraphAttn: a text is a DGL graph, attention is edge softmax plus message passing, a model is a choice of edges.
+"""GraphAttn: a text is a graph, attention is edge softmax plus message passing, and a model is a choice of edges.
 
-The ground floor is the operator :func:`attend`, its backends, scales, the names of node types and relations, attention
-layers, and looking at weights. Building graphs from corpora (``graphattn.builders``), models and training
-(``graphattn.models``) and commands (``graphattn.experiments``) stand above it and are loaded when they are asked for.
+This package contains the operator :func:`attend`, its backends, scales, the names of node types and relations, and
+attention layers. ``graphattn.builders`` (graphs from corpora), ``graphattn.models`` (models and training) and
+``graphattn.experiments`` (commands) build on it and are imported on first use.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphattn.backends.cpu import IMPORT_PID as _IMPORT_PID  # noqa: F401  (read the PID before any fork)
-from graphattn.exceptions import GraphAttnError
+from graphattn.exceptions import GraphAttnError as GraphAttnError
 from graphattn.moved_modules import install as _find_moved_modules
 
 if TYPE_CHECKING:
-    from graphattn.attention import attend, attend_heads
-    from graphattn.backends.registry import register_backend
-    from graphattn.builders import Sentence, TextGraphBuilder
-    from graphattn.builders.readers import register_reader
-    from graphattn.edges import Edges
-    from graphattn.experiments.drawing.graph import draw_graph
-    from graphattn.layers.multi_scale import MultiScaleAttention
-    from graphattn.layers.tensorized import TensorizedAttention
-    from graphattn.models import (
-        TASKS,
-        Estimator,
-        PairClassifier,
-        SequenceTagger,
-        TextClassifier,
-        Translator,
-        load,
-        register_encoder,
-        register_task,
-    )
-    from graphattn.networkx_graphs import to_networkx
-    from graphattn.scales import Scale, allocate_heads
-    from graphattn.tensorized import tensorized_attend
+    from graphattn.attention import attend as attend
+    from graphattn.attention import attend_heads as attend_heads
+    from graphattn.backends.registry import register_backend as register_backend
+    from graphattn.builders import Sentence as Sentence
+    from graphattn.builders import TextGraphBuilder as TextGraphBuilder
+    from graphattn.builders.readers import register_reader as register_reader
+    from graphattn.edges import Edges as Edges
+    from graphattn.experiments.drawing.graph import draw_graph as draw_graph
+    from graphattn.layers.multi_scale import MultiScaleAttention as MultiScaleAttention
+    from graphattn.layers.tensorized import TensorizedAttention as TensorizedAttention
+    from graphattn.models import TASKS as TASKS
+    from graphattn.models import Estimator as Estimator
+    from graphattn.models import PairClassifier as PairClassifier
+    from graphattn.models import SequenceTagger as SequenceTagger
+    from graphattn.models import TextClassifier as TextClassifier
+    from graphattn.models import Translator as Translator
+    from graphattn.models import load as load
+    from graphattn.models import register_encoder as register_encoder
+    from graphattn.models import register_task as register_task
+    from graphattn.networkx_graphs import to_networkx as to_networkx
+    from graphattn.scales import Scale as Scale
+    from graphattn.scales import allocate_heads as allocate_heads
+    from graphattn.tensorized import tensorized_attend as tensorized_attend
 
 __version__ = "0.1.0"
 
@@ -65,40 +66,16 @@ _HOMES = {
     "tensorized_attend": "graphattn.tensorized",
     "to_networkx": "graphattn.networkx_graphs",
 }
+"""Public name -> its module; the imports above repeat it for type checkers."""
 
-__all__ = [
-    "TASKS",
-    "Edges",
-    "Estimator",
-    "GraphAttnError",
-    "MultiScaleAttention",
-    "PairClassifier",
-    "Scale",
-    "Sentence",
-    "SequenceTagger",
-    "TensorizedAttention",
-    "TextClassifier",
-    "TextGraphBuilder",
-    "Translator",
-    "allocate_heads",
-    "attend",
-    "attend_heads",
-    "draw_graph",
-    "load",
-    "register_backend",
-    "register_encoder",
-    "register_reader",
-    "register_task",
-    "tensorized_attend",
-    "to_networkx",
-]
+__all__ = ["GraphAttnError", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 _find_moved_modules()
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first used, so that ``import graphattn`` and ``graphattn --help`` are quick."""
+    """Import a public name on first use, so that ``import graphattn`` and ``graphattn --help`` are quick."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

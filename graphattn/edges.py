@@ -115,8 +115,12 @@ class Edges:
         count = int(indptr[-1])
         if count <= torch.iinfo(low.dtype).max:
             indptr = indptr.to(low.dtype)
+        return cls._from_ranges(low, high, num_sources, indptr, count)
+
+    @classmethod
+    def _from_ranges(cls, low: Tensor, high: Tensor, num_sources: int, indptr: Tensor, num_edges: int) -> Edges:
         edges = cls(indptr, indptr[:0], num_sources, checked=True)
-        edges.num_edges, edges.ranges, edges._indices = count, (low, high), None
+        edges.num_edges, edges.ranges, edges._indices = num_edges, (low, high), None
         return edges
 
     def __getstate__(self) -> dict[str, object]:
@@ -236,7 +240,7 @@ class Edges:
         indptr = self.indptr.to(device)
         if self.ranges is not None:
             low, high = self.ranges
-            return Edges.of_ranges(low.to(device), high.to(device), self.num_sources, indptr=indptr)
+            return Edges._from_ranges(low.to(device), high.to(device), self.num_sources, indptr, self.num_edges)
         edge_ids = None if self.edge_ids is None else self.edge_ids.to(device)
         return Edges(indptr, self.indices.to(device), self.num_sources, edge_ids, checked=True)
 

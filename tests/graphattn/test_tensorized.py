@@ -299,7 +299,7 @@ def test_errors(graph):
     far = Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)
     small = [tensor[:3].detach() for tensor in inputs]
     assert failure(BackendError, far, *small, backend="blocks") == (
-        "backend 'blocks' takes relations whose keys are neighbours, densely, and no bias; use 'auto'"
+        "backend 'blocks' takes relations with contiguous keys, densely, and no bias; use 'auto'"
     )
     assert tensorized_attend(sparse, *(t[:2] for t in small)).shape == (2, 2, 3)
 

@@ -110,6 +110,13 @@ def test_the_ground_floor_loads_nothing_of_the_upper_floors(first, requirements)
     assert loaded & (late | UPPER_FLOORS) == set()
 
 
+def test_type_checkers_see_the_public_names(modules):
+    import graphattn
+
+    typed = {found.target for found in modules["graphattn"].imports if found.type_checking}
+    assert typed == {f"{home}.{name}" for name, home in graphattn._HOMES.items()}
+
+
 def test_importing_says_nothing():
     answer = subprocess.run(
         [sys.executable, "-W", "default", "-c", "import graphattn, graphattn.dgl_graphs"],
