@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from graphattn.builders.layout import Ints
 from graphattn.edges import Edges
 from graphattn.exceptions import EdgeCountError
 from graphattn.schema import TOKEN, CanonicalRelation
@@ -18,7 +19,6 @@ from graphattn.schema import TOKEN, CanonicalRelation
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
-Ints = npt.NDArray[np.integer]
 MOST_EDGES = int(np.iinfo(np.int32).max)
 
 

@@ -1,4 +1,4 @@
-"""Which sentences share a batch: like lengths together, as many as a budget of tokens or edges allows."""
+"""Batches of sentences of similar length, within a budget of sentences, tokens or edges."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from graphattn.builders.layout import Ints
 from graphattn.exceptions import ConfigError
 
 POOL = 50
-"""Batches' worth of shuffled sentences that are sorted by length together."""
+"""Number of batches whose sentences are shuffled and then sorted by length together."""
 
 
 class BudgetBatches(Sampler[list[int]]):
-    """Batches of sentence numbers that stay within budgets; a sentence above a budget gets a batch of its own.
+    """Batches of sentence numbers within budgets; a sentence above a budget is a batch of its own.
 
-    Graphs have no padding, so a batch costs what its tokens and edges cost; sentences of like length are put
-    together so that batches are of like cost too.
+    Graphs have no padding, so the cost of a batch depends only on its tokens and edges. Sentences of similar length are
+    batched together, so that batches cost about the same.
 
     Parameters
     ----------
     tokens : (S,) tokens of each sentence
     max_sentences, max_tokens, max_edges : budgets; None for no limit
     edges : (S,) edges of each sentence, needed for ``max_edges``
-    shuffle : another order in each epoch; otherwise from long to short, which finds too small a memory at once
-    seed : together with the epoch it decides the order
+    shuffle : a new order in each epoch; otherwise longest first, so that a lack of memory shows at once
+    seed : with the epoch, determines the order
 
     Raises
     ------
     ConfigError
-        when no budget is given, one is not positive, ``edges`` are missing or not as many as ``tokens``, or the seed
-        is negative
+        when no budget is given, one is not positive, or ``edges`` are missing
 
     Examples
     --------
@@ -59,10 +58,6 @@ class BudgetBatches(Sampler[list[int]]):
                 raise ConfigError(f"{name} is {budget}; it must be at least 1")
         if max_edges is not None and edges is None:
             raise ConfigError("max_edges needs the edges of each sentence; give edges=builder.num_edges(layout)")
-        if edges is not None and len(edges) != len(tokens):
-            raise ConfigError(f"edges has {len(edges)} entries and tokens {len(tokens)}; give one of each per sentence")
-        if seed < 0:
-            raise ConfigError(f"seed is {seed}; it must be at least 0")
         self.tokens, self.shuffle, self.seed, self.epoch = np.asarray(tokens), shuffle, seed, 0
         self._limits = [
             (np.asarray(sizes), budget)
@@ -75,7 +70,7 @@ class BudgetBatches(Sampler[list[int]]):
         ]
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of another epoch; Lightning calls this."""
+        """Select the order of an epoch; Lightning calls this."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -102,7 +97,7 @@ class BudgetBatches(Sampler[list[int]]):
         return max(1, int(min(sizes, default=1)))
 
     def _cut(self, order: Ints) -> list[list[int]]:
-        """Cut an order into the longest runs within every budget."""
+        """Cut an order into the longest runs within all budgets."""
         sums = [(np.cumsum(sizes[order]), budget) for sizes, budget in self._limits]
         batches, start = [], 0
         while start < len(order):

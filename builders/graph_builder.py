@@ -1,8 +1,8 @@
-"""Sentences to graphs: one builder, any choice of relations, one sentence or a batch."""
+"""From sentences to graphs: one builder for any relations, for one sentence or a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,23 +37,23 @@ TokenFeature = tuple[Sequence[npt.NDArray], Any]
 
 
 class TextGraphBuilder:
-    """Builds a DGL graph from sentences, one edge type for each relation.
+    """Builds text batches and DGL graphs from sentences, with one edge type for each relation.
 
-    Token nodes carry ``position`` (place in the sentence), ``word`` (their word in the sentence) and, with a
-    vocabulary, ``id``; word nodes ``position``.
+    Token nodes have the features ``position`` (in the sentence), ``word`` (its number in the sentence) and, with
+    a vocabulary, ``id``; word nodes have ``position``.
 
     Parameters
     ----------
-    relations : which edges to make
+    relations : the kinds of edges
     cls : put a ``[CLS]`` token, at position 0, before each sentence
-    vocabulary : gives the tokens their ids; also lets raw texts and word lists stand for sentences
+    vocabulary : assigns ids to tokens; with it, raw texts are accepted
     vectors : (len(vocabulary), D) vector of each id, for relations that compare words
 
     Raises
     ------
     ConfigError
-        when two relations have the same name and node types, there is none, dependency labels differ, or vectors that
-        a relation needs are missing
+        when there is no relation, two have the same name and node types, dependency labels differ, or a relation needs
+        vectors
 
     Examples
     --------
@@ -71,15 +71,7 @@ class TextGraphBuilder:
         vocabulary: Vocabulary | None = None,
         vectors: npt.NDArray[np.floating] | None = None,
     ):
-        if isinstance(relations, (Relation, str)):
-            raise ConfigError("relations must be a list, [Window(3)] for example")
-        for relation in relations:
-            if not isinstance(relation, Relation):
-                raise ConfigError(f"{relation!r} is no relation; give objects such as Window(3) or Dependency()")
-            for part in relation.parts():
-                if not isinstance(getattr(part, "name", None), str):
-                    raise ConfigError(f"a relation of class {type(part).__name__} has no name; give it one, a string")
-        self.relations = _each_membership_once([part for relation in relations for part in relation.parts()])
+        self.relations = _drop_repeated_membership([part for relation in relations for part in relation.parts()])
         self.cls, self.vocabulary = cls, vocabulary
         names = [relation.canonical for relation in self.relations]
         if not names:
@@ -95,7 +87,7 @@ class TextGraphBuilder:
                 options=("vectors", "tune_vectors"),
             )
         self.vectors = vectors if comparing else None
-        simple = [leaf for relation in self.relations for leaf in _uncomposed(relation)]
+        simple = [leaf for relation in self.relations for leaf in _leaves(relation)]
         self._arcs = [relation for relation in simple if isinstance(relation, Dependency)] or [Dependency()]
         if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
             raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
@@ -106,13 +98,13 @@ class TextGraphBuilder:
         *,
         features: Mapping[str, TokenFeature] | Callable[[Sequence[Sentence]], Mapping[str, TokenFeature]] | None = None,
     ) -> Layout:
-        """Flatten sentences into the columns that :meth:`graph` builds from; do it once for a corpus.
+        """Flatten sentences into columns, once for a corpus; :meth:`text_batch` and :meth:`graph` take them.
 
         Parameters
         ----------
         sentences : sentences or word lists; with a vocabulary also raw texts
-        features : more node features of tokens, name -> (one array per sentence, value for ``[CLS]``); or what makes
-            them of the sentences as they are cut into tokens
+        features : more features of tokens, name -> (one array per sentence, value for ``[CLS]``); or a function of the
+            tokenized sentences that returns them
 
         Raises
         ------
@@ -123,8 +115,8 @@ class TextGraphBuilder:
         columns: dict[str, TokenFeature] = {}
         with_sentences = any(relation.needs_sentences for relation in self.relations)
         if self.vocabulary is not None:
-            if with_sentences and self.vocabulary.level == "bpe":  # pieces need not spell the punctuation that ends one
-                sentences = list(map(_in_sentences, sentences, self.vocabulary.splitter.split_sources(sentences)))
+            if with_sentences and self.vocabulary.level == "bpe":  # subwords may split the punctuation
+                sentences = list(map(_with_sentence_ids, sentences, self.vocabulary.splitter.split_sources(sentences)))
             plain, ids = self.vocabulary.encode_batch(sentences)
             columns["id"] = (ids, CLS_ID)
         else:
@@ -143,12 +135,12 @@ class TextGraphBuilder:
 
     @property
     def deprel_id(self) -> Callable[[str], int] | None:
-        """Name of a dependency relation -> id; None when no relation takes heads."""
+        """Name of a dependency relation -> id; None when no relation uses heads."""
         return self._arcs[0].deprel_id if any(relation.takes_heads for relation in self.relations) else None
 
     @property
     def needs_heads(self) -> bool:
-        """Whether a sentence without heads is refused."""
+        """Whether a sentence without heads is an error."""
         return any(relation.needs_heads for relation in self.relations)
 
     def graph(self, layout: Layout) -> DGLGraph:
@@ -207,7 +199,7 @@ class TextGraphBuilder:
             _edges(relation, layout, nodes)
 
     def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray]]]:
-        """How many nodes of each type the sentences have, and the features of these."""
+        """The number of nodes of each type in each sentence, and node features."""
         nodes: dict[str, Ints] = {TOKEN: layout.lengths}
         data: dict[str, Mapping[str, npt.NDArray]] = {
             TOKEN: {
@@ -218,17 +210,17 @@ class TextGraphBuilder:
         }
         if any(WORD in (relation.source, relation.target) for relation in self.relations):
             nodes[WORD] = layout.word_counts
-            places = np.arange(int(layout.word_counts.sum())) - layout.word_starts[layout.sentence_of_word]
-            data[WORD] = {"position": places.astype(np.int32)}
+            positions = np.arange(int(layout.word_counts.sum())) - layout.word_starts[layout.sentence_of_word]
+            data[WORD] = {"position": positions.astype(np.int32)}
         for relation in self.relations:
             with errors_naming(relation):
-                brought = relation.nodes(layout)
-                nodes |= {kind: own.per_sentence for kind, own in brought.items()}
-                data |= {kind: own.data for kind, own in brought.items()}
+                added = relation.nodes(layout)
+                nodes |= {kind: own.per_sentence for kind, own in added.items()}
+                data |= {kind: own.data for kind, own in added.items()}
         return nodes, data
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
-        """One graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.
+        """The DGL graph of many sentences; equals ``dgl.batch`` of their single graphs, edge for edge.
 
         Raises
         ------
@@ -240,11 +232,11 @@ class TextGraphBuilder:
         return self.graph(self.layout(sentences))
 
     def build(self, sentence: Source) -> DGLGraph:
-        """The graph of one sentence."""
+        """The DGL graph of one sentence."""
         return self.batch([sentence])
 
     def num_edges(self, layout: Layout) -> Ints:
-        """(B,) edges of each sentence over all relations, for batches of bounded size."""
+        """(B,) edges of each sentence over all relations, for budgets."""
         return np.sum([count_edges(relation, layout) for relation in self.relations], axis=0)
 
     def __repr__(self) -> str:
@@ -270,22 +262,22 @@ def _edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> tup
         return arrays.to_edges(num_sources), {name: torch.from_numpy(values) for name, values in arrays.data.items()}
 
 
-def _each_membership_once(relations: Sequence[Relation]) -> tuple[Relation, ...]:
-    """The relations, but a membership that several of them brought along only where it is first."""
+def _drop_repeated_membership(relations: Sequence[Relation]) -> tuple[Relation, ...]:
+    """Keep only the first of several membership relations that other relations added."""
     first = next((relation for relation in relations if type(relation) is Membership), None)
     return tuple(relation for relation in relations if relation is first or type(relation) is not Membership)
 
 
-def _uncomposed(relation: Relation) -> Iterator[Relation]:
-    """The relations that a relation is composed of in the end; itself, unless it is composed."""
+def _leaves(relation: Relation) -> Iterator[Relation]:
+    """The simple relations of a composed relation, or the relation itself."""
     if not relation.operands():
         yield relation
     for operand in relation.operands():
-        yield from _uncomposed(operand)
+        yield from _leaves(operand)
 
 
-def _in_sentences(source: Source, words: Sequence[str]) -> Sentence:
-    """A source whose words are put into sentences, unless they are already."""
+def _with_sentence_ids(source: Source, words: Sequence[str]) -> Sentence:
+    """Assign words to sentences by punctuation, unless they are assigned already."""
     sentence = source if isinstance(source, Sentence) else Sentence(tuple(words))
     return sentence if sentence.sentence_ids is not None else replace(sentence, sentence_ids=assign_sentence_ids(words))
 
@@ -294,10 +286,8 @@ def _as_sentence(source: Source) -> Sentence:
     if isinstance(source, str):
         raise DataError(
             f"{source[:30]!r} is a raw text",
-            hint="Give TextGraphBuilder(vocabulary=...) to cut it into tokens, or give a list of words.",
+            hint="Give TextGraphBuilder(vocabulary=...) to tokenize it, or give a list of words.",
         )
     if isinstance(source, Sentence):
         return source
-    if not isinstance(source, Iterable):
-        raise DataError(f"{source!r} is neither a Sentence nor a list of words")
     return Sentence(tuple(source))

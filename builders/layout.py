@@ -1,6 +1,6 @@
-"""A batch of sentences as flat columns, from which relations make their edges without a loop over sentences.
+"""A batch of sentences as flat columns, from which relations compute edges without a loop over sentences.
 
-Letters: B sentences, N tokens, W words; ``[CLS]`` is counted as a token and as a word of its own.
+Letters: B sentences, N tokens, W words; ``[CLS]`` counts as a token and as a word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.integer]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pairs of words that the user joined, text by text, by target, then by source.
+    """Pairs of words that the user linked, sorted by text, target and source.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ class Links:
     targets: Ints
 
     @classmethod
-    def joined(cls, parts: Sequence[Links]) -> Links:
+    def concatenate(cls, parts: Sequence[Links]) -> Links:
         """The links of several batches, one after the other."""
         columns = zip(*((part.counts, part.sources, part.targets) for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
 
     def take(self, texts: Ints) -> Links:
-        """Those of a choice of texts."""
-        rows = _gather(np.cumsum(self.counts) - self.counts, self.counts, texts)
+        """The links of some texts."""
+        rows = _ragged_indices(np.cumsum(self.counts) - self.counts, self.counts, texts)
         return Links(self.counts[texts], self.sources[rows], self.targets[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the tokens and words of a batch lie, and which word depends on which.
+    """The tokens and words of a batch, and what relations need to know of them.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class Layout:
     word_ids : (N,) word of each token, counted within its sentence
     heads : (W,) 0-based head of each word within its sentence, -1 for roots and ``[CLS]``; None when not needed
     deprels : (W,) id of each word's dependency relation; None when not needed
-    features : per-token columns that become node features, name -> (N, ...)
+    features : columns that become features of token nodes, name -> (N, ...)
     sentence_ids : (W,) sentence of each word within its text, ``[CLS]`` in the first; None when not needed
-    links : the edges of the user's; None when not needed
+    links : pairs of words that the user linked; None when not needed
     vectors : (V, D) vector of each token id, shared by all layouts of a builder; None when not needed
     """
 
@@ -91,11 +91,11 @@ class Layout:
 
         Parameters
         ----------
-        sentences : what to flatten
+        sentences : B sentences
         with_cls : put a ``[CLS]`` token, a word of its own, before each sentence
         deprel_id : name of a dependency relation -> id; None when dependencies are not used
-        needs_heads : refuse sentences without heads; otherwise all their words are roots, and a warning is given
-        with_sentences : whether the sentences of a text are needed; where none are given, they are told by punctuation
+        needs_heads : whether a sentence without heads is an error; otherwise its words are roots, with a warning
+        with_sentences : whether the sentences of each text are needed; if absent, punctuation determines them
         with_links : whether the user's links are needed
         vectors : (V, D) vector of each token id, when they are needed
         features : name -> (one array per sentence, value for ``[CLS]``)
@@ -113,7 +113,7 @@ class Layout:
             heads, deprels = _dependencies(sentences, words, shift, deprel_id, needs_heads=needs_heads)
         columns = {}
         for name, (arrays, cls_value) in (features or {}).items():
-            flat = _flat(name, arrays, lengths)
+            flat = _concatenate_feature(name, arrays, lengths)
             columns[name] = _prepend(flat, lengths, cls_value) if with_cls else flat
         word_ids = _word_ids(sentences, lengths)
         if with_cls:
@@ -150,12 +150,12 @@ class Layout:
 
     @cached_property
     def sentence_of_token(self) -> Ints:
-        """(N,) sentence each token stands in."""
+        """(N,) sentence of each token."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @cached_property
     def sentence_of_word(self) -> Ints:
-        """(W,) sentence each word stands in."""
+        """(W,) sentence of each word."""
         return np.repeat(np.arange(len(self)), self.word_counts)
 
     @cached_property
@@ -195,20 +195,20 @@ class Layout:
         return self.sentence_ids[self.word_of_token] + np.repeat(self.sentence_starts, self.lengths)
 
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
-        """The layout of a choice of sentences, in the order given; a vectorised gather."""
-        chosen = np.asarray(sentences, dtype=np.int64)
-        tokens = _gather(self.token_starts, self.lengths, chosen)
+        """The layout of some sentences, in the given order."""
+        numbers = np.asarray(sentences, dtype=np.int64)
+        tokens = _ragged_indices(self.token_starts, self.lengths, numbers)
         by_word = self.heads is not None or self.sentence_ids is not None
-        words = _gather(self.word_starts, self.word_counts, chosen) if by_word else slice(0)
+        words = _ragged_indices(self.word_starts, self.word_counts, numbers) if by_word else slice(0)
         return Layout(
-            self.lengths[chosen],
-            self.word_counts[chosen],
+            self.lengths[numbers],
+            self.word_counts[numbers],
             self.word_ids[tokens],
             None if self.heads is None else self.heads[words],
             None if self.deprels is None else self.deprels[words],
             {name: values[tokens] for name, values in self.features.items()},
             None if self.sentence_ids is None else self.sentence_ids[words],
-            None if self.links is None else self.links.take(chosen),
+            None if self.links is None else self.links.take(numbers),
             self.vectors,
         )
 
@@ -218,35 +218,34 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
     if len(layouts) == 1:
         return layouts[0]
 
-    def together(name: str) -> npt.NDArray:
+    def column(name: str) -> npt.NDArray:
         return np.concatenate([getattr(layout, name) for layout in layouts])
 
-    def if_there(name: str) -> npt.NDArray | None:
-        return together(name) if all(getattr(layout, name) is not None for layout in layouts) else None
+    def optional_column(name: str) -> npt.NDArray | None:
+        return column(name) if all(getattr(layout, name) is not None for layout in layouts) else None
 
     links = [layout.links for layout in layouts if layout.links is not None]
     return Layout(
-        together("lengths"),
-        together("word_counts"),
-        together("word_ids"),
-        if_there("heads"),
-        if_there("deprels"),
+        column("lengths"),
+        column("word_counts"),
+        column("word_ids"),
+        optional_column("heads"),
+        optional_column("deprels"),
         {name: np.concatenate([layout.features[name] for layout in layouts]) for name in layouts[0].features},
-        if_there("sentence_ids"),
-        Links.joined(links) if links else None,
+        optional_column("sentence_ids"),
+        Links.concatenate(links) if links else None,
         layouts[0].vectors,
     )
 
 
-def _gather(starts: Ints, counts: Ints, chosen: Ints) -> Ints:
-    """Indices of the rows of the chosen runs, one run after the other."""
-    taken = counts[chosen]
+def _ragged_indices(starts: Ints, counts: Ints, numbers: Ints) -> Ints:
+    """Indices of the rows of some runs, one run after the other."""
+    taken = counts[numbers]
     begins = np.cumsum(taken) - taken
-    return np.arange(int(taken.sum())) + np.repeat(starts[chosen] - begins, taken)
+    return np.arange(int(taken.sum())) + np.repeat(starts[numbers] - begins, taken)
 
 
-def _flat(name: str, arrays: Sequence[npt.NDArray], lengths: Ints) -> npt.NDArray:
-    """A feature's arrays in a row, each as long as its sentence."""
+def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray], lengths: Ints) -> npt.NDArray:
     if len(arrays) != len(lengths):
         raise DataError(f"{len(arrays)} arrays for {len(lengths)} sentences", field=name, hint="Give one for each.")
     for index, (values, length) in enumerate(zip(arrays, lengths, strict=True)):
@@ -256,14 +255,11 @@ def _flat(name: str, arrays: Sequence[npt.NDArray], lengths: Ints) -> npt.NDArra
                 field=name,
                 hint="Give one for each token, without [CLS].",
             )
-    flat = np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
-    if flat.dtype.kind not in "biuf":
-        raise DataError(f"values of type {flat.dtype}", field=name, hint="Give numbers or booleans.")
-    return flat
+    return np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
 
 
 def _prepend(values: npt.NDArray, lengths: Ints, first: Any) -> npt.NDArray:
-    """Put one value before each run."""
+    """Insert one value before each run."""
     return np.insert(values, np.cumsum(lengths) - lengths, first, axis=0)
 
 
@@ -275,7 +271,7 @@ def _word_ids(sentences: Sequence[Sentence], lengths: Ints) -> Ints:
     return np.fromiter(chain.from_iterable(ids), np.int64, total)
 
 
-def _lacking(field: str, relation: str, index: int, sentence: Sentence, *, hint: str) -> DataError:
+def _missing_column_error(field: str, relation: str, index: int, sentence: Sentence, *, hint: str) -> DataError:
     path, line = sentence.origin or (None, None)
     name, start = "sentence" if path else f"sentence {index}", " ".join(sentence.tokens[:5])
     return DataError(
@@ -295,7 +291,7 @@ def _dependencies(
             if not needs_heads:
                 warn_of_missing_heads()
                 break
-            raise _lacking(
+            raise _missing_column_error(
                 "heads",
                 "dependency",
                 index,
@@ -316,10 +312,10 @@ def _dependencies(
 
 @lru_cache(maxsize=1)
 def warn_of_missing_heads() -> None:
-    """Say, once in a process, that texts without a parse have no arcs."""
+    """Warn, once in a process, that texts without a parse have no arcs."""
     warnings.warn(
-        "some texts have no parse, so that their words have no dependency arcs. Give sentences with heads (CoNLL-U, "
-        "--parser stanza) if they should have",
+        "some texts have no parse, so their words have no dependency arcs. Give sentences with heads (CoNLL-U, "
+        "--parser stanza) to add them",
         GraphAttnWarning,
         stacklevel=2,
     )
@@ -335,7 +331,7 @@ def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Int
 def _links(sentences: Sequence[Sentence], shift: int) -> Links:
     for index, sentence in enumerate(sentences):
         if sentence.links is None and sentence.num_words:
-            raise _lacking(
+            raise _missing_column_error(
                 "links",
                 "links",
                 index,

@@ -17,8 +17,7 @@ from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
 from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.layout import Ints, Layout, concatenate
-from graphattn.builders.lazy_texts import LazyTexts
-from graphattn.builders.mapped_layout import memmap_layouts
+from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, TokenTypes
 

@@ -106,7 +106,6 @@ def test_features_keep_their_type_and_rows(dtype):
             [np.zeros(3), np.zeros(3)],
             "field 'x': 3 values for the 2 tokens of sentence 1. Give one for each token, without [CLS].",
         ),
-        ([np.array(list("abc")), np.array(list("de"))], "field 'x': values of type <U1. Give numbers or booleans."),
     ],
 )
 def test_features_that_do_not_fit_are_refused(arrays, message):

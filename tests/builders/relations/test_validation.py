@@ -5,7 +5,7 @@ import pytest
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.relations import Nodes, RangeRelation, Relation, RelationArrays, Window
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.exceptions import GraphError
 
 BATCH = [["a", "b"], ["c"]]  # with [CLS] five tokens: 0 1 2 | 3 4
 CROSSING = "an edge leads from one sentence to another"
@@ -163,18 +163,3 @@ def test_valid_edges():
     twice = arcs(lambda: RelationArrays(array(0, 2, 2, 2, 2, 2), array(1, 1), array(2, 0)))
     assert TextGraphBuilder([twice]).batch(BATCH).num_edges() == 2
     assert TextGraphBuilder([arcs(lambda: to_each(0, 0, 2, 3, 3))]).batch(BATCH).num_edges() == 5
-
-
-def test_a_relation_without_a_name():
-    class Nameless(Relation):
-        def edges(self, layout):
-            return to_each(0, 0, 2, 3, 3)
-
-    with pytest.raises(ConfigError, match=r"^a relation of class Nameless has no name; give it one, a string$"):
-        TextGraphBuilder([Nameless()])
-
-
-def test_relations_are_a_list():
-    for alone in (Window(3), "window:3"):
-        with pytest.raises(ConfigError, match=r"^relations must be a list, \[Window\(3\)\] for example$"):
-            TextGraphBuilder(alone)

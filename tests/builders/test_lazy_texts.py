@@ -10,7 +10,7 @@ import pytest
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.layout import concatenate
-from graphattn.builders.mapped_layout import memmap_layouts
+from graphattn.builders.lazy_texts import memmap_layouts
 from graphattn.builders.relations import Links, SentenceNodes
 
 SENTENCES = [
