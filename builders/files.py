@@ -103,20 +103,33 @@ class TextLines:
         return self
 
     def __next__(self) -> str:
-        raw = self._sampled.popleft() if self._sampled else self._read_line()
+        try:
+            raw = self._sampled.popleft() if self._sampled else self._stream.readline()
+        except _ARCHIVE_ERRORS as error:
+            raise _reading_error(error, self.path, self.line + 1) from error
         if not raw:
             raise StopIteration
         self.line += 1
-        return self._decode(raw, self.line)
+        # The rest is _decode, without a call per line.
+        if self.line == 1 or b"\0" in raw:
+            return _decode(raw, self.path, self.line)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _encoding_error(error, self.path, self.line) from error
+        return text[:-2] + "\n" if text.endswith("\r\n") else text
 
     def sample(self, count: int) -> list[str]:
         """The next ``count`` lines without their line ends, except those that are not text; they are not consumed."""
-        while len(self._sampled) < count and (raw := self._read_line()):
-            self._sampled.append(raw)
+        try:
+            while len(self._sampled) < count and (raw := self._stream.readline()):
+                self._sampled.append(raw)
+        except _ARCHIVE_ERRORS as error:
+            raise _reading_error(error, self.path, self.line + len(self._sampled) + 1) from error
         lines = []
         for number, raw in enumerate(islice(self._sampled, count), self.line + 1):
             with suppress(DataError):
-                lines.append(self._decode(raw, number).removesuffix("\n"))
+                lines.append(_decode(raw, self.path, number).removesuffix("\n"))
         return lines
 
     def read(self, size: int) -> bytes:
@@ -131,23 +144,6 @@ class TextLines:
         except _ARCHIVE_ERRORS as error:
             raise _reading_error(error, self.path, None) from error
 
-    def _read_line(self) -> bytes:
-        try:
-            return self._stream.readline()
-        except _ARCHIVE_ERRORS as error:
-            raise _reading_error(error, self.path, self.line + len(self._sampled) + 1) from error
-
-    def _decode(self, raw: bytes, line: int) -> str:
-        if b"\0" in raw:
-            raise _binary_error(self.path, line)
-        if line == 1:
-            raw = raw.removeprefix(_BYTE_ORDER_MARK)
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise _encoding_error(error, self.path, line) from error
-        return text[:-2] + "\n" if text.endswith("\r\n") else text
-
     def __enter__(self) -> TextLines:
         return self
 
@@ -159,6 +155,18 @@ class TextLines:
     def close(self) -> None:
         """Close the file; standard input stays open."""
         self._resources.close()
+
+
+def _decode(raw: bytes, path: str, line: int) -> str:
+    if b"\0" in raw:
+        raise _binary_error(path, line)
+    if line == 1:
+        raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _encoding_error(error, path, line) from error
+    return text[:-2] + "\n" if text.endswith("\r\n") else text
 
 
 def lines_within(data: bytes, path: str, first: int) -> TextLines:

@@ -90,24 +90,25 @@ def json_label(
     alternative : see :class:`~graphattn.exceptions.DataError`; its option is ``label``
     """
 
-    def spell(item: object) -> str:
-        if isinstance(item, str):
-            return json_text(item, field, path, line)
-        if isinstance(item, (bool, int, float)) and math.isfinite(item):
-            return json.dumps(item)
-        raise DataError(
-            f"{_kind(item)} where a label was expected",
-            path=path,
-            line=line,
-            field=field,
-            hint="A label is a string, a number, or a list of them.",
-            alternative=alternative,
-            options=("label",),
-        )
-
     if isinstance(value, list):
-        return distinct_labels(map(spell, value))
-    return parse_label(spell(value), separator, path, line)
+        return distinct_labels(_spell(item, field, path, line, alternative) for item in value)
+    return parse_label(_spell(value, field, path, line, alternative), separator, path, line)
+
+
+def _spell(item: object, field: str, path: str, line: int, alternative: str | None) -> str:
+    if isinstance(item, str):
+        return json_text(item, field, path, line)
+    if isinstance(item, (bool, int, float)) and math.isfinite(item):
+        return json.dumps(item)
+    raise DataError(
+        f"{_kind(item)} where a label was expected",
+        path=path,
+        line=line,
+        field=field,
+        hint="A label is a string, a number, or a list of them.",
+        alternative=alternative,
+        options=("label",),
+    )
 
 
 def _kind(value: object) -> str:
