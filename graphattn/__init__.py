@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from graphattn.builders import Sentence as Sentence
     from graphattn.builders import TextGraphBuilder as TextGraphBuilder
     from graphattn.builders.readers import register_reader as register_reader
+    from graphattn.builders.relations import register_relation as register_relation
     from graphattn.edges import Edges as Edges
     from graphattn.experiments.drawing.graph import draw_graph as draw_graph
     from graphattn.layers.multi_scale import MultiScaleAttention as MultiScaleAttention
@@ -62,6 +63,7 @@ _HOMES = {
     "register_backend": "graphattn.backends.registry",
     "register_encoder": "graphattn.models",
     "register_reader": "graphattn.builders.readers",
+    "register_relation": "graphattn.builders.relations",
     "register_task": "graphattn.models",
     "tensorized_attend": "graphattn.tensorized",
     "to_networkx": "graphattn.networkx_graphs",

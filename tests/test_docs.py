@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import types
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -19,7 +20,9 @@ from unittest.mock import patch
 import pytest
 
 from graphattn.backends import registry
+from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import names
+from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,7 +120,10 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     monkeypatch.chdir(folder)
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # what a page registers must not reach other tests of this process
-    with patch.dict(ENCODERS), patch.dict(names._REGISTERED), patch.dict(registry._registered):
+    registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry._registered)
+    with ExitStack() as stack:
+        for known in registries:
+            stack.enter_context(patch.dict(known))
         for block in blocks:
             if block.language == "python":
                 run_python(block, page, module.__dict__)
