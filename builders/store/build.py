@@ -78,7 +78,8 @@ class StoreSettings:
             "raw": self.raw,
             "block_bytes": self.block_bytes,
         }
-        return json.loads(json.dumps(settings))
+        values: dict[str, Any] = json.loads(json.dumps(settings))
+        return values
 
     def shard_settings(self) -> ShardSettings:
         """The settings that determine the content of a shard."""

@@ -62,7 +62,7 @@ def read_conllu_columns(data: bytes, *, tags: str | None = "upos") -> pa.Table |
     )
 
 
-def _strings(text: npt.NDArray, spans: Ints) -> pa.StringArray:
+def _strings(text: npt.NDArray[Any], spans: Ints) -> pa.StringArray:
     """The pieces of a text between begins and ends."""
     begins, ends = spans
     offsets = np.zeros(len(begins) + 1, np.int32)
@@ -72,7 +72,7 @@ def _strings(text: npt.NDArray, spans: Ints) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(begins), pa.py_buffer(offsets), pa.py_buffer(gathered))
 
 
-def _lists(values: pa.Array, lengths: Ints, given: npt.NDArray) -> pa.ListArray:
+def _lists(values: pa.Array, lengths: Ints, given: npt.NDArray[Any]) -> pa.ListArray:
     """One list for each sentence, null where it is not given."""
     if not given.all():
         values = values.filter(pa.array(np.repeat(given, lengths)))

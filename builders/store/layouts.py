@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -151,7 +152,7 @@ def table_layout(table: pa.Table, builder: TextGraphBuilder) -> Layout:
 
 def _encode_tokens(
     column: pa.ChunkedArray, words: Ints, vocabulary: Vocabulary | None
-) -> tuple[Ints, Ints, Mapping[str, npt.NDArray]]:
+) -> tuple[Ints, Ints, Mapping[str, npt.NDArray[Any]]]:
     """Tokens of each sentence, 0-based word of each token, and ids."""
     word_ids = _count_up(words)
     if vocabulary is None:
@@ -201,7 +202,7 @@ def _positions_after_cls(counts: Ints) -> Ints:
     return np.arange(int(counts.sum())) + np.repeat(np.arange(1, len(counts) + 1), counts)
 
 
-def _prepend(values: npt.NDArray, positions: Ints, runs: int, first: int) -> npt.NDArray:
+def _prepend(values: npt.NDArray[Any], positions: Ints, runs: int, first: int) -> npt.NDArray[Any]:
     """Put one more value in front of every run."""
     out = np.full(len(values) + runs, first, values.dtype)
     out[positions] = values

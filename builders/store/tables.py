@@ -108,7 +108,8 @@ def add_null_columns(table: pa.Table) -> pa.Table:
 
 def list_lengths(column: pa.ChunkedArray) -> Ints:
     """(S,) length of each list of a column, 0 for null."""
-    return column.combine_chunks().value_lengths().fill_null(0).to_numpy().astype(np.int64)
+    lengths: Ints = column.combine_chunks().value_lengths().fill_null(0).to_numpy()
+    return lengths.astype(np.int64)
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:

@@ -1,11 +1,10 @@
-"""``graphattn build``: corpora in, a store of sentences on disk out, from which graphs are made."""
+"""``graphattn build``: build a store of corpora."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -16,6 +15,7 @@ from graphattn.experiments.cli.parser_options import ParserOptions
 from graphattn.experiments.cli.progress_bars import shown
 
 if TYPE_CHECKING:
+    from graphattn.builders import Vocabulary
     from graphattn.builders.relations import Relation
     from graphattn.builders.store import CorpusFile, Manifest, StoreSettings
     from graphattn.builders.store.executors import Engine
@@ -27,10 +27,10 @@ EXAMPLES = (
     "graphattn build texts.csv --relations dependency --parser stanza --jobs 4 --out store"
 )
 _LEARN = {"level": "word", "split": "words", "lowercase": True, "min_count": 1, "size": None}
-"""How a vocabulary is learnt unless told otherwise."""
-_PARSED_SHARD = 1.0
-"""MiB of text in a shard when a parser works on it for minutes."""
-_SKIP = "Or leave such lines out, and have them listed, with --skip-bad."
+"""Default options of the vocabulary."""
+_SHARD_SIZE, _PARSED_SHARD_SIZE = 32.0, 1.0
+"""Default MiB of text in a shard, without and with a parser, which takes minutes for a shard."""
+_SKIP = "Or skip and list such lines with --skip-bad."
 _Options = TypeVar("_Options", CorpusOptions, ParserOptions)
 
 
@@ -47,151 +47,138 @@ def build(
         ),
     ] = "window:1,window:3,window:N/16,window:N/8,window:N/4",
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Keep both texts of each pair; --second-column says so too.")
+        bool, typer.Option("--pairs", help="Keep both texts of each pair; implied by --second-column.")
     ] = False,
     multilabel: Annotated[
         bool, typer.Option("--multilabel", help="A text may have several labels (fastText lines).")
     ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
     split: Annotated[
-        Literal["words", "whitespace"], typer.Option(help="How raw texts are cut into words; as for train.")
+        Literal["words", "whitespace"], typer.Option(help="How to split raw texts into words; as for train.")
     ] = "words",
     lowercase: Annotated[bool, typer.Option(help="Ignore case in the vocabulary.")] = True,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words become \\[UNK].")] = 1,
-    vocabulary_size: Annotated[int | None, typer.Option(help="Most entries of the vocabulary.")] = None,
+    vocabulary_size: Annotated[int | None, typer.Option(help="Maximum size of the vocabulary.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to use instead of a new one.")] = None,
     cls: Annotated[bool, typer.Option(help="Put a \\[CLS] token before each text.")] = True,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that work.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster.")] = (
         "local"
     ),
     address: Annotated[str | None, typer.Option(help="Ray cluster to use (default: one on this machine).")] = None,
-    append: Annotated[bool, typer.Option("--append", help="Put the corpora behind those in the store.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Add the corpora after those in the store.")] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out sentences that cannot be used, and list them.")
+        bool, typer.Option("--skip-bad", help="Skip sentences that cannot be used, and list them.")
     ] = False,
     shard_size: Annotated[
         float | None, typer.Option(min=0.001, help="MiB of text in a shard (default: 32; 1 with a parser).")
     ] = None,
     materialize: Annotated[
-        bool, typer.Option("--materialize", help="Write the complete graphs too, as files for dgl.load_graphs.")
+        bool, typer.Option("--materialize", help="Also write the graphs, for dgl.load_graphs.")
     ] = False,
 ) -> None:
-    """Build a store of corpora: sentences as columns, from which batches of graphs are made at memory speed.
+    """Build a store of corpora: sentences as columns, from which batches of graphs are built at memory speed.
 
-    Run the same command again after an interruption: it goes on, and the store is the same to the byte. The folder
-    holds Parquet files, tokenizer.json, skipped.jsonl and store.json with counts; see docs/build.md.
+    Run the same command again to resume after an interruption; the store gets the same bytes. The folder has Parquet
+    files, tokenizer.json, skipped.jsonl and store.json with counts; see docs/build.md.
     """
-    from graphattn.builders import TextGraphBuilder, Vocabulary
+    from graphattn.builders import TextGraphBuilder
     from graphattn.builders.store import CorpusFile, StoreSettings
 
-    parsing, options = _shared(given, ParserOptions), _shared(given, CorpusOptions)
+    parser_options, corpus_options = _select(given, ParserOptions), _select(given, CorpusOptions)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
-    if tokenizer is not None and learn != _LEARN:
-        raise ConfigError(
-            "--tokenizer brings its vocabulary and its rule; leave --level, --split, --no-lowercase, --min-count and "
-            "--vocabulary-size out"
-        )
-    vocabulary = None if tokenizer is None else Vocabulary.load(tokenizer)
-    parser = parsing.made()
-    size = shard_size if shard_size is not None else 32.0 if parser is None else _PARSED_SHARD
+    vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
+    parser = parser_options.made()
     settings = StoreSettings(
-        TextGraphBuilder(_relations(relations), cls=cls, vocabulary=vocabulary),
-        learn={} if vocabulary is not None else learn,
+        TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
+        learn=learn if vocabulary is None else {},
         skip=skip_bad,
         parser=parser,
-        raw=parsing.parser_cuts,
-        block_bytes=round(size * (1 << 20)),
+        raw=parser_options.parser_cuts,
+        block_bytes=round((shard_size or (_SHARD_SIZE if parser is None else _PARSED_SHARD_SIZE)) * (1 << 20)),
     )
     task = PAIR if pairs or "second_column" in given else None
-    arguments = {**options.reader_options(), **({"multilabel": True} if multilabel else {})}
-    corpora = [CorpusFile(path, options.format, arguments, task) for path in corpus]
-    counts = _built(corpora, out, settings, _engine(engine, jobs, address, parsing.device), append=append)
-    _tell(counts, out)
-    if materialize:
-        print(f"graphs: {_materialized(out, settings)}")
+    arguments = {**corpus_options.reader_options(), **({"multilabel": True} if multilabel else {})}
+    corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
+    executor = _executor(engine, jobs, address, parser_options.device)
+    _build(corpora, out, settings, executor, append=append, materialize=materialize)
 
 
-def _shared(given: Values, options: type[_Options]) -> _Options:
-    """The flags in use that are those of a dataclass."""
-    return options(**{item.name: given[item.name] for item in fields(options) if item.name in given})
-
-
-def _relations(names: str) -> list[Relation]:
-    from graphattn.experiments.cli.relation_names import relations_from
-
-    wanted = relations_from([name.strip() for name in names.split(",")])
-    comparing = next((part.name for one in wanted for part in one.parts() if part.needs_vectors), None)
-    if comparing:
-        raise ConfigError(
-            f"relation {comparing!r} compares words by their vectors, which a store does not hold; leave it out of "
-            "--relations and give it to --heads when you train, with --vectors"
-        )
-    return wanted
-
-
-def _tell(counts: Manifest, out: Path) -> None:
-    files = len(counts.shards)
-    print(
-        f"{counts.sentences:,} sentences, {counts.tokens:,} tokens in {files} shard{'s' * (files != 1)}: {out}"
-        + (f" ({counts.skipped:,} left out, see {out / 'skipped.jsonl'})" if counts.skipped else "")
-    )
-    for relation, edges in counts.edges.items():
-        print(f"{relation}: {edges:,} edges")
-
-
-def _built(
-    corpora: Sequence[CorpusFile], out: Path, settings: StoreSettings, engine: Engine, *, append: bool
-) -> Manifest:
-    from graphattn.builders.store import build_store
+def _build(
+    corpora: list[CorpusFile], out: Path, settings: StoreSettings, engine: Engine, *, append: bool, materialize: bool
+) -> None:
+    """Build the store and its graphs, and print what they contain."""
+    from graphattn.builders.files import write_error
+    from graphattn.builders.store import Store, build_store, datasets
 
     try:
-        return build_store(corpora, out, settings, engine=engine, append=append, watch=shown)
+        manifest = build_store(corpora, out, settings, engine=engine, append=append, watch=shown)
+        _print_counts(manifest, out)
+        if materialize:
+            store = Store(out)
+            datasets.materialize(store, store.builder(settings.builder))
+            print(f"graphs: {out / datasets.GRAPHS}")
     except DataError as error:
-        if not error.skippable:
-            raise
-        error.hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
+        if error.skippable:
+            error.hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP
         raise
     except OSError as error:
-        raise _unwritable(out, error) from error
+        raise write_error(out, error) from error
     finally:
         engine.close()
 
 
-def _materialized(out: Path, settings: StoreSettings) -> Path:
-    from graphattn.builders.store import Store
-    from graphattn.builders.store.datasets import GRAPHS, materialize
+def _load_vocabulary(tokenizer: Path, learn: dict[str, Any]) -> Vocabulary:
+    from graphattn.builders import Vocabulary
 
-    store = Store(out)
-    try:
-        materialize(store, store.builder(settings.builder))
-    except OSError as error:
-        raise _unwritable(out, error) from error
-    return out / GRAPHS
-
-
-def _unwritable(out: Path, error: OSError) -> DataError:
-    reason = error.strerror or str(error)
-    return DataError(f"cannot be written ({reason})", path=out, hint="Check the folder and the space on the disk.")
+    if learn != _LEARN:
+        raise ConfigError(
+            "--tokenizer has its own vocabulary and rule; leave out --level, --split, --no-lowercase, --min-count and "
+            "--vocabulary-size"
+        )
+    return Vocabulary.load(tokenizer)
 
 
-def _engine(name: str, jobs: int, address: str | None, device: str | None) -> Engine:
-    """Who works; ``device`` is the parser's, None for a GPU if there is one."""
-    if name == "ray":
-        return _ray_engine(jobs, address, device)
-    if address is not None:
-        raise ConfigError("--address is for --engine ray; give both, or neither")
-    from graphattn.builders.store import LocalEngine
-
-    return LocalEngine(jobs)
+def _select(given: Values, options: type[_Options]) -> _Options:
+    """The options of a dataclass among the given flags."""
+    return options(**{item.name: given[item.name] for item in fields(options) if item.name in given})
 
 
-def _ray_engine(jobs: int, address: str | None, device: str | None) -> Engine:
+def _parse_relations(names: str) -> list[Relation]:
+    from graphattn.experiments.cli.relation_names import relations_from
+
+    relations = relations_from([name.strip() for name in names.split(",")])
+    for part in (part for relation in relations for part in relation.parts() if part.needs_vectors):
+        raise ConfigError(
+            f"relation {part.name!r} compares word vectors, which a store does not have; leave it out of --relations "
+            "and give it to --heads when you train, with --vectors"
+        )
+    return relations
+
+
+def _print_counts(manifest: Manifest, out: Path) -> None:
+    shards = len(manifest.shards)
+    print(
+        f"{manifest.sentences:,} sentences, {manifest.tokens:,} tokens in {shards} shard{'s' * (shards != 1)}: {out}"
+        + (f" ({manifest.skipped:,} left out, see {out / 'skipped.jsonl'})" if manifest.skipped else "")
+    )
+    for relation, edges in manifest.edges.items():
+        print(f"{relation}: {edges:,} edges")
+
+
+def _executor(engine: str, jobs: int, address: str | None, device: str | None) -> Engine:
+    """The executor; ``device`` is the parser's, None for a GPU if there is one."""
+    if engine == "local":
+        if address is not None:
+            raise ConfigError("--address is for --engine ray; give both, or neither")
+        from graphattn.builders.store import LocalEngine
+
+        return LocalEngine(jobs)
     from graphattn.builders.store.executors import RayEngine
 
-    shares = {None: None, "cpu": 0.0, "cuda": 1.0}  # of a GPU for each actor, which sees no other
-    if device not in shares:
+    gpus = {None: None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
+    if device not in gpus:
         raise ConfigError(
-            f"--parser-device is {device!r}; with --engine ray give cuda, and Ray chooses a GPU for each worker, or cpu"
+            f"--parser-device is {device!r}; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
         )
-    return RayEngine(jobs, address=address, gpus=shares[device])
+    return RayEngine(jobs, address=address, gpus=gpus[device])

@@ -114,7 +114,7 @@ def test_a_given_tokenizer_is_used(graphattn, corpora_folder, tmp_path):
     graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s", *flags)
     assert (tmp_path / "s" / "tokenizer.json").read_text() == (tmp_path / "tokenizer.json").read_text()
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "t", *flags, "--level", "bpe")
-    assert answer.err.startswith("error: --tokenizer brings its vocabulary and its rule; leave --level, --split,")
+    assert answer.err.startswith("error: --tokenizer has its own vocabulary and rule; leave out --level, --split,")
 
 
 def test_corpora_are_appended_by_several_processes(graphattn, corpora_folder, tmp_path):
@@ -143,7 +143,7 @@ def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path)
     line = path.read_text().count("\n") - 1
     assert answer.err == (
         f"error: {path}, line {line}, field 'heads': heads form a cycle through word 1 ('a'). "
-        "Each word must lead to a root. Or leave such lines out, and have them listed, with --skip-bad.\n"
+        "Each word must lead to a root. Or skip and list such lines with --skip-bad.\n"
     )
     assert not (tmp_path / "s").exists()
     answer = graphattn("build", path, "--out", tmp_path / "t", "--skip-bad", "--relations", "all")
@@ -164,7 +164,7 @@ def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path)
             "corpus (CoNLL-U), a --parser, or leave dependency out of --relations.",
         ),
         ("tags.conll", ["--relations", "window:3|nearest:2"],
-         "relation 'window:3|nearest:2' compares words by their vectors, which a store does not hold; leave it out of "
+         "relation 'window:3|nearest:2' compares word vectors, which a store does not have; leave it out of "
          "--relations and give it to --heads when you train, with --vectors"),
         ("tags.conll", ["--relations", "window:3,window:3"],
          "relation 'window:3' is given twice; each needs a name of its own"),

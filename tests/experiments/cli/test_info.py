@@ -65,7 +65,7 @@ def test_other_folders_are_refused(graphattn, tmp_path):
     answer = graphattn("info", tmp_path)
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path}: holds neither a store nor a model. "
+        f"error: {tmp_path}: is neither a store nor a model. "
         "Give a folder that graphattn build or graphattn train wrote.\n",
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from graphattn.builders.parsers import CachedParser, StanzaParser
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.build import _ray_engine
+from graphattn.experiments.cli.build import _executor
 from graphattn.experiments.cli.parser_options import ParserOptions
 
 STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache="none")
@@ -33,14 +33,14 @@ def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypat
 @pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
 def test_what_an_actor_holds_follows_from_the_parsers_device(monkeypatch, device, gpus):
     monkeypatch.setattr("graphattn.builders.store.executors._import_ray", lambda: None)
-    assert _ray_engine(2, None, device).gpus == gpus
+    assert _executor("ray", 2, None, device).gpus == gpus
 
 
 def test_ray_chooses_the_gpu():
     with pytest.raises(ConfigError) as caught:
-        _ray_engine(2, None, "cuda:1")
+        _executor("ray", 2, None, "cuda:1")
     assert str(caught.value) == (
-        "--parser-device is 'cuda:1'; with --engine ray give cuda, and Ray chooses a GPU for each worker, or cpu"
+        "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )
 
 
