@@ -193,7 +193,9 @@ class Ours(AttentionContender):
         for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
             scoring = [(reach > 0).any(dim=0) for reach in problem.heads.reaches(batch)]
             pairs = zip(scoring, layers, strict=True)
-            inputs.append([(torch.cat([query[:, own], key[:, own], value], 1),) for own, (query, key, value) in pairs])
+            inputs.append(
+                [(torch.cat([query[:, mask], key[:, mask], value], 1),) for mask, (query, key, value) in pairs]
+            )
         return inputs
 
 

@@ -434,7 +434,7 @@ def _place_feet(arcs: Sequence[_Arc], centres: Sequence[float]) -> None:
     foot: dict[tuple[int, int], float] = {}
     for node, meeting in meetings.items():
         step = min(0.06, 0.3 / len(meeting))
-        for place, (_, _, number) in enumerate(sorted(meeting)):
-            foot[node, number] = centres[node] + (place - (len(meeting) - 1) / 2) * step
+        for rank, (_, _, number) in enumerate(sorted(meeting)):
+            foot[node, number] = centres[node] + (rank - (len(meeting) - 1) / 2) * step
     for number, arc in enumerate(arcs):
         arc.feet = foot[arc.edge[0], number], foot[arc.edge[1], number]

@@ -90,6 +90,17 @@ def test_an_unwritable_folder_is_an_error_before_anything_is_measured(graphattn,
     assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --folder.\n"
 
 
+def test_without_the_extra(graphattn, monkeypatch):
+    from graphattn.experiments.cli import bench
+
+    monkeypatch.setattr(bench, "find_spec", lambda name: None)
+    answer = graphattn("bench", "attention")
+    assert (answer.code, answer.err) == (
+        1,
+        "error: graphattn bench needs psutil, which is not installed: pip install 'graphattn[bench]'\n",
+    )
+
+
 def test_all_runs_every_benchmark(graphattn, monkeypatch, tmp_path):
     from graphattn.experiments.benchmarks.report import Report
     from graphattn.experiments.cli import bench
