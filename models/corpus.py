@@ -23,7 +23,7 @@ from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumb
 
 EOS = CLS_ID
 """The token before the first and after the last token of a target."""
-_AT_ONCE = 1 << 14  # sentences whose edges are counted together
+_CHUNK = 1 << 14  # sentences whose edges are counted together
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ class Corpus(Dataset[Batch]):
         return f"{len(self)} examples, {digest_of(*arrays, words)}"
 
     def _num_edges(self, layout: Layout) -> Ints:
-        slices = [np.arange(start, min(start + _AT_ONCE, len(layout))) for start in range(0, len(layout), _AT_ONCE)]
+        slices = [np.arange(start, min(start + _CHUNK, len(layout))) for start in range(0, len(layout), _CHUNK)]
         return np.concatenate([np.empty(0, np.int64), *(self.builder.num_edges(layout.take(own)) for own in slices)])
 
     def _targets(self, sentences: list[int]) -> Tensor | None:

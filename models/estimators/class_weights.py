@@ -14,14 +14,14 @@ from graphattn.models.estimators.labels import LabelSet, plain_label
 
 
 def saved_weights(given: str | Mapping[Any, float] | None) -> str | list[list[Any]] | None:
-    """What :func:`class_weights` was given, in values that JSON keeps; classes need not be strings."""
+    """An estimator's ``class_weight`` as a JSON value; classes need not be strings."""
     if not isinstance(given, Mapping):
         return given
     return [[plain_label(label), float(weight)] for label, weight in given.items()]
 
 
 def restored_weights(saved: str | list[list[Any]] | None) -> str | dict[Any, float] | None:
-    """What :func:`saved_weights` was given."""
+    """The ``class_weight`` that :func:`saved_weights` converted."""
     return dict(map(tuple, saved)) if isinstance(saved, list) else saved
 
 
@@ -38,8 +38,8 @@ def class_weights(
     given : None for no weights, ``"balanced"`` for the inverse of each class' share (where a text may have several,
         for texts without the class over texts with it), or class -> weight, 1 for others
     labels : the classes
-    occurring : every label of the training set
-    texts : how many texts it has, each with any number of labels; None where each has one
+    occurring : all labels of the training set
+    texts : number of texts if each has any number of labels; None if each has one
 
     Returns
     -------
@@ -50,7 +50,7 @@ def class_weights(
     ConfigError
         when ``given`` is something else, or a weight is not positive
     DataError
-        when a class that is given a weight does not exist
+        when a class with a weight does not exist
 
     Examples
     --------

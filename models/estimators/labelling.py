@@ -36,7 +36,7 @@ from graphattn.models.estimators.inputs import (
     vocabulary_source,
 )
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.prediction import Predictions, predict_corpus
+from graphattn.models.estimators.prediction import Predictions, predict_corpus, predicted_decisions
 from graphattn.models.heads import Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.saving import ModelFiles
@@ -323,7 +323,7 @@ class LabellingEstimator(Estimator):
 
     @override
     def _decide(self, model: TextModel, corpus: Corpus) -> list[Any]:
-        return predict_corpus(model, corpus).decisions
+        return predicted_decisions(model, corpus)
 
     @override
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:

@@ -1,4 +1,4 @@
-"""Class names to ids and back, with errors that name what is wrong."""
+"""Class names to ids and back."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class LabelSet:
 
     @classmethod
     def of(cls, labels: Iterable[Any], *, what: str = "label", least: int = 2) -> LabelSet:
-        """All labels that occur; they may be counted already.
+        """The set of all labels.
 
         Parameters
         ----------
-        labels : strings, numbers or truth values
-        what : what they are called in errors
-        least : how many different ones there must be
+        labels : strings, numbers or truth values; or a counter of them
+        what : their name in errors
+        least : minimum number of classes
 
         Raises
         ------
         DataError
-            when there are fewer, one is missing, or one is something else
+            when there are fewer, one is missing, or one has another type
         """
         counts = Counter(labels)
         plain = set(map(plain_label, counts))
@@ -57,8 +57,8 @@ class LabelSet:
             if isinstance(label, str) and any("\ud800" <= character <= "\udfff" for character in label):
                 raise DataError(f"the {what} {label!r} holds half a surrogate pair", hint="Write both halves.")
         if len(plain) < least:
-            found = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
-            raise DataError(f"{found}; a model needs at least two different ones to learn from")
+            problem = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
+            raise DataError(f"{problem}; a model needs at least two different ones to learn from")
         try:
             return cls(sorted(plain))
         except TypeError:
@@ -74,22 +74,22 @@ class LabelSet:
 
         Parameters
         ----------
-        labels : read once
-        where, what : for errors
+        labels : iterated once
+        where, what : corpus and name of the labels, for errors
         kind : type of the ids
 
         Raises
         ------
         UnknownLabelError
-            naming the labels that the model does not know
+            listing the unknown labels
         """
         unknown: dict[str, Any] = {}
 
         def id_of(label: Any) -> int:
-            found = self._ids.get(label)
-            if found is None:
+            number = self._ids.get(label)
+            if number is None:
                 unknown[repr(plain_label(label))] = label
-            return found or 0
+            return number or 0
 
         ids = np.fromiter(map(id_of, labels), kind)
         if unknown:
@@ -97,12 +97,12 @@ class LabelSet:
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             raise UnknownLabelError(
                 f"the {where} has {what} {shown}, which the training set lacks",
-                hint=f"Known are: {self._listed(unknown.values())}.",
+                hint=f"Known are: {self._list_classes(unknown.values())}.",
             )
         return ids
 
-    def _listed(self, unknown: Iterable[Any]) -> str:
-        """The classes, with their type where they differ from others by it alone: 0 from ``"0"``."""
+    def _list_classes(self, unknown: Iterable[Any]) -> str:
+        """The classes, with their type if an unknown label differs only by that: 0 from ``"0"``."""
         names = list(map(str, self.classes))
         listed = ", ".join(names[:20]) + " ..." * (len(names) > 20)
         alike = next((at for label in unknown for at, name in enumerate(names) if name == str(label)), None)
@@ -110,5 +110,5 @@ class LabelSet:
 
 
 def plain_label(label: Any) -> Any:
-    """A label as Python's own value, where it is one of NumPy's."""
+    """A NumPy scalar as a Python value; other labels unchanged."""
     return label.item() if isinstance(label, np.generic) else label

@@ -1,4 +1,4 @@
-"""Decisions and probabilities for a whole corpus, in the corpus' order, whatever the batches."""
+"""Decisions and probabilities for a whole corpus, in its order."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from graphattn.models.text_model import TextModel
 
 MAX_TOKENS = 8192
 MAX_EDGES = 20_000_000
-"""Size of batches when predicting; a longer text gets a batch of its own."""
+"""Maximum size of a batch in prediction; a longer text is a batch of its own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model says of each sentence, in order.
+    """A model's results for each sentence, in order.
 
     Parameters
     ----------
     decisions : for each sentence a class id, zeros and ones for each class, or (words,) tag ids
-    probabilities : for each sentence (C,) or (words, C); None when not asked for
+    probabilities : for each sentence (C,) or (words, C); None unless requested
     """
 
     decisions: list[Any]
@@ -35,16 +35,16 @@ class Predictions:
 
 
 def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = False) -> Predictions:
-    """Run a model over a corpus without gradients and in evaluation mode.
+    """Run a model over a corpus in evaluation mode, without gradients.
 
     Parameters
     ----------
-    model : left in the mode it was in
-    corpus : targets are not looked at
+    model : its mode is restored
+    corpus : targets are ignored
     probabilities : also return the probabilities of all classes
     """
     decisions: list[Any] = [None] * len(corpus)
-    chances: list[Any] = [None] * len(corpus)
+    shares: list[Any] = [None] * len(corpus)
     was_training = model.training
     if was_training:
         model.eval()
@@ -54,27 +54,27 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
                 batch = corpus[numbers]
                 scores = model(batch)
                 items = model.head.items(batch.graph).tolist() if model.head.per_word else None
-                _spread(decisions, numbers, model.head.decide(scores, batch.graph), items)
+                _scatter(decisions, numbers, model.head.decide(scores, batch.graph), items)
                 if probabilities:
-                    _spread(chances, numbers, model.head.probabilities(scores, batch.graph), items)
+                    _scatter(shares, numbers, model.head.probabilities(scores, batch.graph), items)
     finally:
         if was_training:
             model.train()
-    return Predictions(decisions, chances if probabilities else None)
+    return Predictions(decisions, shares if probabilities else None)
 
 
 def predicted_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
-    """The decisions alone, as training measures them."""
+    """Only the decisions, for training to measure."""
     return predict_corpus(model, corpus).decisions
 
 
 def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
-    """(S, F) sentence vectors of a classifier, before its last layers; those of a pair one after the other.
+    """(S, F) sentence vectors of a classifier, the inputs of its last layers; two consecutive rows for a pair.
 
     Parameters
     ----------
-    model : with a head for sentences; left in the mode it was in
-    corpus : targets are not looked at
+    model : with a head for sentences; its mode is restored
+    corpus : targets are ignored
     """
     head = model.head
     assert isinstance(head, ClassificationHead)
@@ -87,14 +87,14 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
             for numbers in _batches(corpus):
                 batch = corpus[numbers]
                 rows = head.sentences(model.encode(batch), batch.graph).float()
-                _spread(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
+                _scatter(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
     finally:
         model.train(was_training)
     return np.concatenate(vectors) if vectors else np.empty((0, head.pooled), np.float32)
 
 
 def _batches(corpus: Corpus) -> Iterable[list[int]]:
-    """Batches within the budgets; one sentence is one batch, without counting its edges."""
+    """Batches within the budgets; a single sentence needs no count of its edges."""
     if len(corpus) == 1:
         return [[0]]
     return BudgetBatches(
@@ -102,8 +102,8 @@ def _batches(corpus: Corpus) -> Iterable[list[int]]:
     )
 
 
-def _spread(into: list[Any], numbers: list[int], values: torch.Tensor, items: list[int] | None) -> None:
-    """Put the rows of a batch where their sentences stand; several rows for a sentence when items are words."""
+def _scatter(into: list[Any], numbers: list[int], values: torch.Tensor, items: list[int] | None) -> None:
+    """Write the rows of a batch to their sentences' places; several rows for a sentence when items are words."""
     rows = values.cpu().numpy()
     for number, row in zip(numbers, rows if items is None else np.split(rows, np.cumsum(items)[:-1]), strict=True):
         into[number] = row

@@ -125,7 +125,7 @@ class SequenceTagger(LabellingEstimator):
 
     @override
     def _columns(self, X: Iterable[Any]) -> Columns:
-        return single_column(X, type(self).__name__)
+        return single_column(X)
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:

@@ -204,7 +204,7 @@ class Translator(Estimator):
 
     @override
     def _columns(self, X: Iterable[Any]) -> Columns:
-        return [list(column) for column in single_column(X, type(self).__name__)]
+        return [list(column) for column in single_column(X)]
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:

@@ -19,7 +19,7 @@ from graphattn.builders import BudgetBatches
 from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.corpus import Batch, Corpus
-from graphattn.models.estimators.inputs import refuse_single
+from graphattn.models.estimators.inputs import check_collection
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import scale_of
 from graphattn.models.inspection.capture import CROSS, ForwardCapture, edge_types
@@ -75,7 +75,7 @@ def summarise(
     """
     for texts in (X, targets):
         if texts is not None:
-            refuse_single(texts)
+            check_collection(texts)
     summary = AttentionSummary()
     inputs, references = iter(progress(X)), None if targets is None else iter(targets)
     while chunk := list(islice(inputs, CHUNK)):

@@ -77,20 +77,20 @@ def test_every_example_names_flags_that_exist(path):
 
 
 def test_an_error_is_one_line(graphattn, monkeypatch, classifier):
-    from graphattn.models import TextEstimator
+    from graphattn.models import TextClassifier
 
     def fail(*_arguments, **_keywords):
         raise DataError("broken\nin two", path="x.tsv", line=3, hint="Mend it.")
 
-    monkeypatch.setattr(TextEstimator, "predict", fail)
+    monkeypatch.setattr(TextClassifier, "predict", fail)
     answer = graphattn("predict", classifier, stdin="a")
     assert (answer.code, answer.out, answer.err) == (1, "", "error: x.tsv, line 3: broken in two. Mend it.\n")
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch, classifier):
-    from graphattn.models import TextEstimator
+    from graphattn.models import TextClassifier
 
-    monkeypatch.setattr(TextEstimator, "predict", lambda *_: 1 / 0)
+    monkeypatch.setattr(TextClassifier, "predict", lambda *_: 1 / 0)
     result = CliRunner().invoke(app, ["predict", str(classifier)], input="a")
     assert isinstance(result.exception, ZeroDivisionError)
 

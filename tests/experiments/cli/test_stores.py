@@ -70,13 +70,6 @@ def test_a_store_is_trained_on_alone(graphattn, folder, tmp_path, tiny):
     )
 
 
-def test_flags_that_say_how_to_read_are_not_for_stores(graphattn, folder, tmp_path, tiny):
-    store = folder / "classify.store"
-    answer = graphattn("train", "classify", store, "--text-column", "body", "--out", tmp_path / "m", *tiny)
-    told = f"{store} is a store, whose texts are read already; leave --text-column out"
-    assert (answer.code, answer.err) == (1, f"error: {told}\n")
-
-
 def test_single_texts_are_no_pairs(graphattn, folder, tmp_path, tiny):
     store = folder / "classify.store"
     answer = graphattn("train", "pair", store, "--out", tmp_path / "m", *tiny)

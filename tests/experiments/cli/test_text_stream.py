@@ -221,5 +221,5 @@ def test_a_store_whose_texts_were_cut_by_another_rule(tmp_path):
     build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", settings)
     with pytest.raises(ConfigError) as caught:
         list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="words"))
-    assert str(caught.value).startswith("the store's texts were cut into words by the rule 'whitespace', not 'words'; ")
+    assert str(caught.value).startswith("the store's texts were tokenized by the rule 'whitespace', not 'words'; ")
     assert len(list(read_texts(str(tmp_path / "s"), "classify", CorpusOptions(), split="whitespace"))) == 2

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +22,6 @@ from graphattn.models.encoders import ENCODERS
 
 KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 ESTIMATORS = (TextClassifier, PairClassifier, SequenceTagger)
-GIVE = "Give a text, a list of words, a Sentence or an Example."
 
 
 def message_of(kind, call, *arguments, **keywords):
@@ -254,24 +252,6 @@ def test_without_dev_set_the_last_epoch_counts(fraction, corpus, tiny):
             None,
             "input 1 has no label. Give y, or inputs that carry their label.",
         ),
-        (["a", 3], ["x", "y"], f"input 1 of TextClassifier is a int. {GIVE}"),
-        (["a", float("nan")], ["x", "y"], f"input 1 of TextClassifier is a float. {GIVE}"),
-        (["a", None], ["x", "y"], f"input 1 of TextClassifier is a NoneType. {GIVE}"),
-        ("a text", ["x"], "a str is given where many inputs are expected. Put it into a list."),
-        (5, ["x"], "a int is given where many inputs are expected. Give a list of them."),
-        (np.array("a b"), ["x"], "a ndarray is given where many inputs are expected. Give a list of them."),
-        (
-            Path("texts.tsv"),
-            ["x"],
-            f"a {type(Path()).__name__} is given where inputs are expected. Read the file with "
-            "list(read_corpus(path)), a store with Store(path).",
-        ),
-        (
-            pd.DataFrame({"text": ["a", "b"]}),
-            ["x", "y"],
-            "a DataFrame is given where a list is expected. "
-            "Give one column of it, or for pairs the rows of two columns with to_numpy().",
-        ),
         (["a", "b"], ["x", "x"], "all 2 labels are 'x'; a model needs at least two different ones to learn from"),
         (["a", "b"], [("x",), "y"], "label ('x',) is a collection. Use TextClassifier(multilabel=True)."),
         (["a", "b"], ["x", 1], "labels of several types: [\"'x'\", '1']; use strings"),
@@ -294,11 +274,6 @@ def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
             "the dev set: there are no examples in it. Leave it out, and a share of the training set is held out.",
         ),
         ("a b", "the dev set: a str is given where many inputs are expected. Put it into a list."),
-        (
-            {"text": ["a b"], "label": ["x"]},
-            "the dev set: a dict of columns is given where a list is expected. Give one column of it, X['text'] for "
-            "example, or for pairs list(zip(X['text'], X['second'])).",
-        ),
     ],
 )
 def test_dev_sets_that_do_not_fit(dev, message, tiny):

@@ -1,6 +1,7 @@
 """What is held out of a training set, and inputs in their many forms."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,48 +39,29 @@ def test_held_out_share(classes, share, stratified, seed):
 
 def test_columns():
     one, other = Sentence(["a"]), Example("b c")
-    assert single_column(["x y", ["x", "y"], ("x",), np.array(["x"]), one, other], "Test") == [
+    assert single_column(["x y", ["x", "y"], ("x",), np.array(["x"]), one, other]) == [
         ["x y", ["x", "y"], ["x"], ["x"], one, "b c"]
     ]
     assert pair_columns([("a", one), [["b"], "c"], Example("d", "e")]) == [["a", ["b"], "d"], [one, "c", "e"]]
 
 
-@pytest.mark.parametrize("single", ["text", b"text", Sentence(["a"]), Example("a"), 3, None])
-def test_one_where_many_are_expected(single):
-    with pytest.raises(DataError) as caught:
-        as_list(single)
-    way_out = "Give a list of them." if single in (3, None) else "Put it into a list."
-    assert str(caught.value) == f"a {type(single).__name__} is given where many inputs are expected. {way_out}"
-
-
 @pytest.mark.parametrize(
-    ("item", "message"),
-    [
-        (
-            ["a great film"],
-            "input 1 of X is a list whose words hold blanks, the first of them 'a great film'. Give a text as it is, "
-            "not in a list; of several texts each is an input. Words with blanks stand in a Sentence.",
-        ),
-        (
-            ("a film", "a plot"),
-            "input 1 of X is a list whose words hold blanks, the first of them 'a film'. Give a text as it is, not "
-            "in a list; of several texts each is an input. Words with blanks stand in a Sentence.",
-        ),
-        (
-            ["a", None],
-            "word 1 of input 1 of X is a NoneType. Give a text, a list of words, a Sentence or an Example.",
-        ),
-    ],
+    "X", ["text", b"text", Sentence(["a"]), Example("a"), {"text": ["a"]}, pd.DataFrame({"text": ["a"]})], ids=repr
 )
-def test_lists_that_are_no_words(item, message):
-    with pytest.raises(DataError) as caught:
-        single_column(["a text", item], "X")
-    assert str(caught.value) == message
+def test_single_inputs_and_tables_are_no_lists(X):
+    with pytest.raises(DataError, match="is given where"):
+        as_list(X)
+
+
+@pytest.mark.parametrize("item", [3, None, float("nan")])
+def test_inputs_that_are_no_texts(item):
+    with pytest.raises(DataError, match=f"input 1 is a {type(item).__name__}"):
+        single_column(["a text", item])
 
 
 def test_words_may_hold_blanks_beside_others():
     words = [["in", "New York"], ["film"], [], [""]]
-    assert single_column([*words, Sentence(["New York"])], "X") == [[*words, Sentence(["New York"])]]
+    assert single_column([*words, Sentence(["New York"])]) == [[*words, Sentence(["New York"])]]
 
 
 def test_a_dev_set_in_its_forms():
@@ -89,12 +71,6 @@ def test_a_dev_set_in_its_forms():
         assert dev_parts(dev) == (texts, labels)
     for dev in ([one, other], (one, other), (one,), [one, other, one], [Sentence(["a"]), Sentence(["b"])]):
         assert dev_parts(dev) == (dev, None)
-
-
-def test_words_with_no_break_spaces():
-    assert single_column([["1\u00a0000"]], "SequenceTagger") == [[["1\u00a0000"]]]
-    with pytest.raises(DataError, match="is a list whose words hold blanks"):
-        single_column([["a text"]], "SequenceTagger")
 
 
 def test_another_seed_holds_out_others():

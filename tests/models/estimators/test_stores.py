@@ -127,7 +127,7 @@ def test_raw_texts_are_cut_by_the_same_rule_in_the_store_and_after_it(corpus, ti
         with pytest.raises(ConfigError) as caught:
             call(default)
         assert str(caught.value) == (
-            "the store's texts were cut into words by the rule 'words', not 'whitespace'; give both the same split: "
+            "the store's texts were tokenized by the rule 'words', not 'whitespace'; give both the same split: "
             "graphattn build --split whitespace, or split words of the inputs"
         )
     with pytest.raises(ConfigError, match=r"by the rule 'whitespace', not 'words'; "):
@@ -141,7 +141,7 @@ def test_another_tokenizers_rule_cannot_be_followed(corpus, tiny, stored):
     with pytest.raises(ConfigError) as caught:
         tiny().fit(store)
     assert str(caught.value) == (
-        "the store's texts were cut into words by a tokenizer's own rule, not 'words'; train on the corpus itself, "
+        "the store's texts were tokenized by a tokenizer's own rule, not 'words'; train on the corpus itself, "
         "or build the store without a tokenizer"
     )
 

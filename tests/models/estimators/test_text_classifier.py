@@ -310,14 +310,6 @@ def test_labels_that_cannot_be_kept(labels, message, tiny):
     assert re.fullmatch(re.escape(message).replace(r"\[xy\]", "[xy]"), str(caught.value))
 
 
-def test_a_table_of_one_column_is_no_list_of_words(tiny):
-    with pytest.raises(DataError) as caught:
-        tiny("classifier").fit(np.array([["a good film"], ["a bad film"]]), [0, 1])
-    assert str(caught.value) == (
-        "the inputs of TextClassifier are an array of one column. Give that column (ravel()), or lists of words."
-    )
-
-
 def test_every_word_of_the_corpus_is_tuned(tiny, tmp_path):
     (tmp_path / "v.txt").write_text("film 1 2\nother 3 4\n")
     inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "all", "tune_vectors": True}

@@ -70,4 +70,4 @@ def test_attention_before_fit():
 def test_a_text_is_no_pair(estimators):
     with pytest.raises(DataError) as caught:
         estimators["pair"][0].attention("dogs")
-    assert str(caught.value) == "input 0 of PairClassifier is no pair of texts. Give (first, second)."
+    assert str(caught.value) == "input 0 is no pair of texts. Give (first, second)."
