@@ -152,7 +152,8 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, comm
     kept = tmp_path / "model.run" / "best-model"
     assert (answer.code, answer.err) == (
         1,
-        f"error: the loss is nan. The best epoch's model is {kept}; to train with other options, start again with --no-resume\n",
+        f"error: the loss is nan. The best epoch's model is {kept}; to train with other options, start again with "
+        "--no-resume\n",
     )
     assert (tmp_path / "model.run" / "last.ckpt").exists()
     assert graphattn("info", kept).code == 0
