@@ -150,8 +150,9 @@ def range_edges(first: Ints, stop: Ints, num_sources: int, name: str) -> Edges:
     """
     indptr = np.zeros(len(first) + 1, np.int64)
     np.cumsum(stop - first, out=indptr[1:])
-    check_edge_count(name, int(indptr[-1]))
-    return Edges.of_ranges(int32_tensor(first), int32_tensor(stop), num_sources, indptr=int32_tensor(indptr))
+    count = int(indptr[-1])
+    check_edge_count(name, count)
+    return Edges.from_valid_ranges(int32_tensor(first), int32_tensor(stop), num_sources, int32_tensor(indptr), count)
 
 
 def int32_tensor(values: Ints) -> Tensor:

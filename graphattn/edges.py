@@ -87,14 +87,13 @@ class Edges:
         self._indices: Tensor | None = indices
 
     @classmethod
-    def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int, *, indptr: Tensor | None = None) -> Edges:
+    def of_ranges(cls, low: Tensor, high: Tensor, num_sources: int) -> Edges:
         """Edges from all sources from ``low[i]`` to before ``high[i]`` to destination ``i``.
 
         Parameters
         ----------
         low, high : (N_dst,) int32 or int64, low[i] <= high[i]
         num_sources : N_src
-        indptr : (N_dst + 1,) cumulative lengths of the ranges; given, the ranges are not validated
 
         Raises
         ------
@@ -107,18 +106,18 @@ class Edges:
         [0, 1, 0, 1, 2, 1, 2]
         """
         _check_types("low", low, "high", high)
-        if indptr is None:
-            if low.shape != high.shape or bool((low > high).any() or (low < 0).any() or (high > num_sources).any()):
-                raise GraphError(f"ranges must begin before they end and stay within the {num_sources} sources")
-            indptr = torch.zeros(len(low) + 1, dtype=torch.int64, device=low.device)
-            torch.cumsum(high - low, 0, dtype=torch.int64, out=indptr[1:])
+        if low.shape != high.shape or bool((low > high).any() or (low < 0).any() or (high > num_sources).any()):
+            raise GraphError(f"ranges must begin before they end and stay within the {num_sources} sources")
+        indptr = torch.zeros(len(low) + 1, dtype=torch.int64, device=low.device)
+        torch.cumsum(high - low, 0, dtype=torch.int64, out=indptr[1:])
         count = int(indptr[-1])
         if count <= torch.iinfo(low.dtype).max:
             indptr = indptr.to(low.dtype)
-        return cls._from_ranges(low, high, num_sources, indptr, count)
+        return cls.from_valid_ranges(low, high, num_sources, indptr, count)
 
     @classmethod
-    def _from_ranges(cls, low: Tensor, high: Tensor, num_sources: int, indptr: Tensor, num_edges: int) -> Edges:
+    def from_valid_ranges(cls, low: Tensor, high: Tensor, num_sources: int, indptr: Tensor, num_edges: int) -> Edges:
+        """:meth:`of_ranges` without validation, given the cumulative lengths and the number of edges."""
         edges = cls(indptr, indptr[:0], num_sources, checked=True)
         edges.num_edges, edges.ranges, edges._indices = num_edges, (low, high), None
         return edges
@@ -240,7 +239,7 @@ class Edges:
         indptr = self.indptr.to(device)
         if self.ranges is not None:
             low, high = self.ranges
-            return Edges._from_ranges(low.to(device), high.to(device), self.num_sources, indptr, self.num_edges)
+            return Edges.from_valid_ranges(low.to(device), high.to(device), self.num_sources, indptr, self.num_edges)
         edge_ids = None if self.edge_ids is None else self.edge_ids.to(device)
         return Edges(indptr, self.indices.to(device), self.num_sources, edge_ids, checked=True)
 
