@@ -74,14 +74,14 @@ class WordVectors:
         """
         if limit is not None and limit < 1:
             raise ConfigError(f"{{limit}} is {limit}; it must be at least 1", options=("limit",))
-        wanted = None if only is None else {*only, *(word.lower() for word in only)}
+        requested = None if only is None else {*only, *(word.lower() for word in only)}
         cached = read_through_cache(path) if limit is None else None
         if cached is None:
-            words, matrix = VectorFile(path, _keep_all if wanted is None else wanted.__contains__, limit).read()
-        elif wanted is None:
+            words, matrix = VectorFile(path, _keep_all if requested is None else requested.__contains__, limit).read()
+        elif requested is None:
             words, matrix = cached
         else:
-            rows = [row for row, word in enumerate(cached[0]) if word in wanted]
+            rows = [row for row, word in enumerate(cached[0]) if word in requested]
             words, matrix = [cached[0][row] for row in rows], cached[1][rows]
         if not words:
             raise DataError(

@@ -65,8 +65,8 @@ class BinaryPartition(CompoundRelation):
 
 
 class _Part(Relation):
-    def __init__(self, whole: BinaryPartition):
-        self.name, self.count = whole.name, whole.count
+    def __init__(self, relation: BinaryPartition):
+        self.name, self.count = relation.name, relation.count
 
     @override
     def nodes(self, layout: Layout) -> Mapping[str, Nodes]:

@@ -156,7 +156,7 @@ def test_text_never_gets_the_ids_of_padding_and_cls():
 def test_empty_texts(either):
     sentences, ids = either.encode_batch(["", " \n", [], "漢"])
     assert [len(sentence) for sentence in sentences] == [0, 0, 0, 1]
-    assert [len(own) for own in ids] == [0, 0, 0, 1]
+    assert [len(row) for row in ids] == [0, 0, 0, 1]
     assert ids[0].dtype == np.int32
     assert either.encode_batch([]) == ([], [])
 
@@ -187,12 +187,12 @@ def test_texts_words_and_sentences_have_the_same_tokens(words, pieces, texts):
     for vocabulary in (words, pieces):
         sentences, ids = vocabulary.encode_batch(texts)
         assert sentences == [vocabulary.sentence(text) for text in texts]
-        for text, sentence, own in zip(texts, sentences, ids, strict=True):
+        for text, sentence, row in zip(texts, sentences, ids, strict=True):
             split = vocabulary.split(text)
             assert sentence == vocabulary.sentence(split) == vocabulary.sentence(Sentence(split))
             assert sentence.num_words == len(split)
-            assert own.tolist() == vocabulary.encode(split).tolist() == vocabulary.encode(text).tolist()
-            assert not {0, 2} & {*own.tolist()}
+            assert row.tolist() == vocabulary.encode(split).tolist() == vocabulary.encode(text).tolist()
+            assert not {0, 2} & {*row.tolist()}
 
 
 @given(st.lists(UNICODE, min_size=1, max_size=6))
@@ -315,8 +315,8 @@ def test_training_repeats_in_another_process():
 def test_vocabulary_covers_its_corpus(corpus):
     vocabulary = Vocabulary.train(corpus)
     _, ids = vocabulary.encode_batch(corpus)
-    assert all((own > 2).all() for own in ids)
-    counts = Counter(number for own in ids for number in own.tolist())
+    assert all((row > 2).all() for row in ids)
+    counts = Counter(number for row in ids for number in row.tolist())
     in_order = [counts[number] for number in range(3, len(vocabulary))]
     assert in_order == sorted(in_order, reverse=True)
 
@@ -540,4 +540,4 @@ def test_bpe_on_a_corpus(corpora):
     assert len(vocabulary) == 8000
     sentences, ids = vocabulary.encode_batch(texts)
     assert [sentence.words for sentence in sentences[:500]] == [tuple(vocabulary.split(text)) for text in texts[:500]]
-    assert not any((own <= 2).any() for own in ids)
+    assert not any((row <= 2).any() for row in ids)

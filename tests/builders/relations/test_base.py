@@ -41,13 +41,13 @@ class Repeated(Relation):
 
     def edges(self, layout):
         letters = layout.features["letter"]
-        found = [
+        pairs = [
             (target, source)
             for target in range(layout.num_tokens)
             for source in range(layout.token_starts[layout.sentence_of_token[target]], target)
             if letters[source] == letters[target]
         ]
-        targets, sources = np.array(found, np.int64).reshape(-1, 2).T
+        targets, sources = np.array(pairs, np.int64).reshape(-1, 2).T
         indptr = np.searchsorted(targets, np.arange(layout.num_tokens + 1))
         per_sentence = np.bincount(layout.sentence_of_token[targets], minlength=len(layout))
         return RelationArrays(indptr, sources, per_sentence, {"distance": targets - sources})
@@ -127,15 +127,15 @@ def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
     layout = TextGraphBuilder([Repeated()]).layout([Sentence(text.split()) for text in texts], features=letters(*texts))
     whole = Repeated().edges(layout).per_sentence.tolist()
     monkeypatch.setattr(base, "COUNT_CHUNK", limit)
-    seen = []
+    parts = []
     monkeypatch.setattr(
-        Repeated, "edges", lambda self, part, make=Repeated.edges: seen.append(part) or make(self, part)
+        Repeated, "edges", lambda self, part, make=Repeated.edges: parts.append(part) or make(self, part)
     )
     assert Repeated().num_edges(layout).tolist() == whole
-    assert sum(map(len, seen)) == len(texts)
-    assert (len(seen) == 1) == (limit > 1000)
-    pairs = [(part.lengths**2).sum() for part in seen]
-    assert all(count < 2 * limit or len(part) == 1 for count, part in zip(pairs, seen, strict=True))
+    assert sum(map(len, parts)) == len(texts)
+    assert (len(parts) == 1) == (limit > 1000)
+    counts = [(part.lengths**2).sum() for part in parts]
+    assert all(count < 2 * limit or len(part) == 1 for count, part in zip(counts, parts, strict=True))
 
 
 @pytest.mark.parametrize("relation", [Random(2), Dilated(3, 2), Nearest(1, "place"), BinaryPartition(1).parts()[1]])

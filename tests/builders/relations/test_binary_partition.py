@@ -18,41 +18,41 @@ def tree(length):
 
 
 def walked(levels, start, count, step):
-    """BP-Transformer, section 3: ``count`` nodes a level; a node that is half seen gives its other child."""
-    seen, at = [], start
+    """BP-Transformer, section 3: ``count`` nodes a level; a node that is half sources gives its other child."""
+    sources, at = [], start
     for level, nodes in enumerate(levels):
-        left = count - len([node for node in seen if node[0] == level - 1 and node[2]])
+        left = count - len([node for node in sources if node[0] == level - 1 and node[2]])
         for _ in range(left):
             if 0 <= at < len(nodes):
-                seen.append((level, at, False))
+                sources.append((level, at, False))
             at += step
         is_second_child = at % 2 == (1 if step > 0 else 0)
         if is_second_child:
             if 0 <= at < len(nodes):
-                seen.append((level, at, True))
+                sources.append((level, at, True))
             elif step > 0:
-                seen.append((level, None, True))
+                sources.append((level, None, True))
             at += step
         at = at // 2 if step > 0 else (at - 1) // 2
-    return [(level, at) for level, at, _ in seen if at is not None]
+    return [(level, at) for level, at, _ in sources if at is not None]
 
 
 def definition_for(count):
     def definition(length):
         levels = tree(length)
         number = {(level, at): None for level, nodes in enumerate(levels) for at in range(len(nodes))}
-        spans = {node: place for place, node in enumerate(node for node in number if node[0])}
+        spans = {node: index for index, node in enumerate(node for node in number if node[0])}
         name = f"binary:{count}"
         near, far = [], []
         for token in range(length):
-            seen = [(0, token), *walked(levels, token + 1, count, 1), *walked(levels, token - 1, count, -1)]
-            near += [(token, at) for level, at in seen if level == 0]
-            far += [(token, spans[node]) for node in seen if node[0]]
+            sources = [(0, token), *walked(levels, token + 1, count, 1), *walked(levels, token - 1, count, -1)]
+            near += [(token, at) for level, at in sources if level == 0]
+            far += [(token, spans[node]) for node in sources if node[0]]
         return {
             ("token", name, "token"): near,
             ("span", name, "token"): far,
             ("token", name, "span"): [
-                (place, token) for (level, at), place in spans.items() for token in range(*levels[level][at])
+                (index, token) for (level, at), index in spans.items() for token in range(*levels[level][at])
             ],
         }
 

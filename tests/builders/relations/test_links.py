@@ -28,7 +28,7 @@ def test_links_equal_the_pairs(batch_equals_singles, pairs, on, texts, cls):
         if on == "token":
             words = [0] * cls + [word + cls for word in text.word_ids]
             expected = {
-                (i, j) for i, own in enumerate(words) for j, other in enumerate(words) if (own, other) in expected
+                (i, j) for i, word in enumerate(words) for j, other in enumerate(words) if (word, other) in expected
             }
         assert pairs(graph, relation.canonical) == sorted(expected)
     layout = builder.layout(texts)

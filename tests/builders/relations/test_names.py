@@ -211,9 +211,9 @@ def test_registered_relations():
     register_relation("every:STEP[:FIRST]", Every)
     relation = parse_relation("reverse(every:3) | every:2:1 & window:3")
     assert relation.name == "reverse(every:3)|every:2:1&window:3"
-    one = parse_relation("every:2:1")
-    assert (type(one), one.step, one.first) == (Every, 2, 1)
-    graph = TextGraphBuilder([one], cls=False).build(["a", "b", "c", "d"])
+    relation = parse_relation("every:2:1")
+    assert (type(relation), relation.step, relation.first) == (Every, 2, 1)
+    graph = TextGraphBuilder([relation], cls=False).build(["a", "b", "c", "d"])
     assert [ends.tolist() for ends in graph.edges(etype="every:2:1")] == [[1, 3], [1, 3]]
     assert RELATION_NAMES["every"].usage == "every:STEP[:FIRST]"
     for written in ("every", "every:", "every:1:2:3", "every:3:"):

@@ -17,8 +17,11 @@ def by_sorting(vectors, count):
     unit = vectors / np.where(lengths > 0, lengths, 1)[:, None]
     cosines = np.round(unit @ unit.T, 6)
     rows = []
-    for row, own in enumerate(cosines):
-        order = sorted((other for other in range(len(own)) if other != row), key=lambda other: (-own[other], other))
+    for row, similarities in enumerate(cosines):
+        order = sorted(
+            (other for other in range(len(similarities)) if other != row),
+            key=lambda other: (-similarities[other], other),
+        )
         rows.append(sorted(order[:count]))
     return rows
 
@@ -26,7 +29,7 @@ def by_sorting(vectors, count):
 def rows_of(relation, arrays, *, cls=False):
     builder = TextGraphBuilder([relation], cls=cls)
     width = arrays[0].shape[1]
-    texts = [Sentence(["x"] * len(own)) for own in arrays]
+    texts = [Sentence(["x"] * len(array)) for array in arrays]
     layout = builder.layout(texts, features={"place": (arrays, np.zeros(width))})
     edges = relation.edges(layout)
     assert relation.num_edges(layout).tolist() == edges.per_sentence.tolist()
@@ -43,8 +46,8 @@ def test_nearest_equal_a_full_sort(block, count, lengths, seed):
     arrays = [random.integers(-2, 3, (length, 4)).astype(float) for length in lengths]  # small numbers: many ties
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest, "BLOCK", block)
-        found = rows_of(Nearest(count, "place"), arrays)
-    assert found == [row for own in arrays for row in by_sorting(own, count)]
+        rows = rows_of(Nearest(count, "place"), arrays)
+    assert rows == [row for array in arrays for row in by_sorting(array, count)]
 
 
 def test_repeated_words_are_ties_in_every_batch():

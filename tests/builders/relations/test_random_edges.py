@@ -65,10 +65,10 @@ def test_random_edges_depend_on_seed_and_length():
 
 
 def test_all_sets_of_sources_are_equally_likely():
-    seen = Counter(tuple(row) for seed in range(600) for row in sources_of(Random(2, seed), [6])[0])
-    assert set(seen) == set(combinations(range(6), 2))
+    drawn = Counter(tuple(row) for seed in range(600) for row in sources_of(Random(2, seed), [6])[0])
+    assert set(drawn) == set(combinations(range(6), 2))
     expected = 600 * 6 / 15
-    chi_square = sum((count - expected) ** 2 / expected for count in seen.values())
+    chi_square = sum((count - expected) ** 2 / expected for count in drawn.values())
     assert chi_square < 36.1  # 14 degrees of freedom, one in a thousand
 
 
@@ -159,14 +159,14 @@ def test_labels_of_random_arcs():
 
 
 def test_every_tree_is_possible():
-    seen = set()
+    drawn = set()
     for seed in range(200):
         relation = RandomArcs(seed)
         graph = TextGraphBuilder([relation], cls=False).build(["a", "b", "c"])
         sources, targets = (ends.tolist() for ends in graph.edges(etype=relation.name, order="eid"))
         directions = graph.edges[relation.name].data["direction"].tolist()
-        seen.add(frozenset(zip(sources, targets, directions, strict=True)))
-    assert len(seen) == 9  # n ** (n - 1) rooted trees of n words
+        drawn.add(frozenset(zip(sources, targets, directions, strict=True)))
+    assert len(drawn) == 9  # n ** (n - 1) rooted trees of n words
 
 
 # shuffled-group
@@ -207,8 +207,8 @@ def test_shuffled_groups_have_the_sizes_of_the_words(batch_equals_singles, seed,
 
 def test_the_order_of_groups_is_random():
     sizes = [1, 2, 3] * 20
-    builder = [TextGraphBuilder([ShuffledGroup(seed)], cls=False) for seed in range(20)]
-    drawn = [groups_of(one.build(sentence_of(sizes)), ShuffledGroup(seed)) for seed, one in enumerate(builder)]
+    builders = [TextGraphBuilder([ShuffledGroup(seed)], cls=False) for seed in range(20)]
+    drawn = [groups_of(builder.build(sentence_of(sizes)), ShuffledGroup(seed)) for seed, builder in enumerate(builders)]
     assert len(set(map(tuple, drawn))) == 20
     assert all(order != sizes for order in drawn)
     assert np.abs(np.mean(drawn, axis=0) - np.mean(sizes)).max() < 1  # any size may be at any position

@@ -23,22 +23,22 @@ def own_sentences(text, cls):
     return [0] * cls + [text.sentence_ids[word] for word in text.word_ids]
 
 
-def sentence_graph(own, num_sentences):
-    tokens = range(len(own))
+def sentence_graph(sentence_ids, num_sentences):
+    tokens = range(len(sentence_ids))
     return {
-        ("token", "sentence", "token"): [(i, j) for i in tokens for j in tokens if own[i] == own[j]],
-        ("sentence", "sentence", "token"): [(i, own[i]) for i in tokens],
-        ("token", "sentence", "sentence"): [(own[i], i) for i in tokens],
+        ("token", "sentence", "token"): [(i, j) for i in tokens for j in tokens if sentence_ids[i] == sentence_ids[j]],
+        ("sentence", "sentence", "token"): [(i, sentence_ids[i]) for i in tokens],
+        ("token", "sentence", "sentence"): [(sentence_ids[i], i) for i in tokens],
         ("sentence", "sentence", "sentence"): [(s, t) for s in range(num_sentences) for t in range(num_sentences)],
     }
 
 
-def document_tree(own, num_sentences):
-    tokens, sentences = range(len(own)), range(num_sentences)
+def document_tree(sentence_ids, num_sentences):
+    tokens, sentences = range(len(sentence_ids)), range(num_sentences)
     return {
         ("token", "document", "token"): [(i, i) for i in tokens],
-        ("sentence", "document", "token"): [(i, own[i]) for i in tokens],
-        ("token", "document", "sentence"): [(own[i], i) for i in tokens],
+        ("sentence", "document", "token"): [(i, sentence_ids[i]) for i in tokens],
+        ("token", "document", "sentence"): [(sentence_ids[i], i) for i in tokens],
         ("sentence", "document", "sentence"): [(s, s) for s in sentences],
         ("document", "document", "sentence"): [(s, 0) for s in sentences],
         ("sentence", "document", "document"): [(0, s) for s in sentences],
@@ -54,8 +54,8 @@ def document_tree(own, num_sentences):
 def test_relations_equal_their_definitions(batch_equals_singles, pairs, relation, definition, texts, cls):
     builder = TextGraphBuilder([relation], cls=cls)
     for text, graph in zip(texts, batch_equals_singles(builder, texts), strict=True):
-        own = own_sentences(text, cls)
-        expected = definition(own, max(own, default=-1) + 1)
+        sentence_ids = own_sentences(text, cls)
+        expected = definition(sentence_ids, max(sentence_ids, default=-1) + 1)
         assert set(graph.canonical_etypes) == set(expected)
         for kind, edges in expected.items():
             assert pairs(graph, kind) == sorted(edges), kind
