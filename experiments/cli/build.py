@@ -88,7 +88,7 @@ def build(
     parser_options, corpus_options = _select(given, ParserOptions), _select(given, CorpusOptions)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
-    parser = parser_options.made()
+    parser = parser_options.create_parser()
     settings = StoreSettings(
         TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
         learn=learn if vocabulary is None else {},

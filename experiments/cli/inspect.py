@@ -208,7 +208,7 @@ def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> 
 
         check_format(picture)
     models = [model] if outputs.other is None else [model, outputs.other]
-    inputs = [text, *(file for path in models for file in files_of_model(path))]
+    inputs: list[str | Path] = [text, *(file for path in models for file in files_of_model(path))]
     for file in (None if to_folder else out, picture, outputs.html):
         if file is not None:
             check_place(file, *inputs)

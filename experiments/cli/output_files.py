@@ -1,10 +1,11 @@
-"""Output that is never half written: files appear when they are complete."""
+"""Output files, which appear when they are complete, and lines of JSON."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,12 @@ from typing import Any
 from graphattn.builders.files import atomic_file, is_stream, write_error
 from graphattn.exceptions import DataError
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
 
 @contextmanager
 def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
-    """Open a stream to a temporary file, which replaces ``path`` at the end (see :func:`atomic_file`).
-
-    Parameters
-    ----------
-    path : where it will be
-    binary : bytes instead of text
-
-    Raises
-    ------
-    DataError
-        when it cannot be written
-    """
+    """Open a temporary file, which replaces ``path`` at the end (see :func:`atomic_file`)."""
     try:
         with (
             atomic_file(path) as temporary,
@@ -38,17 +30,12 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
 
 
 def check_place(path: Path, *read: str | Path) -> None:
-    """Refuse a file that cannot be written, or should not be, before work is done for it.
+    """Reject a file that cannot be written or is one of the inputs, before work is done for it.
 
     Parameters
     ----------
     path : the file to write
-    read : files that are read for it, and must not be lost; or ``-``, or texts
-
-    Raises
-    ------
-    DataError
-        when its folder is missing or closed, a folder stands in its place, or it is one of those that are read
+    read : inputs: files, ``-``, or texts
     """
     if is_stream(path):
         return
@@ -69,12 +56,20 @@ def check_place(path: Path, *read: str | Path) -> None:
 def _same_file(path: Path, other: str | Path) -> bool:
     try:
         return os.path.samefile(path, other)
-    except (OSError, ValueError):  # one is not there, or is no path
+    except (OSError, ValueError):  # one does not exist, or is no path
         return False
 
 
 def files_of_model(model: Path) -> list[Path]:
-    """What a model is read from."""
+    """The files of a model directory."""
     from graphattn.models.saving import CONFIG, LABELS, TOKENIZER, WEIGHTS
 
     return [model / name for name in (CONFIG, LABELS, TOKENIZER, WEIGHTS)]
+
+
+def encode_line(row: Mapping[str, Any]) -> str:
+    """A row as a line of JSON, which has no NaN."""
+    try:
+        return _ENCODE(row) + "\n"
+    except ValueError as error:
+        raise DataError("the model gives numbers that are not finite", hint="Train it again.") from error

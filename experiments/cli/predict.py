@@ -1,4 +1,4 @@
-"""``graphattn predict``: texts in, one JSON line for each out, as they come and in their order."""
+"""``graphattn predict``: one JSON line for each text, in order, as texts arrive."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import typer
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.json_lines import encoded_line
-from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
+from graphattn.experiments.cli.output_files import check_place, encode_line, files_of_model, new_file
 
 if TYPE_CHECKING:
     from graphattn.models import TextEstimator
@@ -26,7 +25,7 @@ EXAMPLES = (
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
 CHUNK = 512
-"""Texts that are read and predicted together when nobody says how many."""
+"""Default number of texts that are read and predicted together."""
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
@@ -51,11 +50,11 @@ def predict(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
 ) -> None:
-    """Predict texts; prints one JSON object for each, in their order.
+    """Predict texts; prints one JSON object for each, in order.
 
-    A plain file or standard input holds one text on each line (two with a tab between them for pairs); with
-    --format words its lines are cut at blanks only. Of a file with labels beside its texts, as train and evaluate read
-    it, the texts are predicted. Of a translator each object has its outputs with their scores.
+    A plain file or standard input has one text on each line (for pairs two, with a tab between them); with
+    --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
+    translator prints its outputs with their scores.
     """
     from graphattn.experiments.cli.text_stream import SAMPLE_LINES, read_texts
     from graphattn.models import Translator, load
@@ -97,17 +96,17 @@ def predicted_lines(
 
     Parameters
     ----------
-    estimator : a fitted one
+    estimator : a fitted estimator
     items : its inputs
     probabilities : add the probability of each class
     chunk : inputs that are held in memory and predicted together
     """
-    waiting = iter(items)
-    while part := list(islice(waiting, chunk)):
-        chances: Sequence[Any] = [None] * len(part)
+    remaining = iter(items)
+    while part := list(islice(remaining, chunk)):
+        shares: Sequence[Any] = [None] * len(part)
         if probabilities:
-            labels, chances = estimator.predict_with_probabilities(part)
+            labels, shares = estimator.predict_with_probabilities(part)
         else:
             labels = estimator.predict(part)
-        rows = [estimator.format_row(*one) for one in zip(part, labels, chances, strict=True)]
-        yield "".join(encoded_line(row) for row in rows)
+        rows = [estimator.format_row(*row) for row in zip(part, labels, shares, strict=True)]
+        yield "".join(encode_line(row) for row in rows)

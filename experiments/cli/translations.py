@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphattn.builders.files import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.flags import flags_of
-from graphattn.experiments.cli.json_lines import encoded_line
+from graphattn.experiments.cli.output_files import encode_line
 
 if TYPE_CHECKING:
     from graphattn.models import SearchOptions, Translator
@@ -87,7 +87,7 @@ def translated_lines(
             number += 1
             if not plain:
                 texts = [{"text": own.text, "score": round(own.score, 6)} for own in outputs]
-                lines.append(encoded_line({**_shown(item), "outputs": texts}).rstrip("\n"))
+                lines.append(encode_line({**_shown(item), "outputs": texts}).rstrip("\n"))
             elif count == 1:
                 lines.append(outputs[0].text)
             else:

@@ -490,9 +490,9 @@ def _read_table(path: Path, *, text: str = "text", second: str = "second") -> tu
 def _read_rows(path: Path, text: str, second: str) -> list[Example]:
     from graphattn.builders.readers import read_labelled_lines, read_table
 
+    lines = open_text(path)
     if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names mean a header
-        with open_text(path) as lines:
-            header = {name.strip() for name in next(lines, "").rstrip("\n").split("\t")}
+        header = {name.strip() for line in lines.sample(1) for name in line.split("\t")}
         if not {text, second} <= header:
-            return list(read_labelled_lines(path, columns=("text", "second")))
-    return list(read_table(path, text=text, second=second, label=None))
+            return list(read_labelled_lines(lines, columns=("text", "second")))
+    return list(read_table(lines, text=text, second=second, label=None))

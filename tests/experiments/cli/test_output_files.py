@@ -1,5 +1,6 @@
 """Files and folders that are whole or not there."""
 
+import json
 import os
 import stat
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli.output_files import check_place, new_file
+from graphattn.experiments.cli.output_files import check_place, encode_line, new_file
 
 
 def names(folder):
@@ -101,3 +102,17 @@ def test_a_device_stays_one(monkeypatch):
     check_place(Path("/dev/null"))
     with new_file(Path("/dev/null")) as file:
         assert stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
+
+
+def test_a_row_is_a_line_of_readable_text():
+    line = encode_line({"text": "schön\n", "score": 0.5})
+    assert line.endswith("\n")
+    assert line.count("\n") == 1
+    assert "schön" in line
+    assert json.loads(line) == {"text": "schön\n", "score": 0.5}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_none(value):
+    with pytest.raises(DataError, match="the model gives numbers that are not finite"):
+        encode_line({"score": [value]})

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import names
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
@@ -59,13 +60,26 @@ class MoodClassifier(TextClassifier):
 """
 
 
+READER = """
+from graphattn.builders import Example
+from graphattn.builders.files import numbered_lines
+from graphattn.builders.readers import register_reader
+
+def read_stars(path):
+    for number, line in numbered_lines(path):
+        yield Example(line.rstrip("*"), label=str(line.count("*")))
+
+register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
+"""
+
+
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path):
     """An empty working folder; what a test imports and registers is forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
-    with patch.dict(names._REGISTERED), patch.dict(ENCODERS), patch.dict(TASKS):
+    with patch.dict(names._REGISTERED), patch.dict(ENCODERS), patch.dict(TASKS), patch.dict(FORMATS):
         yield tmp_path
     for name in {"mine", "project", "project.encoder"} - known:
         sys.modules.pop(name, None)
@@ -91,6 +105,23 @@ def test_a_task_from_training_to_evaluation(graphattn, folder, corpora_folder, t
     assert (answer.code, answer.out) == (1, "")
     assert "task 'mood'; known tasks are classify, pair, tag, translate. " in answer.err
     assert "graphattn --import MODULE" in answer.err
+
+
+def test_a_reader_from_training_to_prediction(graphattn, folder, tiny):
+    (folder / "mine.py").write_text(READER)
+    (folder / "reviews.txt").write_text("a good film**\na bad film*\n" * 8)
+    train = ("train", "classify", "reviews.txt", "--format", "stars", *tiny, "--out", "model")
+    answer = graphattn(*train)
+    assert (answer.code, "there is no format 'stars'. Set --format to one of 'conll', " in answer.err) == (1, True)
+    for command in (train, ("evaluate", "model", "reviews.txt", "--format", "stars"),
+                    ("build", "reviews.txt", "--format", "stars", "--out", "store")):  # fmt: skip
+        answer = graphattn("--import", "mine", *command)
+        assert answer.code == 0, answer.err
+    (folder / "new.stars").write_text("a film*\n")
+    answer = graphattn("--import", "mine", "predict", "model", "new.stars")
+    assert json.loads(answer.out)["text"] == "a film", answer.err
+    answer = graphattn("--import", "mine", "evaluate", "model", "reviews.txt", "--format", "starz")
+    assert "'stars'" in answer.err
 
 
 def test_a_relation_from_training_to_prediction(graphattn, folder, corpora_folder, tiny):
