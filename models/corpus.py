@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
 from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, TokenTypes
+
+if TYPE_CHECKING:
+    from graphattn.builders.store import Store
 
 EOS = CLS_ID
 """The token before the first and after the last token of a target."""
@@ -111,6 +115,33 @@ class Corpus(Dataset[Batch]):
         forms = None if characters is None or numbers is None else characters.forms(numbers)
         return cls(builder, layouts, forms=forms, targets=targets)
 
+    @classmethod
+    def from_store(
+        cls,
+        store: Store,
+        builder: TextGraphBuilder | None = None,
+        *,
+        target: Literal["label", "tags"] | None = "label",
+    ) -> Corpus:
+        """Encode the texts of a store; their columns are memory-mapped files, so a batch reads only its own texts.
+
+        Parameters
+        ----------
+        store : the store; of a pair the first text counts
+        builder : builds the graphs; the store's own by default
+        target : targets are indices in ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``;
+            texts with several labels have a row of zeros and ones
+        """
+        texts, targets = store.texts(), None
+        if target == "label":
+            targets = _label_targets(texts.column("label"), list(store.manifest.labels))
+        elif target == "tags":
+            index = {name: number for number, name in enumerate(store.manifest.tags)}
+            rows = [[index[tag] for tag in tags or ()] for tags in texts.column("tags")]
+            counts = np.array([len(row) for row in rows], np.int64)
+            targets = np.array([tag for row in rows for tag in row], np.int64), counts
+        return cls.encode(builder or store.builder(), [texts], targets=targets)
+
     def __len__(self) -> int:
         return len(self.layouts[0])
 
@@ -196,6 +227,16 @@ class ParallelCorpus(Corpus):
     def lengths(self) -> Ints:
         """(S,) tokens of each source, and of its target if there is one."""
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
+
+
+def _label_targets(labels: Sequence[Any], names: list[str]) -> npt.NDArray[Any]:
+    index = {name: number for number, name in enumerate(names)}
+    if not any(isinstance(label, tuple) for label in labels):
+        return np.array([-1 if label is None else index[label] for label in labels], np.int64)
+    matrix = np.zeros((len(labels), len(names)), np.float32)
+    for row, label in enumerate(labels):
+        matrix[row, [index[name] for name in ((label,) if isinstance(label, str) else label or ())]] = 1
+    return matrix
 
 
 def digest_of(*parts: npt.NDArray | str | None) -> str:

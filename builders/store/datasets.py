@@ -94,6 +94,8 @@ class _Decoder:
 class GraphDataset(Dataset[StoreBatch]):
     """Map-style data set: one or several sentence numbers give the batch of these sentences.
 
+    It remains for one release; :meth:`graphattn.models.corpus.Corpus.from_store` replaces it for models.
+
     Use it with a batch sampler: ``DataLoader(dataset, sampler=BudgetBatches(store.lengths, ...), batch_size=None)``.
     Every chunk that contains a sentence of the batch is decoded as a whole, so a store of many more chunks than
     ``kept_chunks`` is shuffled faster by :class:`GraphStream`.

@@ -1,5 +1,6 @@
 """Corpora as columns: a batch holds exactly the sentences asked for, and each process its share."""
 
+import json
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Vocabulary, Window
 from graphattn.builders.relations import parse_relation
+from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import BatchShard, Corpus, digest_of
 
@@ -18,6 +20,26 @@ TAGS = (np.array([0, 1, 2, 0, 1, 2, 3, 0]), np.array([2, 0, 1, 4, 1]))
 @pytest.fixture(scope="module")
 def builder():
     return TextGraphBuilder([Window(1), Window(3)], vocabulary=Vocabulary.train(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "expected"),
+    [
+        ("label", [{"label": "x"}, {}, {"label": "y"}], [1, -1, 0]),
+        ("label", [{"label": ["x", "y"]}, {"label": []}, {"label": ["x"]}], [[1, 0], [0, 0], [1, 1]]),
+        ("tags", [{"tags": ["B"]}, {"tags": ["A"]}, {"tags": ["A"]}], [0, 0, 1]),
+        (None, [{}, {}, {}], None),
+    ],
+)
+def test_a_store_becomes_a_corpus(builder, tmp_path, target, rows, expected):
+    texts = [json.dumps({"tokens": [word], **row}) for word, row in zip("abc", rows, strict=True)]
+    (tmp_path / "a.jsonl").write_text("\n".join(texts) + "\n")
+    build_store([CorpusFile(tmp_path / "a.jsonl")], tmp_path / "s", StoreSettings(builder))
+    store = Store(tmp_path / "s")
+    batch = Corpus.from_store(store, target=target)[[2, 1, 0]]
+    assert batch.graph.node_features["token"]["id"].tolist() == ids_of(builder, ["c"], ["b"], ["a"])
+    assert (batch.targets if expected is None else batch.targets.tolist()) == expected
+    assert (batch.target_counts is not None) == (target == "tags")
 
 
 def ids_of(builder, *texts):
