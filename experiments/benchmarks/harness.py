@@ -17,7 +17,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.processes import PeakMemory, ProcessError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
-from graphattn.experiments.cli.progress_bars import shown
+from graphattn.experiments.cli.terminal import show_progress
 
 OURS = "ours"
 FORWARD, BOTH = "forward", "forward + backward"
@@ -223,7 +223,7 @@ def compare(
     workloads, missing = parse_workloads(settings.lengths)
     able, unable = split_able(selected)
     skipped: list[str] = []
-    for workload in shown(workloads, "measuring"):
+    for workload in show_progress(workloads, "measuring"):
         problem = able[0].problem(workload)
         for task, backward in tasks.items():
             label = f"{workload.name}, {task}"
@@ -289,7 +289,7 @@ def add_peak_memory(
     contender_of = {contender.name: contender for contender in contenders}
     workload_of = {workload.name: workload for workload in workloads}
     failed = []
-    for row in shown([row for row in report.rows if row["task"] == task], "measuring memory"):
+    for row in show_progress([row for row in report.rows if row["task"] == task], "measuring memory"):
         contender, workload = contender_of[row["contender"]], workload_of[row["workload"]]
         try:
             row[column] = choose(measure_peak_memory(contender, workload, keep_freed=False))

@@ -31,7 +31,7 @@ from graphattn.experiments.benchmarks.plots import Panel, Points, draw
 from graphattn.experiments.benchmarks.processes import ProcessError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads, uniform
-from graphattn.experiments.cli.progress_bars import shown
+from graphattn.experiments.cli.terminal import show_progress
 from graphattn.models import MSTransOptions
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
@@ -71,7 +71,7 @@ def measure(settings: Settings, *, text: Workload = LONG_TEXT) -> Report:
     groups: list[tuple[str, Workload, Sequence[Contender]]] = [(BOTH, workload, contenders) for workload in workloads]
     groups.append((TRAINING, text, [OursEncoder()]))
     skipped: list[str] = []
-    for task, workload, members in shown(groups, "measuring"):
+    for task, workload, members in show_progress(groups, "measuring"):
         report.rows += _measure_rows(task, workload, members, skipped)
     report.left_out += merge_lines(skipped)
     growth = summarize_growth(report.rows)

@@ -12,7 +12,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.parser_options import ParserOptions
-from graphattn.experiments.cli.progress_bars import shown
+from graphattn.experiments.cli.terminal import show_progress
 
 if TYPE_CHECKING:
     from graphattn.builders import Vocabulary
@@ -112,7 +112,7 @@ def _build(
     from graphattn.builders.store import Store, build_store, datasets
 
     try:
-        manifest = build_store(corpora, out, settings, engine=engine, append=append, watch=shown)
+        manifest = build_store(corpora, out, settings, engine=engine, append=append, watch=show_progress)
         _print_counts(manifest, out)
         if materialize:
             store = Store(out)
@@ -145,9 +145,9 @@ def _select(given: Values, options: type[_Options]) -> _Options:
 
 
 def _parse_relations(names: str) -> list[Relation]:
-    from graphattn.experiments.cli.relation_names import relations_from
+    from graphattn.builders.relations import parse_relation
 
-    relations = relations_from([name.strip() for name in names.split(",")])
+    relations = [parse_relation(name.strip()) for name in names.split(",")]
     for part in (part for relation in relations for part in relation.parts() if part.needs_vectors):
         raise ConfigError(
             f"relation {part.name!r} compares word vectors, which a store does not have; leave it out of --relations "

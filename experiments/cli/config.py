@@ -1,4 +1,4 @@
-"""YAML files that give the options of a command by the names of its flags."""
+"""YAML files with the options of a command."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from graphattn.experiments.cli.flags import Flag, Values
 
 
 def read_config(path: Path, flags: Sequence[Flag]) -> Values:
-    """The options that a YAML file sets.
+    """Read the options in a YAML file.
 
     Raises
     ------
     ConfigError
-        when the file cannot be read, a name does not exist, or a value is impossible
+        for an unreadable file, an unknown name or an invalid value, with its line
     """
     known = {flag.name: flag for flag in flags}
     values = {}
-    content, lines = _mapping(path)
+    content, lines = _load_mapping(path)
     for key, value in content.items():
         place = f"{path}, line {lines[str(key)]}" if str(key) in lines else str(path)
         name = str(key).replace("-", "_")
@@ -32,7 +32,7 @@ def read_config(path: Path, flags: Sequence[Flag]) -> Values:
             hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "--help lists the options"
             raise ConfigError(f"{place}: there is no option {key!r}; {hint}")
         if name in values:
-            raise ConfigError(f"{place}: option {name!r} stands there twice, with - and with _")
+            raise ConfigError(f"{place}: option {name!r} is set twice, with - and with _")
         try:
             values[name] = known[name].parse(value)
         except ConfigError as error:
@@ -41,60 +41,60 @@ def read_config(path: Path, flags: Sequence[Flag]) -> Values:
 
 
 def config_text(values: Mapping[str, Any], heading: str) -> str:
-    """Options as the text of a file that :func:`read_config` reads.
+    """Write options as YAML that :func:`read_config` reads.
 
     Parameters
     ----------
     values : name -> value
-    heading : a comment for the first line
+    heading : comment in the first line
     """
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     return f"# {heading}\n{yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)}"
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """Plain values only, and no key twice."""
+    """Loads plain values and rejects duplicate keys."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):  # others are refused later
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):  # others are rejected later
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} is set twice", problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, OverflowError, LookupError) as error:  # the thirteenth month, say
-            raise _ImpossibleValue(problem=str(error), problem_mark=node.start_mark) from None
+        except (ValueError, OverflowError, LookupError) as error:  # such as month 13
+            raise _InvalidValue(problem=str(error), problem_mark=node.start_mark) from None
 
 
-class _ImpossibleValue(yaml.MarkedYAMLError):
-    """YAML, but of something that does not exist."""
+class _InvalidValue(yaml.MarkedYAMLError):
+    """Valid YAML with an invalid value."""
 
 
-def _mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
-    """What the file holds, and the line of each key."""
+def _load_mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
+    """The content of the file, and the line of each key."""
     try:
         loader = _UniqueKeys(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         content = None if node is None else loader.construct_document(node)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file; give --config a YAML file") from None
+        raise ConfigError(f"{path}: file not found; give --config a YAML file") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); give --config a YAML file") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not UTF-8 text"
-        wrong = "holds a value that cannot be" if isinstance(error, _ImpossibleValue) else "is no YAML"
+        wrong = "has an invalid value" if isinstance(error, _InvalidValue) else "is not YAML"
         raise ConfigError(f"{path}{place}: {wrong} ({problem}); write one 'option: value' on each line") from None
     except RecursionError:
         raise ConfigError(f"{path}: is nested too deeply; write one 'option: value' on each line") from None
     if content is None:
         return {}, {}
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: holds no options; write one 'option: value' on each line")
+        raise ConfigError(f"{path}: no options; write one 'option: value' on each line")
     keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge"]
     return content, {str(loader.construct_object(key)): key.start_mark.line + 1 for key in keys}

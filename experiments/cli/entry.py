@@ -1,4 +1,4 @@
-"""Where the console script ``graphattn`` begins: before the commands are loaded, which takes a moment."""
+"""Entry point of the console script: handles Ctrl-C while the commands are being imported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is being loaded ends it without a traceback."""
+    """Run the command line; Ctrl-C during its import exits without a traceback."""
     try:
         from graphattn.experiments.cli.main import main as run
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Option dataclasses as flags and YAML keys: the fields' types, defaults and help are written down once."""
+"""Flags and YAML keys from option dataclasses, which define types, defaults and help once."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Flag:
     Parameters
     ----------
     name : as in the dataclass and in YAML
-    kind : bool, int, float, str, tuple for a list of texts, or object for a whole number or a text with counts
+    kind : bool, int, float, str, tuple (list of strings), or object (a number, or a string with counts)
     optional : whether it may be none
-    default : its value when nobody says anything
+    default : its default value
     help : one line
-    choices : the values it may take; None for any
-    panel : heading it stands under in ``--help``
+    choices : allowed values; None for any
+    panel : heading in ``--help``
     """
 
     name: str
@@ -51,16 +51,16 @@ class Flag:
 
     @property
     def flag(self) -> str:
-        """What it is called on the command line."""
+        """Its name on the command line."""
         return as_flag(self.name)
 
     def parse(self, value: Any) -> Any:
-        """The value that a word of the command line, or a YAML value, stands for.
+        """Parse a command-line argument or a YAML value.
 
         Raises
         ------
         ConfigError
-            saying what it must be
+            when the value has the wrong type
 
         Examples
         --------
@@ -82,11 +82,11 @@ class Flag:
         return parsed
 
     def as_parameter(self) -> inspect.Parameter:
-        """The parameter of a typer command; its value is None when the flag is not given."""
+        """The parameter of a typer command; its value is None when the flag is absent."""
         declared = f"{self.flag}/--no-{self.flag[2:]}" if self.kind is bool else self.flag
         shown = typer.Option(
             declared,
-            help=escape(self.help + self._possible_values()),
+            help=escape(self.help + self._describe_values()),
             metavar=_METAVARS[self.kind] if not self.choices else "NAME",
             show_default=False,
             rich_help_panel=self.panel,
@@ -96,8 +96,8 @@ class Flag:
             self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, shown]
         )
 
-    def _possible_values(self) -> str:
-        """What to say of choices and default behind the help; nothing of a default that says nothing."""
+    def _describe_values(self) -> str:
+        """Choices and default, to append to the help."""
         notes = ["|".join(self.choices)] if self.choices else []
         if self.kind is bool:
             notes += ["default: on"] if self.default else []
@@ -132,15 +132,15 @@ def flags_of(options: Any, panel: str | None = None, *, without: Collection[str]
 
     Parameters
     ----------
-    options : an instance; the metadata of its fields have ``help`` and ``choices``
+    options : an instance; its fields are made by :func:`graphattn.models.options.option`
     panel : heading in ``--help``
-    without : fields to leave out
+    without : fields to omit
     """
     hints = get_type_hints(type(options))
     return [
         Flag(
             item.name,
-            *_kind(hints[item.name]),
+            *_field_type(hints[item.name]),
             getattr(options, item.name),
             item.metadata["help"],
             item.metadata.get("choices"),
@@ -152,37 +152,34 @@ def flags_of(options: Any, panel: str | None = None, *, without: Collection[str]
 
 
 def merged_flags(alternatives: Mapping[str, Sequence[Flag]], panel: str) -> list[Flag]:
-    """The flags of several alternatives (encoders, say), shared names once; the help says what holds for which.
+    """Merge the flags of alternatives, such as encoders; the help says which alternatives have a flag.
 
     Parameters
     ----------
-    alternatives : name -> its flags; of two helps the first alternative's is shown
+    alternatives : name -> its flags; the first alternative with a flag provides its help
     panel : heading in ``--help``
     """
     merged: dict[str, Flag] = {}
-    for own in alternatives.values():
-        for flag in own:
+    for flags in alternatives.values():
+        for flag in flags:
             merged.setdefault(flag.name, flag)
-    owners = {name: [a for a, own in alternatives.items() if any(f.name == name for f in own)] for name in merged}
-    return [replace(flag, panel=panel, help=_owned(flag, owners[flag.name], alternatives)) for flag in merged.values()]
+    return [replace(flag, panel=panel, help=_merge_help(flag, alternatives)) for flag in merged.values()]
 
 
-def _owned(flag: Flag, owners: Sequence[str], alternatives: Mapping[str, Sequence[Flag]]) -> str:
-    """The help, with the alternatives that have the flag or another default for it."""
-    notes = [", ".join(owners)] if len(owners) < len(alternatives) else []
-    for owner in owners:
-        default = next(own.default for own in alternatives[owner] if own.name == flag.name)
-        if default != flag.default:
-            notes.append(f"{owner}: {default}")
+def _merge_help(flag: Flag, alternatives: Mapping[str, Sequence[Flag]]) -> str:
+    """The help, with the alternatives that have the flag, and their defaults where they differ."""
+    defaults = {name: own.default for name, flags in alternatives.items() for own in flags if own.name == flag.name}
+    notes = [", ".join(defaults)] if len(defaults) < len(alternatives) else []
+    notes += [f"{name}: {default}" for name, default in defaults.items() if default != flag.default]
     return f"{flag.help} ({'; '.join(notes)})" if notes else flag.help
 
 
 def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command flags besides the parameters of its own; its parameter ``given`` gets those that were used.
+    """Add flags to a command; its parameter ``given`` receives the values of those in use.
 
     Parameters
     ----------
-    flags : what to add, in the order of ``--help``
+    flags : the flags, in the order of ``--help``
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -193,7 +190,7 @@ def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callabl
         @wraps(function)
         def command(**values: Any) -> None:
             words = {flag: values.pop(flag.name) for flag in flags}
-            given = {flag.name: _from_command_line(flag, word) for flag, word in words.items() if word is not None}
+            given = {flag.name: _parse_argument(flag, word) for flag, word in words.items() if word is not None}
             function(**values, given=given)
 
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -203,28 +200,28 @@ def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callabl
     return decorate
 
 
-def _from_command_line(flag: Flag, word: Any) -> Any:
+def _parse_argument(flag: Flag, word: Any) -> Any:
     try:
         return flag.parse(word)
     except ConfigError as error:
         raise typer.BadParameter(str(error).removeprefix(f"{flag.name} is "), param_hint=flag.flag) from error
 
 
-def _kind(hint: Any) -> tuple[type, bool]:
+def _field_type(hint: Any) -> tuple[type, bool]:
     """Type of a field, and whether it may be None."""
     if get_origin(hint) in (Union, types.UnionType):
         if {int, str} <= set(get_args(hint)):
             return object, type(None) in get_args(hint)
         kind = next(part for part in get_args(hint) if part is not type(None))
-        return _kind(kind)[0], True
+        return _field_type(kind)[0], True
     return get_origin(hint) or hint, False
 
 
-def _truth(value: Any) -> bool | None:
+def _parse_bool(value: Any) -> bool | None:
     return value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
 
 
-def _number(kind: type) -> Callable[[Any], Any]:
+def _parse_number(kind: type) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
             return None
@@ -236,11 +233,11 @@ def _number(kind: type) -> Callable[[Any], Any]:
     return parse
 
 
-def _text(value: Any) -> str | None:
+def _parse_text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _texts(value: Any) -> tuple[str, ...] | None:
+def _parse_list(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, str):
         value = [] if value.strip() in ("", "none") else value.split(",")
     if not isinstance(value, list | tuple) or not all(isinstance(part, str | int) for part in value):
@@ -248,23 +245,23 @@ def _texts(value: Any) -> tuple[str, ...] | None:
     return tuple(str(part).strip() for part in value)
 
 
-def _count_or_counts(value: Any) -> Any:
-    """A whole number; or a text such as ``window:3=4,star=2``, which YAML may also write as a mapping or a list."""
+def _parse_counts(value: Any) -> Any:
+    """An integer, or a string such as ``window:3=4,star=2``; YAML may also give a mapping or a list."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return ",".join(value)
-    count = _number(int)(value)
-    return _text(value) if count is None else count
+    count = _parse_number(int)(value)
+    return _parse_text(value) if count is None else count
 
 
 _PARSERS: dict[type, Callable[[Any], Any]] = {
-    bool: _truth,
-    int: _number(int),
-    float: _number(float),
-    str: _text,
-    tuple: _texts,
-    object: _count_or_counts,
+    bool: _parse_bool,
+    int: _parse_number(int),
+    float: _parse_number(float),
+    str: _parse_text,
+    tuple: _parse_list,
+    object: _parse_counts,
 }
 _EXPECTED: dict[type, str] = {
     bool: "true or false",

@@ -149,7 +149,7 @@ def _inspect_texts(
 
 def _inspect_corpus(model: Path, text: str, options: CorpusOptions, outputs: Outputs, layer: int | None) -> None:
     """Print statistics by head, and write those that ``outputs`` asks for."""
-    from graphattn.experiments.cli.progress_bars import shown
+    from graphattn.experiments.cli.terminal import show_progress
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection.summary import save_tables
     from graphattn.models.saving import load, read_task
@@ -164,7 +164,7 @@ def _inspect_corpus(model: Path, text: str, options: CorpusOptions, outputs: Out
         texts = _check_layer(estimator, texts, layer)
     if second is not None:
         texts = list(texts)
-    summary = summarise(estimator, texts, progress=lambda inputs: shown(inputs, "Inspecting"))
+    summary = summarise(estimator, texts, progress=lambda inputs: show_progress(inputs, "Inspecting"))
     tables = summary.tables()
     if second is not None:
         tables = compare_summaries(summary, summarise(second, texts), ("first", "second"))

@@ -1,4 +1,4 @@
-"""The command ``graphattn``: one module for each of its commands, and one place where errors end."""
+"""The command ``graphattn``: its commands, and the one place that prints errors."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from graphattn.experiments.cli import (
     train,
 )
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.user_modules import MODULES, import_modules, listed_modules
+from graphattn.experiments.cli.user_modules import MODULES, import_modules, modules_in_environment
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
 
 
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FIRST = ["demo", "train", "evaluate", "predict", "inspect", "build"]
-"""What a newcomer needs, in this order; the other commands follow."""
+"""Commands listed first in ``--help``."""
 _RESUMED = {"train", "build", "reproduce"}
-"""Commands that go on where they were stopped."""
+"""Commands that resume."""
 
 
 class Commands(TyperGroup):
-    """The commands; what a user can get wrong becomes one line on standard error, without a traceback."""
+    """All commands; an error becomes one line on standard error, without a traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names in the order of ``--help``."""
@@ -60,17 +60,17 @@ class Commands(TyperGroup):
             print(f"error: {' '.join(error.render(as_flag).split())}", file=sys.stderr)
             raise typer.Exit(WRONG) from error
         except BrokenPipeError as error:
-            _silence()
+            _discard_output()
             raise typer.Exit(PIPE_CLOSED) from error
         except KeyboardInterrupt as error:
-            way_on = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
-            print(f"stopped{way_on}", file=sys.stderr)
+            hint = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
+            print(f"stopped{hint}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Let our own warnings be one line each, without the place in the source that Python puts before them."""
+    """Print our own warnings in one line, without Python's source location."""
     with warnings.catch_warnings():
         others = warnings.showwarning
 
@@ -84,13 +84,13 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
-def _silence() -> None:
-    """Send standard output nowhere: Python flushes it once more at the end, and that would fail again."""
+def _discard_output() -> None:
+    """Redirect standard output to null, since Python flushes it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell_of_no_room(error: OSError) -> None:
-    _silence()
+def _report_full_disk(error: OSError) -> None:
+    _discard_output()
     print(f"error: the output cannot be written ({error.strerror})", file=sys.stderr)
 
 
@@ -105,8 +105,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         print(f"graphattn {__version__}")
         raise typer.Exit()
 
@@ -121,13 +121,13 @@ def options(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a module of your own first, which registers relations or encoders; may be given again. Those "
-            f"that the variable {MODULES} lists, with commas between them, come before.",
+            help="Import a module that registers relations, encoders, tasks, readers or backends; repeatable. The "
+            f"modules in {MODULES}, separated by commas, come first.",
         ),
     ] = None,
 ) -> None:
-    """Options that stand before a command."""
-    import_modules([*listed_modules(), *(imported or [])])
+    """Options before a command."""
+    import_modules([*modules_in_environment(), *(imported or [])])
 
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)
@@ -150,23 +150,23 @@ def main() -> None:
     try:
         app(prog_name="graphattn")
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in _DISK_FULL:
             raise
-        _tell_of_no_room(error)
+        _report_full_disk(error)
         raise SystemExit(WRONG) from None
     finally:
         _flush()
 
 
 def _flush() -> None:
-    """Write what waits to be written; Python would do it later, where nobody can tell why it failed."""
+    """Flush standard output here, where an error can still be reported."""
     if sys.stdout is None:
         return
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _silence()
+        _discard_output()
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
-        _tell_of_no_room(error)
+        _report_full_disk(error)
         raise SystemExit(WRONG) from None

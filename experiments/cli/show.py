@@ -109,9 +109,9 @@ def _make_builder(
 
 
 def _parse_relations(names: str, vectors: Path | None) -> list[Relation]:
-    from graphattn.experiments.cli.relation_names import relations_from
+    from graphattn.builders.relations import parse_relation
 
-    relations = relations_from([name.strip() for name in names.split(",")])
+    relations = [parse_relation(name.strip()) for name in names.split(",")]
     comparing = next((part.name for each in relations for part in each.parts() if part.needs_vectors), None)
     if comparing and vectors is None:
         raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")

@@ -15,12 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder, Window, WordGroup
+from graphattn.builders.relations import parse_relation
 from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_store
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.config import config_text
 from graphattn.experiments.cli.corpus_options import CLASSIFY, TAG
 from graphattn.experiments.cli.output_files import new_file
-from graphattn.experiments.cli.relation_names import relations_from
 from graphattn.experiments.cli.train import train_model
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.experiments.demo import grammar
@@ -100,7 +100,8 @@ class Demo:
         """Build the store of the training set and return its manifest."""
         shutil.rmtree(self.out / "store", ignore_errors=True)
         corpus = CorpusFile(self.corpus_file(TAG, "train"), options={"tags": "xpos"})
-        return build_store([corpus], self.out / "store", StoreSettings(TextGraphBuilder(relations_from(RELATIONS))))
+        builder = TextGraphBuilder([parse_relation(name) for name in RELATIONS])
+        return build_store([corpus], self.out / "store", StoreSettings(builder))
 
     def draw_graph(self) -> tuple[Sentence, Path]:
         """Draw a sentence with sub-words, so that the picture has all relations."""

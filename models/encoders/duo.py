@@ -14,11 +14,10 @@ from typing_extensions import override
 from graphattn.attention import attend
 from graphattn.backends.weighted_sums import sum_by_weights
 from graphattn.builders.relations import Complete, Relation, Window
-from graphattn.edges import Edges, lengths_of
+from graphattn.edges import Edges, edges_of, lengths_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.linear import Linear
-from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import ACTIVATIONS
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights
 from graphattn.models.heads.pooling import pool

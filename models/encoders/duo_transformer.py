@@ -13,11 +13,10 @@ from typing_extensions import override
 
 from graphattn.attention import attend
 from graphattn.builders.relations import Complete, Relation
-from graphattn.edges import Edges
+from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, linear
-from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.options import option
 from graphattn.schema import ALL

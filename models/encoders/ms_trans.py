@@ -15,10 +15,11 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.builders.relations import Relation, RelativePositions, Window
+from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.homogeneous import JointNodes
 from graphattn.layers.dropout import dropout
-from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
+from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.relation_heads import head_relation, parse_heads, parse_relation_heads
 from graphattn.models.options import option, require_multiple
@@ -149,7 +150,7 @@ class MSTransLayer(nn.Module):
         self.norm = nn.LayerNorm(options.hidden)
         self.dropout = options.dropout
 
-    def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
+    def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
         added = dropout(added, self.dropout, self.training)

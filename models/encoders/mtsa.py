@@ -12,9 +12,9 @@ from typing_extensions import override
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
 from graphattn.builders.relations import Relation, RelativePositions, parse_relation
 from graphattn.builders.relations.relative_positions import find_inner_distances
+from graphattn.edges import Edges, edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
-from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, run_layers
 from graphattn.models.options import option, require_multiple
@@ -121,7 +121,7 @@ class MTSALayer(nn.Module):
         self.norm = nn.LayerNorm(options.hidden) if options.layers > 1 else None
         self.dropout = options.dropout
 
-    def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
+    def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, width)."""
         attended = self.attention(edges, tokens, weights=weights)
         if self.norm is None:

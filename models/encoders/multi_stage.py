@@ -11,10 +11,9 @@ from typing_extensions import override
 
 from graphattn.aggregation import aggregate, mean_coefficients
 from graphattn.builders.relations import Complete, Dependency, Relation
-from graphattn.edges import Edges
+from graphattn.edges import Edges, edges_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.graph_convolution import GraphConvolution
-from graphattn.layers.multi_scale import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import option

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.builders.relations import Complete, Relation, WordGroup
-from graphattn.layers.multi_scale import edges_of
+from graphattn.edges import edges_of
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors
 from graphattn.models.encoders.transformer import TransformerLayer, TransformerOptions
 from graphattn.models.options import option

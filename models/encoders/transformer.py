@@ -11,9 +11,10 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.builders.relations import Complete, Relation
+from graphattn.edges import Edges, edges_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
-from graphattn.layers.multi_scale import MultiScaleAttention, edges_of
+from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.options import option
 from graphattn.schema import ALL
@@ -57,7 +58,7 @@ class TransformerLayer(nn.Module):
         self.attention_norm, self.ffn_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
         self.dropout, self.norm_first = Dropout(options.dropout), options.norm == "pre"
 
-    def forward(self, edges: Mapping, tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
+    def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, hidden)."""
         if self.norm_first:
             tokens = tokens + self.dropout(self.attention(edges, self.attention_norm(tokens), weights=weights))

@@ -268,3 +268,35 @@ def test_registered_functions_that_fail(usage, make, text, message):
         parse_relation(text)
     assert str(caught.value).startswith(f"relation {text!r}: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "edge_types"),
+    [
+        ("window:N/16", ["window:N/16"]),
+        ("radius:3", ["radius:3"]),
+        ("group", ["group"]),
+        ("dependency", ["dependency", "in"]),
+        ("dependency:token", ["dependency"]),
+        ("in", ["in"]),
+        ("forward", ["forward"]),
+        ("backward", ["backward"]),
+        ("all", ["all"]),
+        ("window:3|random:2:7", ["window:3|random:2:7"]),
+        ("star", ["star"] * 4),
+    ],
+)
+def test_edge_types_of_names(name, edge_types):
+    relation = parse_relation(name)
+    assert [part.name for part in relation.parts()] == edge_types
+
+
+def test_names_give_relation_classes():
+    first, second = map(parse_relation, ["dependency:token", "window:3"])
+    assert isinstance(first, Dependency)
+    assert isinstance(second, Window)
+
+
+def test_an_invalid_scale_names_its_relation():
+    with pytest.raises(ConfigError, match=r"^relation 'window:4': .*even"):
+        parse_relation("window:4")

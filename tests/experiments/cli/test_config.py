@@ -55,34 +55,34 @@ def test_an_empty_file_sets_nothing(tmp_path):
         ("learn_rate: 1", ", line 1: there is no option 'learn_rate'; did you mean 'learning_rate'?"),
         ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help lists the options"),
         ("epochs: many", ", line 1: epochs is 'many'; it must be a whole number"),
-        ("- a\n- b", ": holds no options; write one 'option: value' on each line"),
+        ("- a\n- b", ": no options; write one 'option: value' on each line"),
         (
             "epochs: 1\nb: [",
-            ", line 2: is no YAML (expected the node content, but found '<stream end>'); "
+            ", line 2: is not YAML (expected the node content, but found '<stream end>'); "
             "write one 'option: value' on each line",
         ),
         (
             "epochs: 1\nbatch_size: 2\nepochs: 3",
-            ", line 3: is no YAML ('epochs' stands there twice); write one 'option: value' on each line",
+            ", line 3: is not YAML ('epochs' is set twice); write one 'option: value' on each line",
         ),
         (
             "? [a, b]\n: 1",
-            ", line 1: is no YAML (found unhashable key); write one 'option: value' on each line",
+            ", line 1: is not YAML (found unhashable key); write one 'option: value' on each line",
         ),
         (
             "crf: true\nepochs: 2024-99-99",
-            ", line 2: holds a value that cannot be (month must be in 1..12); write one 'option: value' on each line",
+            ", line 2: has an invalid value (month must be in 1..12); write one 'option: value' on each line",
         ),
         ("yes: 1\n", ", line 1: there is no option True; --help lists the options"),
         (
             "epochs: !!bool maybe",
-            ", line 1: holds a value that cannot be ('maybe'); write one 'option: value' on each line",
+            ", line 1: has an invalid value ('maybe'); write one 'option: value' on each line",
         ),
         ("[" * 5000, ": is nested too deeply; write one 'option: value' on each line"),
-        (b"epochs: \xff", ": is no YAML (not UTF-8 text); write one 'option: value' on each line"),
+        (b"epochs: \xff", ": is not YAML (not UTF-8 text); write one 'option: value' on each line"),
         (
             "learning_rate: 0.1\nlearning-rate: 0.2\n",
-            ", line 2: option 'learning_rate' stands there twice, with - and with _",
+            ", line 2: option 'learning_rate' is set twice, with - and with _",
         ),
     ],
 )
@@ -103,5 +103,5 @@ def test_a_folder_is_no_config(tmp_path):
 def test_yaml_cannot_run_code(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("epochs: !!python/object/apply:os.system ['true']\n")
-    with pytest.raises(ConfigError, match="is no YAML"):
+    with pytest.raises(ConfigError, match="is not YAML"):
         read_config(path, FLAGS)

@@ -239,7 +239,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
             "--heads is no option of the encoder bilstm; ms-trans, mtsa, duo-transformer, umst, tnt, multi-stage and "
             "transformer have it. Leave it out, or choose another --encoder",
         ),
-        (["--config", "none.yaml"], "none.yaml: there is no such file; give --config a YAML file"),
+        (["--config", "none.yaml"], "none.yaml: file not found; give --config a YAML file"),
         (["--learning-rate", "-1"], "--learning-rate is -1.0; it must be above 0"),
         (
             ["--level", "bpe", "--vectors", "x.txt"],

@@ -218,10 +218,10 @@ def test_installed_modules_win_over_the_folder(graphattn, folder):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("mine.py", "", "there is 'mine.py' to import; give the module's name, as in Python: my_relations"),
-        ("a/mine", "", "there is 'a/mine' to import; give the module's name, as in Python: my_relations"),
-        ("not_there", "", "there is no module 'not_there' to import, neither in this folder nor installed"),
-        ("mine.inner", "", "there is no module 'mine.inner' to import, neither in this folder nor installed"),
+        ("mine.py", "", "--import takes the name of a module, such as my_relations, not 'mine.py'"),
+        ("a/mine", "", "--import takes the name of a module, such as my_relations, not 'a/mine'"),
+        ("not_there", "", "there is no module 'not_there', neither in this folder nor installed"),
+        ("mine.inner", "", "there is no module 'mine.inner', neither in this folder nor installed"),
         (
             "mine",
             "\nimport nothing_of_it",
