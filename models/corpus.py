@@ -32,7 +32,7 @@ _CHUNK = 1 << 14  # sentences whose edges are counted together
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a model takes.
+    """The input of a model.
 
     Parameters
     ----------
@@ -54,22 +54,22 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class BatchShard:
-    """The part of a batch that one of several processes works on.
+    """One process's part of a batch.
 
     Parameters
     ----------
-    sentences : numbers of the sentences in this part
-    whole : numbers of the sentences in the batch
-    processes : how many share it
+    sentences : numbers of this part's sentences
+    batch : numbers of the sentences in the whole batch
+    processes : number of processes
     """
 
     sentences: list[int]
-    whole: list[int]
+    batch: list[int]
     processes: int
 
 
 class Corpus(Dataset[Batch]):
-    """An encoded corpus; indexing it with sentence numbers gives a batch.
+    """An encoded corpus; indexing it with sentence numbers returns a batch.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Corpus(Dataset[Batch]):
         layouts: Sequence[Layout],
         *,
         forms: TokenTypes | None = None,
-        targets: npt.NDArray | tuple[npt.NDArray, Ints] | None = None,
+        targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ):
         self.builder, self.layouts, self.forms, self.targets = builder, tuple(layouts), forms, targets
 
@@ -97,21 +97,21 @@ class Corpus(Dataset[Batch]):
         texts: Sequence[Sequence[Source]],
         *,
         characters: CharacterVocabulary | None = None,
-        targets: npt.NDArray | tuple[npt.NDArray, Ints] | None = None,
+        targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ) -> Corpus:
-        """Turn texts into columns once, so that batches are gathers.
+        """Encode texts as columns, from which batches are gathered.
 
         Parameters
         ----------
         builder : with a vocabulary
-        texts : one list of sources, or two of the same length for pairs; columns of lazy texts are laid out in
-            files, from which each batch is taken
+        texts : one list of sources, or two of the same length for pairs; columns of lazy texts are encoded
+            into memory-mapped files
         characters : when given, tokens get character features
         targets : as for :class:`Corpus`
         """
         assert builder.vocabulary is not None
         numbers = None if characters is None else FormNumbers()
-        layouts = [_laid_out(builder, column, numbers) for column in texts]
+        layouts = [_layout(builder, column, numbers) for column in texts]
         forms = None if characters is None or numbers is None else characters.forms(numbers)
         return cls(builder, layouts, forms=forms, targets=targets)
 
@@ -148,26 +148,30 @@ class Corpus(Dataset[Batch]):
     @property
     def lengths(self) -> Ints:
         """(S,) tokens of each sentence or pair."""
-        return np.sum([layout.lengths for layout in self.layouts], axis=0)
+        lengths: Ints = np.sum([layout.lengths for layout in self.layouts], axis=0)
+        return lengths
 
     def num_edges(self) -> Ints:
         """(S,) edges of each sentence or pair."""
-        return np.sum([self._num_edges(layout) for layout in self.layouts], axis=0)
+        counts: Ints = np.sum([self._num_edges(layout) for layout in self.layouts], axis=0)
+        return counts
 
     def __getitem__(self, choice: Sequence[int] | BatchShard) -> Batch:
         share = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
-        sentences, whole = share.sentences, max(self._count_targets(share.whole) / share.processes, 1e-9)
+        sentences, normalizer = share.sentences, max(self._count_targets(share.batch) / share.processes, 1e-9)
         if not sentences:
-            # fewer sentences than processes: this one joins in all the same, with gradients of zero
-            sentences, whole = share.whole[:1], math.inf
+            # fewer sentences than processes: this process takes part with zero gradients
+            sentences, normalizer = share.batch[:1], math.inf
         layout = concatenate([layout.take(sentences) for layout in self.layouts])
         forms = None if self.forms is None else self.forms.take(layout.features["form"])
         counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
-        return Batch(self.builder.text_batch(layout), len(sentences), forms, self._targets(sentences), whole, counts)
+        return Batch(
+            self.builder.text_batch(layout), len(sentences), forms, self._targets(sentences), normalizer, counts
+        )
 
     def fingerprint(self) -> str:
-        """A short text that tells this corpus from others."""
-        arrays: list[npt.NDArray | None] = []
+        """A digest of this corpus."""
+        arrays: list[npt.NDArray[Any] | None] = []
         for layout in self.layouts:
             arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
             arrays += [] if layout.sentence_ids is None else [layout.sentence_ids]
@@ -199,7 +203,7 @@ class Corpus(Dataset[Batch]):
 
 
 class ParallelCorpus(Corpus):
-    """A corpus whose targets are texts; a pair is as long as its source and target together."""
+    """A corpus whose targets are texts; the length of a pair is that of both texts."""
 
     @classmethod
     def of(
@@ -208,12 +212,12 @@ class ParallelCorpus(Corpus):
         sources: Sequence[Sentence],
         targets: Sequence[npt.NDArray[np.integer]] | None = None,
     ) -> ParallelCorpus:
-        """Turn pairs into columns once.
+        """Encode pairs as columns.
 
         Parameters
         ----------
         builder : with a vocabulary
-        sources : texts of marked words
+        sources : texts with marked words
         targets : ids of each target's tokens, without :data:`EOS`; None when they are to be generated
         """
         layouts = [builder.layout(sources)]
@@ -225,7 +229,7 @@ class ParallelCorpus(Corpus):
 
     @property
     def lengths(self) -> Ints:
-        """(S,) tokens of each source, and of its target if there is one."""
+        """(S,) tokens of each source and its target, if any."""
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
 
 
@@ -239,8 +243,8 @@ def _label_targets(labels: Sequence[Any], names: list[str]) -> npt.NDArray[Any]:
     return matrix
 
 
-def digest_of(*parts: npt.NDArray | str | None) -> str:
-    """A short text that tells arrays and texts from others."""
+def digest_of(*parts: npt.NDArray[Any] | str | None) -> str:
+    """A digest of arrays and texts."""
     digest = hashlib.sha256()
     for part in parts:
         if part is None:
@@ -250,8 +254,8 @@ def digest_of(*parts: npt.NDArray | str | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def _laid_out(builder: TextGraphBuilder, column: Sequence[Source], numbers: FormNumbers | None) -> Layout:
-    """The layout of a column of texts; lazy ones are never held as a whole."""
+def _layout(builder: TextGraphBuilder, column: Sequence[Source], numbers: FormNumbers | None) -> Layout:
+    """The layout of a column of texts; lazy texts are processed in chunks."""
     if not isinstance(column, LazyTexts):
         return _with_forms(builder, column, numbers)
     if numbers is None:

@@ -176,7 +176,7 @@ def _config(path: Path) -> dict[str, Any]:
             f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote"
         )
     try:
-        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        config: dict[str, Any] = json.loads((path / CONFIG).read_text(encoding="utf-8"))
         if config and isinstance(config, dict) and not config.keys() & {"format", "task", "sha256"}:
             raise ModelDirectoryError(
                 f"{path} is no model directory: its {CONFIG} is of something else. Give what `save` or `train` wrote"

@@ -252,7 +252,7 @@ class Estimator(Parameters):
     def _fit_labels(self, examples: Examples) -> None:
         """Learn the classes, and reject examples that nothing can be learnt from."""
 
-    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         """(S,) class ids whose shares a held-out part should keep."""
         return None
 

@@ -218,7 +218,7 @@ def iter_chunks(columns: Columns) -> Iterator[Sequence[Source]]:
             yield from (column[start : start + CHUNK] for start in range(0, len(column), CHUNK))
 
 
-def held_out_split(count: int, held: int, strata: npt.NDArray | None, seed: int) -> tuple[list[int], list[int]]:
+def held_out_split(count: int, held: int, strata: npt.NDArray[Any] | None, seed: int) -> tuple[list[int], list[int]]:
     """Numbers to keep and numbers to hold out, both sorted; stratified if each class has enough members."""
     from sklearn.model_selection import train_test_split
 

@@ -223,7 +223,7 @@ class LabellingEstimator(Estimator):
         self.classes_ = np.asarray(self.labels_.classes)
 
     @override
-    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         return self.labels_.ids(labels)
 
     @override
@@ -381,7 +381,9 @@ class LabellingEstimator(Estimator):
         self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
     ) -> Tensor:
         model = self.model_
-        scores = model(batch) if vectors is None else model.head(model.encoder(batch.graph, vectors), batch.graph)
+        scores: Tensor = (
+            model(batch) if vectors is None else model.head(model.encoder(batch.graph, vectors), batch.graph)
+        )
         return scores.unflatten(0, (batch.size, -1))
 
     @override

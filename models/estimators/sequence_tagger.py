@@ -14,6 +14,7 @@ import numpy.typing as npt
 from torch import Tensor
 from typing_extensions import Self, override
 
+from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
@@ -140,7 +141,7 @@ class SequenceTagger(LabellingEstimator):
         return chain.from_iterable(map(self._inner, labels))
 
     @override
-    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         return None
 
     @override
@@ -189,7 +190,7 @@ class SequenceTagger(LabellingEstimator):
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
     @override
-    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray, npt.NDArray]:
+    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray[Any], Ints]:
         self._check_sizes(labels, columns, where)
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
         kind = np.min_scalar_type(len(self.labels_))  # one byte a word, as a rule
@@ -314,7 +315,7 @@ _LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
 
 
 class _Tags(list[str]):
-    """The tags of one sentence, which know where it stands."""
+    """The tags of a sentence, with its file and line."""
 
     __slots__ = ("origin",)
     origin: tuple[str, int]
@@ -335,17 +336,17 @@ def _tags(index: int, tags: Any, source: Any) -> list[str]:
             f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
         )
     origin = getattr(source, "origin", None)
-    tags = list(tags) if origin is None else _Tags(tags)
+    located = _Tags(tags)
     if origin is not None:
-        tags.origin = origin
-    for tag in tags:
+        located.origin = origin
+    for tag in located:
         if not isinstance(tag, str):
             raise DataError(
                 f"input {index} has the tag {tag!r} of type {type(tag).__name__}",
                 field="tags",
                 hint="Tags are strings: give their names, or str(tag) for numbers.",
             )
-    return tags
+    return located
 
 
 def _with_kin(tags: Counter[str], scheme: str) -> Counter[str]:

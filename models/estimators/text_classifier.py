@@ -205,11 +205,11 @@ class TextClassifier(LabellingEstimator):
         return LabelSet.of(self._flat_labels(labels), least=1 if self._several else 2)
 
     @override
-    def _strata(self, labels: Sequence[Any]) -> npt.NDArray | None:
+    def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
         return None if self._several else self.labels_.ids(labels)
 
     @override
-    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray:
+    def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray[Any]:
         if not self._several:
             return self.labels_.ids(labels, where=where)
         self._check_width(labels, where)
@@ -313,7 +313,7 @@ def _is_matrix(y: Any) -> bool:
     return not (isinstance(y, np.ndarray) and y.size and isinstance(y.flat[0], str))
 
 
-def _indicators(y: Any) -> npt.NDArray:
+def _indicators(y: Any) -> npt.NDArray[Any]:
     """A matrix of 0 and 1 as an array."""
     matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():

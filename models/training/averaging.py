@@ -1,4 +1,4 @@
-"""The mean of the weights of many steps or epochs: less noisy than the last, and measured and kept in their place."""
+"""Averages of the weights over many steps or epochs, which replace the noisier last weights."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
 class Average(Callback):
-    """What has an average of a model's trained weights."""
+    """Base class of callbacks that keep an average of the weights."""
 
     @abstractmethod
     def mean(self) -> list[Tensor]:
-        """One tensor for each trained parameter, in their order."""
+        """The average of each trained parameter, in their order."""
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
@@ -37,17 +37,17 @@ class WeightAverage(Average):
     r"""Keeps an exponential moving average of the trained weights, also across a resume.
 
     After step n, counted from 1, :math:`a_n = d_n a_{n-1} + (1 - d_n) w_n`, with :math:`a_0 = w_0` and
-    :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that it is soon rid of the first weights. Unlike Lightning's own
-    callback it has no copy of the word vectors that are not trained.
+    :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that the first weights soon vanish. Unlike Lightning's
+    callback it does not copy frozen word vectors.
 
     Parameters
     ----------
-    decay : share of the average that stays in a step
+    decay : weight of the old average in a step
 
     Attributes
     ----------
     average : one tensor for each trained parameter, in their order
-    steps : steps of the optimiser that are in it
+    steps : optimizer steps in the average
     """
 
     def __init__(self, decay: float):
@@ -56,13 +56,13 @@ class WeightAverage(Average):
         self.steps = 0
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Begin with the weights as they are, or go on from a checkpoint."""
+        """Start from the current weights, or from a checkpoint."""
         weights = _trained(pl_module.model)
-        begun = self.average or weights
-        self.average = [own.detach().to(w.device, copy=True) for own, w in zip(begun, weights, strict=True)]
+        start = self.average or weights
+        self.average = [tensor.detach().to(w.device, copy=True) for tensor, w in zip(start, weights, strict=True)]
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Take in the new weights, when the batch ended a step."""
+        """Update the average if the batch ended a step."""
         if trainer.global_step == self.steps:
             return
         self.steps = trainer.global_step
@@ -87,11 +87,11 @@ class EpochAverage(Average):
 
     Parameters
     ----------
-    epochs : how many at most; the first epochs have fewer before them
+    epochs : maximum number of epochs in the mean
 
     Attributes
     ----------
-    ends : for each of these epochs one tensor for each trained parameter, in their order
+    ends : for each of these epochs the trained parameters, in their order
     """
 
     def __init__(self, epochs: int):
@@ -99,13 +99,13 @@ class EpochAverage(Average):
         self.ends: list[list[Tensor]] = []
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Take in this epoch's weights."""
-        ended = [weight.detach().clone() for weight in _trained(pl_module.model)]
-        self.ends = [*self.ends, ended][-self.epochs :]
+        """Add this epoch's weights."""
+        weights = [weight.detach().clone() for weight in _trained(pl_module.model)]
+        self.ends = [*self.ends, weights][-self.epochs :]
 
     def mean(self) -> list[Tensor]:
-        """Of all that are kept."""
-        return [torch.stack(own).mean(0) for own in zip(*self.ends, strict=True)]
+        """The mean over the kept epochs."""
+        return [torch.stack(ends).mean(0) for ends in zip(*self.ends, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""

@@ -1,4 +1,4 @@
-"""The folder of a training run: what it was started with, its last checkpoint, and writing that survives a kill."""
+"""The folder of a training run: its options and its last checkpoint, written atomically."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from graphattn.models.options import TrainingOptions
 
 CHECKPOINT, HISTORY, BEST, STARTED_WITH = "last.ckpt", "history.json", "best.safetensors", "training.json"
 
-_OF_NO_EFFECT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
-_OF_A_RUN = ("state_dict", "optimizer_states", "pytorch-lightning_version")
+_IRRELEVANT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
+_REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 
 @contextmanager
 def run_folder(options: TrainingOptions) -> Iterator[Path]:
-    """The folder that ``run_dir`` names, or one that goes away again.
+    """The folder ``run_dir``, locked, or a temporary one.
 
     Raises
     ------
     ConfigError
-        when the folder cannot be made or written to, or another run, of whatever options, is writing there
+        when the folder cannot be written to, or another run is using it
     """
     if options.run_dir is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -47,8 +47,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                     stale.unlink()
         except OSError as error:
             raise ConfigError(
-                f"{{run_dir}} {folder_path} cannot be made or written to ({error.strerror}); "
-                "give a folder that can be written",
+                f"{{run_dir}} {folder_path} cannot be written to ({error.strerror}); give a folder that can be written",
                 options=("run_dir",),
             ) from error
         except DataError as error:
@@ -59,20 +58,20 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
 
 
 def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[str, Any]) -> Path | None:
-    """The checkpoint of an earlier run with the same options and data; a run with others is refused, not overwritten.
+    """The checkpoint of an earlier run with the same options and data; other runs are not overwritten.
 
     Parameters
     ----------
     folder : the run's folder
     options : of the training
-    about : what else makes it the same run, name -> plain value
+    about : other values that must be equal, name -> plain value
 
     Raises
     ------
     ConfigError
         naming the first difference
     """
-    values = {name: value for name, value in options.to_dict().items() if name not in _OF_NO_EFFECT}
+    values = {name: value for name, value in options.to_dict().items() if name not in _IRRELEVANT}
     own = json.loads(json.dumps({**values, **about}, default=str))
     checkpoint, started_with = folder / CHECKPOINT, folder / STARTED_WITH
     if not options.resume:
@@ -85,7 +84,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
             shown = f"{{{name}}}" if name in values else name
             raise ConfigError(
                 f"{folder} holds a run with another {shown} ({earlier.get(name)!r}, now {own.get(name)!r}). "
-                "Give another {run_dir}, the same options and data to resume, or {resume=False} to start anew",
+                "Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
                 options=(name, "run_dir", "resume"),
             )
     if not checkpoint.exists():
@@ -108,26 +107,26 @@ def _started_with(path: Path) -> dict[str, Any]:
 
 def _damaged(path: Path) -> ConfigError:
     return ConfigError(
-        f"{path} is missing or damaged, so that the run cannot go on; give {{resume=False}} to start anew",
+        f"{path} is missing or damaged, so that the run cannot go on; give {{resume=False}} to start again",
         options=("resume",),
     )
 
 
 def is_first_process() -> bool:
-    """Whether this is the process of a run, of perhaps several, that writes files."""
+    """Whether this process writes files; of several processes only the first does."""
     return rank_zero_only.rank == 0  # type: ignore[attr-defined]
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Checkpoints that are whole whenever the process is killed, and that nothing is unpickled from.
+    """Write checkpoints atomically, and load them without unpickling.
 
-    Lightning writes into the system's temporary folder and moves, which copies when that is another file system.
+    Lightning writes to the system's temporary folder and moves the file, which is not atomic across file systems.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Write beside, then rename."""
         content = io.BytesIO()
-        torch.save(checkpoint, content)  # into a file it would hide what went wrong with the disk
+        torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path, sync=True) as temporary:
             temporary.write_bytes(content.getbuffer())
@@ -142,8 +141,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """
         try:
             checkpoint = torch.load(path, map_location=map_location or "cpu", weights_only=True)
-            # what Lightning's processes hand each other in files of other names are weights alone
-            if Path(path).name == CHECKPOINT and not all(key in checkpoint for key in _OF_A_RUN):
+            # files of other names, between Lightning's processes, hold only weights
+            if Path(path).name == CHECKPOINT and not all(key in checkpoint for key in _REQUIRED):
                 raise ValueError("it is no checkpoint")
             return checkpoint
         except OSError:

@@ -1,4 +1,4 @@
-"""Training on Lightning: the best epoch, early stopping, resuming, several processes."""
+"""Training with Lightning: best epoch, early stopping, resuming, several processes."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ LIGHTNINGS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf1
 
 
 class KeepBest(Callback):
-    """Remembers the weights of the best epoch, also across a resume, and puts them back at the end.
+    """Keep the weights of the best epoch, also across a resume, and restore them at the end.
 
     Parameters
     ----------
     metric : the dev metric that chooses the best epoch; None when there is no dev set and the last epoch counts
-    folder : where the epochs' figures are written
-    average : what is measured and kept in place of the weights; None for the weights themselves
+    folder : for the history of all epochs
+    average : replaces the weights in measuring and keeping; None for the weights themselves
     """
 
     def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
@@ -64,11 +64,11 @@ class KeepBest(Callback):
         self.stopped = False
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Do not go on with a run that had been stopped early."""
+        """Do not continue a run that stopped early."""
         trainer.should_stop = self.stopped
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Keep the weights when no earlier epoch had a better metric; of equal epochs the last has learnt most."""
+        """Keep the weights unless an earlier epoch has a better metric; ties go to the latest epoch."""
         with nullcontext() if self.average is None else self.average.in_place(pl_module.model):
             self._measure_and_keep(trainer, pl_module)
 
@@ -79,8 +79,8 @@ class KeepBest(Callback):
         if value is None or self.best is None or value >= self.best:
             self.best = value
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
-            elsewhere = trainer.world_size > 1 or trainer.strategy.launcher is not None  # even one may be started
-            if elsewhere and trainer.is_global_zero:
+            in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None  # even one may be started
+            if in_children and trainer.is_global_zero:
                 save_file(self.weights, self.folder / BEST)  # for the process that started the others, should they fail
         if trainer.is_global_zero:
             with atomic_file(self.folder / HISTORY, sync=True) as temporary:
@@ -88,19 +88,19 @@ class KeepBest(Callback):
                 temporary.write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Note whether this was the last epoch because of early stopping."""
+        """Store whether the run stopped early."""
         checkpoint["stopped"] = trainer.should_stop
 
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """See whether the run had been stopped early."""
+        """Restore whether the run stopped early."""
         self.stopped = checkpoint["stopped"]
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Put the best weights back."""
+        """Restore the best weights."""
         self.restore(pl_module.model)
 
     def restore(self, model: nn.Module) -> bool:
-        """Give a model the weights of the best epoch; whether there was one."""
+        """Load the weights of the best epoch into a model; False if no epoch ended."""
         if not self.weights and (self.folder / BEST).exists():
             self.weights = load_file(self.folder / BEST)
         if self.weights:
@@ -108,7 +108,7 @@ class KeepBest(Callback):
         return bool(self.weights)
 
     def figures(self) -> list[dict[str, float]]:
-        """The figures of all epochs, also of those that other processes worked on."""
+        """The metrics of all epochs, also of those in other processes."""
         history = self.folder / HISTORY
         if not self.rows and history.exists():
             self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
@@ -124,12 +124,12 @@ class KeepBest(Callback):
 
 
 class CheckpointsInEpochs(Callback):
-    """Checkpoints also inside an epoch, so that a kill costs minutes however long epochs are.
+    """Save checkpoints also within an epoch, so that a kill costs only minutes.
 
     Parameters
     ----------
-    path : the file, always the same
-    minutes : between two checkpoints, at least
+    path : the file, which is replaced each time
+    minutes : minimum time between two checkpoints
     """
 
     def __init__(self, path: Path, minutes: float):
@@ -138,7 +138,7 @@ class CheckpointsInEpochs(Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Save, when it is time and no gradients wait for further batches."""
+        """Save if it is time and no accumulated gradients are pending."""
         waiting = (batch_idx + 1) % trainer.accumulate_grad_batches
         if waiting or trainer.is_last_batch:
             return
@@ -147,12 +147,12 @@ class CheckpointsInEpochs(Callback):
             self.last = time.monotonic()
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """There is a checkpoint now in any case."""
+        """The epoch's own checkpoint restarts the clock."""
         self.last = time.monotonic()
 
 
 class Progress(RichProgressBar):
-    """A bar that shows the loss and the dev metric of the last epoch, and nothing else.
+    """A progress bar with the loss and the dev metric of the last epoch.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Progress(RichProgressBar):
         self.shown = ("train_loss", f"dev_{metric}")
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        """What stands at the end of the bar."""
+        """The figures at the end of the bar."""
         figures = trainer.callback_metrics
         return {name: round(float(figures[name]), 3) for name in self.shown if name in figures}
 
@@ -185,15 +185,15 @@ def train(
 
     Parameters
     ----------
-    model : what is trained
+    model : to train
     corpus : training set with targets
-    options : how; ``run_dir`` makes the run resumable
+    options : ``run_dir`` makes the run resumable
     dev : dev set; without one the last epoch counts
     evaluate : decisions on the dev set -> metrics; with several processes it must be picklable
     decide : model and dev set -> decisions; as ``evaluate``
     metric : the one that chooses the best epoch
     about : options of the model, name -> plain value; a run with others is not resumed
-    history : a list to which the epochs are added, also when training fails
+    history : list that the epochs are appended to, also when training fails
 
     Returns
     -------
@@ -227,11 +227,11 @@ def train(
             raise _as_raised(error) from None
         except OSError as error:
             raise TrainingError(
-                f"{folder} cannot be written to ({error.strerror or error}); make room and train again, "
-                "which goes on from the last checkpoint there"
+                f"{folder} cannot be written to ({error.strerror or error}); make room and train again "
+                "to resume from the last checkpoint there"
             ) from error
         finally:
-            if keep.restore(model):  # else the figures in the folder are those of a checkpoint that was not reached
+            if keep.restore(model):  # otherwise the folder's figures belong to a checkpoint that was not reached
                 history.extend(keep.figures())
             model.zero_grad()
             forget_gradients()
@@ -251,7 +251,7 @@ def _batches(corpus: Corpus, options: TrainingOptions) -> BudgetBatches:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C mean here what it means elsewhere; Lightning ends the program and ignores further ones."""
+    """Raise KeyboardInterrupt on Ctrl-C; Lightning would exit the program and ignore further ones."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -263,13 +263,13 @@ def _interruptible() -> Iterator[None]:
 
 
 def _began_with_ctrl_c(error: BaseException) -> bool:
-    """Whether an error came of clearing up after Ctrl-C, as when Lightning's loops had only begun to begin."""
+    """Whether an error was raised while Lightning cleaned up after Ctrl-C."""
     before = error.__context__
     return before is not None and (isinstance(before, KeyboardInterrupt) or _began_with_ctrl_c(before))
 
 
 def _as_raised(error: ProcessRaisedException) -> Exception:
-    """An error of ours that another process raised, as if it had been raised here; any other as it came."""
+    """Our own error from another process as if it was raised here; other errors unchanged."""
     name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
     kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
     return kind(message) if isinstance(kind, type) and issubclass(kind, GraphAttnError) else error
@@ -323,7 +323,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
 
 
 def _strategy(options: TrainingOptions) -> str:
-    """Processes of this one's making when several are asked for; forked where no script can be started anew."""
+    """Spawn processes when several devices are requested; fork them in an interactive session."""
     if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
         return options.strategy
     return "ddp_notebook" if hasattr(sys, "ps1") else "ddp_spawn"

@@ -1,4 +1,4 @@
-"""What Lightning trains: a model with its loss, optimiser, schedule and evaluation, and its share of each batch."""
+"""The Lightning module: a model with its loss, optimizer, schedule and evaluation, and its part of each batch."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Evaluate = Callable[[list[Any]], dict[str, float]]
 Decide = Callable[[Any, Any], list[Any]]
 """Model and corpus -> decisions for each of its sentences."""
 
-_TALKATIVE = ("lightning.pytorch", "lightning.fabric")
+_LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
 
 class SharedBatches(Sampler[BatchShard]):
-    """Each process's part of every batch, so that several processes make the steps of one.
+    """Each process's part of every batch, so that several processes take the same steps as one.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class SharedBatches(Sampler[BatchShard]):
 
     Attributes
     ----------
-    done : batches of this epoch that need not be seen again, since a checkpoint was made after them
+    done : batches of this epoch before the checkpoint that was resumed
     """
 
     def __init__(self, batches: BudgetBatches):
@@ -47,7 +47,7 @@ class SharedBatches(Sampler[BatchShard]):
         self._of_epoch = list(batches)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of another epoch; Lightning calls this."""
+        """Shuffle for another epoch; Lightning calls this."""
         if epoch != self.batches.epoch:
             self.batches.set_epoch(epoch)
             self._of_epoch = list(self.batches)
@@ -61,15 +61,15 @@ class SharedBatches(Sampler[BatchShard]):
 
 
 class TrainingModule(pl.LightningModule):
-    """What Lightning trains: a model, its optimiser, and the evaluation of its decisions on the dev set.
+    """A model, its optimizer, and the evaluation of its decisions on the dev set.
 
     Parameters
     ----------
-    model : what is trained
-    options : how
-    loader : batches of the training set, chosen by :class:`SharedBatches`
-    dev, evaluate : dev set and what to measure on it; None for no dev set
-    decide : how the model decides
+    model : to train
+    options : of the training
+    loader : batches of the training set, from :class:`SharedBatches`
+    dev, evaluate : dev set and its metrics; None for no dev set
+    decide : model and dev set -> decisions
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class TrainingModule(pl.LightningModule):
         self.losses: list[float] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Arrive in a process of its own, which has to be told again to keep quiet."""
+        """Unpickle in another process, where Lightning's messages must be silenced again."""
         super().__setstate__(state)
-        hush()
+        silence()
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """This process's part of the epoch's batches; called for each epoch, since their number may change."""
+        """This process's part of the epoch's batches; called for each epoch, as their number may change."""
         sampler = self.loader.sampler
         assert isinstance(sampler, SharedBatches)
         sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
@@ -103,45 +103,47 @@ class TrainingModule(pl.LightningModule):
         return self.loader
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep the losses of the epoch so far, of which the history tells the mean."""
+        """Store the losses of the epoch so far, for the mean in the history."""
         checkpoint["losses"] = self.losses
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Go on with them."""
+        """Restore the losses."""
         self.losses = checkpoint["losses"]
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """Draw each step's dropout from its own seed: a resumed run repeats an undisturbed one bit for bit."""
+        """Seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit."""
         step = self.current_epoch * 1_000_003 + batch_idx
         seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
         if self.device.type == "cpu":
-            torch.default_generator.manual_seed(seed)  # the same bits; `torch.manual_seed` asks for every other device
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed also asks all devices
         else:
             torch.manual_seed(seed)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The loss, refused when it is not finite."""
+        """The loss; raises an error when it is not finite."""
         loss, _ = self.model.loss(batch)
         if not torch.isfinite(loss):
-            raise self._diverged(f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}")
+            raise self._divergence_error(
+                f"the loss is {loss.item()} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}"
+            )
         self.losses.append(float(loss.detach()))
-        return loss * self._share(batch_idx)
+        return loss * self._scale_last_step(batch_idx)
 
-    def _share(self, batch_idx: int) -> float:
-        """Makes the last step of an epoch an average, too, of fewer batches; Lightning divides by ``accumulate``."""
+    def _scale_last_step(self, batch_idx: int) -> float:
+        """Factor for the last, shorter accumulation of an epoch; Lightning always divides by ``accumulate``."""
         left = len(self.loader) % self.options.accumulate
         return self.options.accumulate / left if batch_idx >= len(self.loader) - left else 1.0
 
     def finish_epoch(self) -> dict[str, float]:
-        """Measure on the dev set; the epoch's figures are logged and returned.
+        """Measure on the dev set; log and return the epoch's metrics.
 
         Raises
         ------
         DivergenceError
-            when the last step has left weights that are not finite, which no loss has met yet
+            when the weights are not finite after the last step
         """
         if not all(bool(torch.isfinite(weights).all()) for weights in self.parameters()):
-            raise self._diverged(f"weights are not finite after epoch {self.current_epoch + 1}")
+            raise self._divergence_error(f"weights are not finite after epoch {self.current_epoch + 1}")
         loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
         loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
         row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": float(loss)}
@@ -152,36 +154,37 @@ class TrainingModule(pl.LightningModule):
         self.log_dict({name: value for name, value in row.items() if name != "epoch"}, on_step=False, on_epoch=True)
         return row
 
-    def _diverged(self, seen: str) -> DivergenceError:
+    def _divergence_error(self, problem: str) -> DivergenceError:
         kept = (
             "the weights of the best epoch so far are kept"
             if self.current_epoch
             else "no epoch of this training has ended"
         )
-        return DivergenceError(f"{seen}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
+        return DivergenceError(f"{problem}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
 
     def configure_optimizers(self) -> Any:
         """Adam or AdamW; no decay on biases, norms and vectors of words, characters and classes; warm-up, then decay.
 
-        Adam turns even a tiny decay into full steps where no other gradient comes, as for words a batch lacks.
+        Adam turns even a tiny decay into full steps where there is no other gradient, as for words that a batch lacks.
         """
         options = self.options
-        spared = {id(parameter) for parameter in _without_decay(self)} | {id(self.model.embedding.trained)}
+        exempt = {id(parameter) for parameter in _without_decay(self)} | {id(self.model.embedding.trained)}
         decayed, plain = (
-            [p for p in self.parameters() if p.requires_grad and (id(p) in spared) is own] for own in (False, True)
+            [p for p in self.parameters() if p.requires_grad and (id(p) in exempt) is chosen]
+            for chosen in (False, True)
         )
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
         whole = not options.strategy.startswith(("fsdp", "deepspeed"))
         betas = (0.9, options.beta2)
-        optimizer = kind(groups, lr=options.learning_rate, betas=betas, fused=whole)  # a ninth of the time on a CPU
+        optimizer = kind(groups, lr=options.learning_rate, betas=betas, fused=whole)  # 9 times as fast on a CPU
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.rate(step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip by norm; Lightning itself refuses fused optimisers, for the sake of float16's scaled gradients."""
+        """Clip by norm; Lightning rejects fused optimizers because of float16's scaled gradients."""
         if optimizer.defaults["fused"]:
             if gradient_clip_val:
                 nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
@@ -189,7 +192,7 @@ class TrainingModule(pl.LightningModule):
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def rate(self, step: int) -> float:
-        """Share of the highest learning rate at a step."""
+        """Learning rate at a step as a share of the highest."""
         warmup = self.options.warmup_steps or max(1, round(self.options.warmup * self.steps))
         if step < warmup:
             return (step + 1) / warmup
@@ -201,17 +204,17 @@ class TrainingModule(pl.LightningModule):
         return 1 - done if self.options.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Leave the graph on the CPU; the model moves what it computes with."""
+        """Leave the graph on the CPU; the model moves the tensors it needs."""
         return batch
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Lightning's hints about loaders and devices to itself; errors and our own progress remain."""
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    """Silence Lightning's hints about loaders and devices, but not its errors."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
-        hush()
+        silence()
         try:
             yield
         finally:
@@ -219,16 +222,16 @@ def quiet() -> Iterator[None]:
                 logger.setLevel(level)
 
 
-def hush() -> None:
-    """Keep quiet for good."""
+def silence() -> None:
+    """Silence Lightning's messages for the rest of the process."""
     warnings.filterwarnings("ignore", module="lightning")
     warnings.filterwarnings("ignore", message=".*lightning.*")
-    for name in _TALKATIVE:
+    for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _without_decay(model: nn.Module) -> Iterator[nn.Parameter]:
-    """Biases, which may have rows for several heads or streams, what norms learn, and vectors that are looked up."""
+    """Biases (perhaps with a row for each head or stream), parameters of norms, and embeddings."""
     for module in model.modules():
         whole = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
         for name, parameter in module.named_parameters(recurse=False):

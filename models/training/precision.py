@@ -1,4 +1,4 @@
-"""Number formats of matrix products in training, and which of them a machine multiplies in hardware."""
+"""Number formats of matrix products in training, and whether the hardware supports them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 
 PRECISIONS = ("32", "bf16", "auto")
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
-"""What processors, the last one ARM's, call their instructions for products of bfloat16."""
+"""CPU flags of instructions for bfloat16 products; the last is ARM's."""
 
 
 def chosen_precision(precision: str, accelerator: str = "auto") -> str:
-    """What an option stands for on this machine.
+    """Resolve ``auto`` for this machine.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def chosen_precision(precision: str, accelerator: str = "auto") -> str:
 
 
 def multiplies_bf16(accelerator: str = "auto") -> bool:
-    """Whether the device has instructions for products of bfloat16; without them they take longer than float32.
+    """Whether the device has instructions for bfloat16 products, which are slower than float32 without them.
 
     Parameters
     ----------
@@ -44,5 +44,5 @@ def multiplies_bf16(accelerator: str = "auto") -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if accelerator not in ("auto", "cpu"):
         return False
-    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # older PyTorch cannot tell
+    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch
     return any(known.get(flag, False) for flag in BF16_FLAGS)

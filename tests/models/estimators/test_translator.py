@@ -296,7 +296,7 @@ def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path, 
         small(inputs={"vocabulary_size": 70}, training=run).fit(sources, targets)
     assert str(caught.value) == (
         f"{tmp_path / 'run'} holds a run with another inputs.vocabulary_size (90, now 70). Give another run_dir, the "
-        "same options and data to resume, or resume=False to start anew"
+        "same options and data to resume, or resume=False to start again"
     )
     with pytest.raises(ConfigError, match="holds a run with another training set"):
         small(training=run).fit([*sources, "a zebra sleeps"], [*targets, "Ein zebra!"])

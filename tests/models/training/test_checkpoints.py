@@ -233,7 +233,7 @@ def test_other_options_are_refused(changes, difference, corpus, tiny, tmp_path):
         estimator.set_params(**changes).fit(*corpus("classifier"))
     assert str(caught.value) == (
         f"{tmp_path} holds a run with another {difference}. "
-        "Give another run_dir, the same options and data to resume, or resume=False to start anew"
+        "Give another run_dir, the same options and data to resume, or resume=False to start again"
     )
 
 
@@ -320,7 +320,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     with pytest.raises(ConfigError) as caught, run_folder(TrainingOptions(run_dir=str(tmp_path / "file" / "run"))):
         pass
     assert str(caught.value) == (
-        f"run_dir {tmp_path}/file/run cannot be made or written to (Not a directory); give a folder that can be written"
+        f"run_dir {tmp_path}/file/run cannot be written to (Not a directory); give a folder that can be written"
     )
 
 
@@ -376,7 +376,7 @@ def test_a_damaged_run_is_told(corpus, tiny, tmp_path, name, content):
     again = tiny("crf", training={"epochs": 1, "run_dir": str(folder)})
     with pytest.raises(ConfigError) as caught:
         again.fit(words, tags)
-    expected = f"{folder / name} is missing or damaged, so that the run cannot go on; give resume=False to start anew"
+    expected = f"{folder / name} is missing or damaged, so that the run cannot go on; give resume=False to start again"
     assert str(caught.value) == expected
     tiny("crf", training={"epochs": 1, "run_dir": str(folder), "resume": False}).fit(words, tags)
 

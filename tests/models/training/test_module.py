@@ -124,4 +124,4 @@ def test_processes_share_each_batch():
             sampler.set_epoch(epoch)
         for batch, one, other in zip(whole, *samplers, strict=True):
             assert sorted(one.sentences + other.sentences) == sorted(batch)
-            assert one.whole == other.whole == batch
+            assert one.batch == other.batch == batch
