@@ -191,7 +191,7 @@ class Translator(Estimator):
         if len(files) != 1:
             hint = "Give sources and targets, or one table of both."
             raise DataError(f"{len(files)} paths are given: {', '.join(map(str, files))}", hint=hint)
-        return _read_table(files[0], **options)
+        return _read_table(files[0], options.get("text", "text"), options.get("second", "second"))
 
     @override
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
@@ -475,7 +475,7 @@ def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
     return sentences, lines
 
 
-def _read_table(path: Path, *, text: str = "text", second: str = "second") -> tuple[list[Any], list[str]]:
+def _read_table(path: Path, text: str, second: str) -> tuple[list[Any], list[str]]:
     if split_suffix(path)[0] not in _TABLES:
         hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
         raise DataError("is no table of sources and targets", path=path, hint=hint)
