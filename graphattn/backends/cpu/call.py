@@ -46,7 +46,7 @@ class Call:
         return sum(count for edges, count in zip(self.edges, self.heads, strict=True) if not self._omits(edges))
 
     @cached_property
-    def places(self) -> np.ndarray:
+    def weight_starts(self) -> np.ndarray:
         """(H + 1,) where the weights of each head begin when those of all stand in one row."""
         sizes = np.repeat([edges.num_edges for edges in self.edges], self.heads)
         return np.concatenate([[0], np.cumsum(sizes)])
@@ -57,22 +57,22 @@ class Call:
     @cached_property
     def parts(self) -> list[Part]:
         """The heads, in sets that one kernel can take: all narrow relations together, each other one alone."""
-        found, narrow = [], []
-        head = line = 0
+        parts, narrow = [], []
+        first_head = first_scored = 0
         for edges, count in zip(self.edges, self.heads, strict=True):
-            heads, lines = np.arange(head, head + count), np.arange(line, line + count)
+            heads, scored = np.arange(first_head, first_head + count), np.arange(first_scored, first_scored + count)
             if self._omits(edges):
-                lines = np.full(count, -1)
+                scored = np.full(count, -1)
             else:
-                line += count
-            head += count
+                first_scored += count
+            first_head += count
             if not count:
                 continue
             if self.plain and (edges.is_identity or is_narrow(edges)):
-                narrow.append((edges, heads, lines))
+                narrow.append((edges, heads, scored))
             else:
-                found.append(Part(heads, lines, plan_of(edges)))
-        return [_merge_narrow(narrow), *found] if narrow else found
+                parts.append(Part(heads, scored, plan_of(edges)))
+        return [_merge_narrow(narrow), *parts] if narrow else parts
 
     @cached_property
     def covers_everything(self) -> bool:
@@ -83,20 +83,24 @@ class Call:
 class Part(NamedTuple):
     """Some heads and their plan.
 
-    ``lines`` are the places of the heads among those that have queries and keys, -1 for the others; ``which``, in a
-    narrow plan, the relation of each head, -1 for the identity.
+    Parameters
+    ----------
+    heads : (K,) their numbers
+    scored : (K,) their numbers among the heads with queries and keys, -1 for those without
+    plan : how to compute them
+    relations : (K,) in a narrow plan the relation of each head, -1 for the identity
     """
 
     heads: np.ndarray
-    lines: np.ndarray
+    scored: np.ndarray
     plan: NarrowPlan | RangePlan | EdgePlan
-    which: np.ndarray | None = None
+    relations: np.ndarray | None = None
 
 
 def _merge_narrow(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
-    relations, heads, lines = zip(*narrow, strict=True)
-    which, relation = [], 0
-    for edges, own in zip(relations, heads, strict=True):
-        which += [-1 if edges.is_identity else relation] * len(own)
-        relation += not edges.is_identity
-    return Part(np.concatenate(heads), np.concatenate(lines), narrow_plan(relations), np.array(which))
+    relations, heads, scored = zip(*narrow, strict=True)
+    relation_of_head, number = [], 0
+    for edges, own_heads in zip(relations, heads, strict=True):
+        relation_of_head += [-1 if edges.is_identity else number] * len(own_heads)
+        number += not edges.is_identity
+    return Part(np.concatenate(heads), np.concatenate(scored), narrow_plan(relations), np.array(relation_of_head))

@@ -27,17 +27,31 @@ _ready: set[object] = set()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function when it is called; without a cache where no folder for one can be written."""
-    return _compile(function, EXACT)
+    """Compile a function when it is called; it must not allocate arrays.
+
+    Without allocation there is no reference counting (``_nrt``), whose atomic operations cost up to half the time of a
+    kernel that takes arrays out of records.
+    """
+    return _compile(function, EXACT, _nrt=False)
+
+
+def inlined_kernel(function: Callable[..., Any]) -> Any:
+    """Like :func:`kernel`, for parts that kernels call often with large records: the compiler inlines each call."""
+    return _compile(function, EXACT, _nrt=False, forceinline=True)
 
 
 def loop_kernel(function: Callable[..., Any]) -> Any:
-    """Like :func:`kernel`, for plain loops: sums may be taken in another order, so that they fill vector registers."""
+    """Like :func:`kernel`, for plain loops, which may allocate; sums are reordered to fill vector registers."""
     return _compile(function, REORDERED)
 
 
-def _compile(function: Callable[..., Any], changes: set[str]) -> Any:
-    rules: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": changes}
+def plan_kernel(function: Callable[..., Any]) -> Any:
+    """Like :func:`kernel`, for functions that allocate what they return."""
+    return _compile(function, EXACT)
+
+
+def _compile(function: Callable[..., Any], changes: set[str], **rules: Any) -> Any:
+    rules |= {"nogil": True, "error_model": "numpy", "fastmath": changes}
     try:
         compiled = numba.njit(cache=True, **rules)(function)
     except RuntimeError:

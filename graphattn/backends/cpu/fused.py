@@ -75,7 +75,7 @@ def attend_heads(
     """
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
-    weights = projected.new_zeros(int(call.places[-1]) if return_weights else 0)
+    weights = projected.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
     out: Tensor = _ProjectedAttention.apply(projected, call, weights)
     if not return_weights:
         return out, []
@@ -95,9 +95,9 @@ class _Attention(torch.autograd.Function):
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         wanted = heads * call.edges[0].num_edges if return_weights else 0
         weights = query.new_zeros(wanted)  # those that are hidden, or lost to scores of -inf, are not written
-        tops, sums = fused_tasks.forward(call, query, key, value, added, out, weights)
+        row_max, inverse_sum = fused_tasks.forward(call, query, key, value, added, out, weights)
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
-        ctx.save_for_backward(query, key, value, added, out, tops, sums)
+        ctx.save_for_backward(query, key, value, added, out, row_max, inverse_sum)
         return out, weights.view(heads, -1).t()
 
     @staticmethod
@@ -127,16 +127,16 @@ class _ProjectedAttention(torch.autograd.Function):
         query, key, value = _split(projected, call)
         out = empty(value.shape, value.dtype)
         nothing = value.new_zeros(value.shape[1], 0)
-        tops, sums = fused_tasks.forward(call, query, key, value, nothing, out, weights)
+        row_max, inverse_sum = fused_tasks.forward(call, query, key, value, nothing, out, weights)
         ctx.call = call
-        ctx.save_for_backward(projected, nothing, out, tops, sums)
+        ctx.save_for_backward(projected, nothing, out, row_max, inverse_sum)
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        projected, nothing, out, tops, sums = (tensor.detach() for tensor in ctx.saved_tensors)
+        projected, nothing, out, row_max, inverse_sum = (tensor.detach() for tensor in ctx.saved_tensors)
         gradient = _empty_gradient(ctx.call, projected.shape, projected.dtype)
-        saved = Saved(*_split(projected, ctx.call), nothing, out, tops, sums)
+        saved = Saved(*_split(projected, ctx.call), nothing, out, row_max, inverse_sum)
         upper = _with_contiguous_features(gradients[0].detach())
         fused_tasks.backward(ctx.call, saved, upper, nothing, _split(gradient, ctx.call), nothing)
         return gradient, None, None

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
-from graphattn.backends.cpu.compiling import kernel
+from graphattn.backends.cpu.compiling import plan_kernel
 from graphattn.edges import Edges
 
 RUN_EDGES = 1 << 15
@@ -47,12 +47,12 @@ class RangePlan:
     shared: int
 
     @cached_property
-    def strip(self) -> int:
+    def max_keys(self) -> int:
         """Largest number of keys of a chunk."""
         return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
 
     @cached_property
-    def lines(self) -> int:
+    def max_rows(self) -> int:
         """Largest number of destinations of a chunk."""
         return int((self.chunks[:, 1] - self.chunks[:, 0]).max(initial=0))
 
@@ -75,7 +75,7 @@ class NarrowPlan:
     shared: int
 
     @cached_property
-    def strip(self) -> int:
+    def max_keys(self) -> int:
         """Largest number of keys of a chunk."""
         return int((self.chunks[:, 3] - self.chunks[:, 2]).max(initial=0))
 
@@ -198,7 +198,7 @@ def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
     )
 
 
-@kernel
+@plan_kernel
 def _bandwidth(low, high):  # type: ignore[no-untyped-def]
     """Largest distance between a node and what lies at the ends of its range, twice, plus one."""
     widest = 1
@@ -208,7 +208,7 @@ def _bandwidth(low, high):  # type: ignore[no-untyped-def]
     return widest
 
 
-@kernel
+@plan_kernel
 def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
     """(C, 4) first and last destinations and keys of a :class:`NarrowPlan`'s chunks."""
     relations, count = lows.shape
@@ -234,7 +234,7 @@ def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
     return chunks[:made]
 
 
-@kernel
+@plan_kernel
 def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
     """Whether every destination's sources count up by one."""
     for i in range(len(starts) - 1):
@@ -244,7 +244,7 @@ def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@plan_kernel
 def _source_extents(starts, indices):  # type: ignore[no-untyped-def]
     """(N_dst,) smallest source of each destination and the one after its largest; equal without edges."""
     low = np.zeros(len(starts) - 1, np.int64)
@@ -304,7 +304,7 @@ def _cut_into_chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.n
     return _add_shared_keys(np.stack([places[:-1], places[1:], *_union_between(low, high, places)], axis=1))
 
 
-@kernel
+@plan_kernel
 def _add_shared_keys(chunks):  # type: ignore[no-untyped-def]
     """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
     count = len(chunks)

@@ -12,13 +12,18 @@ from torch import Tensor
 
 from graphattn.backends.cpu.call import Call, Part
 from graphattn.backends.cpu.compiling import announce_compilation
-from graphattn.backends.cpu.edges import kernels as fused_edges
-from graphattn.backends.cpu.plan import NARROW_KEYS, NarrowPlan, RangePlan
+from graphattn.backends.cpu.edges import kernels as edge_kernels
+from graphattn.backends.cpu.edges.kernels import EdgeArrays
+from graphattn.backends.cpu.plan import NARROW_KEYS, EdgePlan, NarrowPlan, RangePlan
+from graphattn.backends.cpu.records import Gradients, Inputs, Outputs, Rule, Strided
 from graphattn.backends.cpu.simd.llvm import BYTES
 from graphattn.backends.cpu.simd.registers import simd_width
 from graphattn.backends.cpu.threads import run_in_threads
 from graphattn.backends.cpu.windows import narrow_backward, narrow_forward, wide_backward, wide_forward, wide_tiles
-from graphattn.backends.cpu.windows.shared_keys import merge_partial
+from graphattn.backends.cpu.windows.narrow_rows import Heads, NarrowRanges
+from graphattn.backends.cpu.windows.packing import merge_partial
+from graphattn.backends.cpu.windows.wide_backward import Upstream
+from graphattn.backends.cpu.windows.wide_tiles import EdgeTerms, WideRanges
 
 CACHE_BYTES = 1 << 19
 """Bytes that one task should work on."""
@@ -27,19 +32,19 @@ SMALL_WORK = 1 << 16
 
 
 class Saved(NamedTuple):
-    """What the backward pass needs: inputs (bias is (H, E) or (H, 0)), output, largest scores and inverse sums."""
+    """What the backward pass needs: inputs (bias is (H, E) or (H, 0)), outputs, row max and inverse row sum (H, N)."""
 
     query: Tensor
     key: Tensor
     value: Tensor
     bias: Tensor
     out: Tensor
-    tops: Tensor
-    sums: Tensor
+    row_max: Tensor
+    inverse_sum: Tensor
 
 
 class _Task(NamedTuple):
-    """A kernel with its arguments, called with a counter before them and scratch memory of ``size`` numbers behind."""
+    """A kernel and its arguments, between a counter of tasks and scratch memory of ``size`` numbers."""
 
     kernel: Callable[..., None]
     arguments: tuple[Any, ...]
@@ -49,36 +54,44 @@ class _Task(NamedTuple):
 def forward(
     call: Call, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, out: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Fill ``out`` and, if they have room, ``weights``: head after head; largest scores and inverse sums (H, N_dst)."""
+    """Fill ``out`` and, unless it is empty, ``weights``, head after head; return row max and inverse row sum (H, N)."""
     make = query.new_empty if call.covers_everything else query.new_zeros
-    tops, sums = make(2, value.shape[1], query.shape[0])
-    saved = Saved(query, key, value, bias, out, tops, sums)
-    steps = (query.shape[2], value.shape[2], *_steps(query, key, value, out))
-    tasks = [_forward_task(call, part, saved, weights, steps) for part in call.parts]
-    _run_tasks(tasks, tops, call, sum(steps[:2]))
-    return tops, sums
+    row_max, inverse_sum = make(2, value.shape[1], query.shape[0])
+    saved = Saved(query, key, value, bias, out, row_max, inverse_sum)
+    tasks = [_forward_task(call, part, saved, weights) for part in call.parts]
+    _run_tasks(tasks, row_max, call, query.shape[2] + value.shape[2])
+    return row_max, inverse_sum
 
 
-def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor, steps: tuple[int, ...]) -> _Task:
-    plan, width, value_width, count = part.plan, steps[0], steps[1], simd_width(saved.tops.numpy())
-    scale = saved.tops.numpy().dtype.type(call.scale)
+def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor) -> _Task:
+    plan, row_max = part.plan, saved.row_max.numpy()
+    count, scale = simd_width(row_max), row_max.dtype.type(call.scale)
+    width, value_width = saved.query.shape[2], saved.value.shape[2]
     if isinstance(plan, NarrowPlan):
-        flat = [_flat_memory(tensor) for tensor in (*saved[:3], saved.out)]
-        asked = len(weights) > 0
-        places = call.places[part.heads] if asked else np.zeros(0, np.int64)
-        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), weights.numpy(), places, steps)
+        assert part.relations is not None
+        return_weights = len(weights) > 0
+        starts = call.weight_starts[part.heads] if return_weights else np.zeros(0, np.int64)
+        ranges = _narrow_ranges(plan, slots=call.dropout > 0 or return_weights)
+        arguments = (
+            ranges,
+            Heads(part.heads, part.scored, part.relations),
+            Inputs(_strided(saved.query), _strided(saved.key), _strided(saved.value)),
+            Outputs(_strided(saved.out), row_max, saved.inverse_sum.numpy()),
+            narrow_forward.Weights(weights.numpy(), starts),
+            Rule(scale, call.dropout, call.seeds),
+        )
         size = narrow_backward.work_size(0, count + NARROW_KEYS, 0, width, value_width, count)
-        bounds = _bounds(part, plan, slots=call.dropout > 0 or asked)
-        return _Task(narrow_forward.forward, (*bounds, *given, scale, call.dropout, call.seeds), size)
-    own = _as_slice(part.heads)
-    arrays = _saved_arrays(saved, part)
-    wanted = weights[call.places[own.start] : call.places[own.stop]].numpy()
-    last = (wanted, steps, scale, call.dropout, call.seeds[own])
+        return _Task(narrow_forward.forward, arguments, size)
+    heads = _as_slice(part.heads)
+    own_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
+    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), own_weights, own_weights[:0])
+    outputs = Outputs(_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
+    rest = (_inputs(saved, part), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
     if isinstance(plan, RangePlan):
         group, size = _group(plan, len(part.heads), width, value_width, count)
-        return _Task(wide_forward.forward, (*_ends(plan), *arrays, *last, group), size)
-    size = fused_edges.work_size(plan.longest, count)
-    return _Task(fused_edges.forward, (plan.runs, plan.starts, plan.indices, *arrays, *last), size)
+        return _Task(wide_forward.forward, (_wide_ranges(plan, len(part.heads)), *rest, group), size)
+    size = edge_kernels.work_size(plan.longest, count)
+    return _Task(edge_kernels.forward, (EdgeArrays(plan.runs, plan.starts, plan.indices), *rest), size)
 
 
 def backward(
@@ -93,69 +106,97 @@ def backward(
 ) -> None:
     """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the bias.
 
-    ``wanted`` tells whether key and whether value have any; the tensor of one that has none is not touched.
+    ``wanted`` tells whether keys and whether values need gradients; the tensor of those that do not stays untouched.
     """
-    width, value_width = saved.query.shape[2], saved.value.shape[2]
+    features = 3 * (saved.query.shape[2] + saved.value.shape[2])
     tasks, merges = [], []
     for part in call.parts:
-        task, merging = _backward_task(call, part, saved, grad_out, grad_weights, grads, grad_bias, wanted)
+        if isinstance(part.plan, NarrowPlan):
+            task, kernel_grads = _narrow_backward_task(call, part, saved, grad_out, grads, wanted)
+            heads, scored = part.heads, part.scored
+        else:
+            tensors = (grad_out, grad_weights, grad_bias)
+            task, kernel_grads = _backward_task(call, part, saved, tensors, grads, wanted)
+            heads = scored = np.arange(len(part.heads))
         tasks.append(task)
-        merges += merging
+        if not isinstance(part.plan, EdgePlan) and part.plan.shared and any(wanted):
+            merges.append(_Task(merge_partial, (part.plan.chunks, heads, scored, kernel_grads), 0))
     for phase in (tasks, merges):
-        _run_tasks(phase, saved.tops, call, 3 * (width + value_width))
+        _run_tasks(phase, saved.row_max, call, features)
+
+
+def _narrow_backward_task(
+    call: Call, part: Part, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor], wanted: tuple[bool, bool]
+) -> tuple[_Task, Gradients]:
+    plan, row_max = part.plan, saved.row_max.numpy()
+    assert isinstance(plan, NarrowPlan)
+    assert part.relations is not None
+    width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(row_max)
+    group, size = _narrow_group(plan, len(part.heads), width, value_width, count)
+    partial = np.empty(plan.shared * len(part.heads) * (width + value_width), row_max.dtype)
+    query, key, value = (_strided(tensor) for tensor in grads)
+    gradients = Gradients(query, key, value, partial, *wanted)
+    arguments = (
+        _narrow_ranges(plan, slots=call.dropout > 0),
+        Heads(part.heads, part.scored, part.relations),
+        Inputs(_strided(saved.query), _strided(saved.key), _strided(saved.value)),
+        Outputs(_strided(grad_out), row_max, saved.inverse_sum.numpy()),
+        gradients,
+        Rule(row_max.dtype.type(call.scale), call.dropout, call.seeds),
+        group,
+    )
+    return _Task(narrow_backward.backward, arguments, size), gradients
 
 
 def _backward_task(
     call: Call,
     part: Part,
     saved: Saved,
-    grad_out: Tensor,
-    grad_weights: Tensor,
+    tensors: tuple[Tensor, Tensor, Tensor],
     grads: Sequence[Tensor],
-    grad_bias: Tensor,
     wanted: tuple[bool, bool],
-) -> tuple[_Task, list[_Task]]:
-    plan, heads, count = part.plan, len(part.heads), simd_width(saved.tops.numpy())
-    widths = width, value_width = saved.query.shape[2], saved.value.shape[2]
-    kind = saved.tops.numpy().dtype
-    options = (kind.type(call.scale), call.dropout)
-    if isinstance(plan, NarrowPlan):
-        steps = (*widths, *_steps(*saved[:3], grad_out, *grads))
-        group, size = _narrow_group(plan, heads, width, value_width, count)
-        flat = [_flat_memory(tensor) for tensor in saved[:3]]
-        made = [_flat_memory(tensor) for tensor in grads]
-        partial = np.empty(plan.shared * heads * (width + value_width), kind)
-        given = (*flat, saved.tops.numpy(), saved.sums.numpy(), _flat_memory(grad_out), *made, partial, steps, *options)
-        bounds = _bounds(part, plan, slots=call.dropout > 0)
-        task = _Task(narrow_backward.backward, (*bounds, *given, call.seeds, wanted, group), size)
-        return task, _merge_tasks(plan, part.heads, part.lines, partial, made, steps, wanted)
-    own, lines = _as_slice(part.heads), _as_slice(part.lines)
-    steps = (*widths, *_steps(*saved[:3], saved.out, grad_out, *grads))
-    made = [_flat_memory(tensor[:, run]) for tensor, run in zip(grads, (lines, lines, own), strict=True)]
-    given = (
-        _flat_memory(grad_out[:, own]),
-        grad_weights[own].flatten().numpy(),
-        *made,
-        grad_bias[own].view(-1).numpy(),
+) -> tuple[_Task, Gradients]:
+    """``tensors`` are gradients of outputs, weights and bias."""
+    plan, dtype = part.plan, saved.row_max.numpy().dtype
+    width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(saved.row_max.numpy())
+    heads, scored = _as_slice(part.heads), _as_slice(part.scored)
+    grad_out, grad_weights, grad_bias = (tensor[:, heads] if tensor.dim() == 3 else tensor[heads] for tensor in tensors)
+    query, key, value = (_strided(tensor[:, own]) for tensor, own in zip(grads, (scored, scored, heads), strict=True))
+    shared = 0 if isinstance(plan, EdgePlan) else plan.shared
+    partial = np.empty(shared * len(part.heads) * (width + value_width), dtype)
+    gradients = Gradients(query, key, value, partial, *wanted)
+    upstream = Upstream(
+        _strided(saved.out[:, heads]),
+        saved.row_max[heads].numpy(),
+        saved.inverse_sum[heads].numpy(),
+        _strided(grad_out),
     )
-    arrays, last = _saved_arrays(saved, part), (steps, *options, call.seeds[own], wanted)
+    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), grad_weights.flatten().numpy(), grad_bias.view(-1).numpy())
+    rule = Rule(dtype.type(call.scale), call.dropout, call.seeds[heads])
+    rest = (_inputs(saved, part), terms, upstream, gradients, rule)
     if isinstance(plan, RangePlan):
-        group, size = _group(plan, heads, width, value_width, count)
-        partial = np.empty(plan.shared * heads * (width + value_width), kind)
-        task = _Task(wide_backward.backward, (*_ends(plan), *arrays, *given, partial, *last, group), size)
-        return task, _merge_tasks(plan, np.arange(heads), np.arange(heads), partial, made, steps, wanted)
-    size = fused_edges.work_size(plan.longest, count)
-    arguments = (plan.separate_runs, plan.starts, plan.indices, *arrays, *given, *last)
-    return _Task(fused_edges.backward, arguments, size), []
+        group, size = _group(plan, len(part.heads), width, value_width, count)
+        return _Task(wide_backward.backward, (_wide_ranges(plan, len(part.heads)), *rest, group), size), gradients
+    assert isinstance(plan, EdgePlan)
+    size = edge_kernels.work_size(plan.longest, count)
+    edges = EdgeArrays(plan.separate_runs, plan.starts, plan.indices)
+    return _Task(edge_kernels.backward, (edges, *rest), size), gradients
 
 
-def _bounds(part: Part, plan: NarrowPlan, *, slots: bool) -> tuple[Any, ...]:
-    first = plan.slots if slots else np.zeros((len(plan.lows), 0), np.int64)
-    return plan.chunks, part.heads, part.lines, part.which, plan.lows, plan.highs, first
+def _narrow_ranges(plan: NarrowPlan, *, slots: bool) -> NarrowRanges:
+    return NarrowRanges(
+        plan.chunks, plan.lows, plan.highs, plan.slots if slots else np.zeros((len(plan.lows), 0), np.int64)
+    )
 
 
-def _ends(plan: RangePlan) -> tuple[Any, ...]:
-    return plan.chunks, plan.block, plan.low, plan.high, plan.starts
+def _wide_ranges(plan: RangePlan, heads: int) -> WideRanges:
+    return WideRanges(np.arange(heads), plan.chunks, plan.block, plan.low, plan.high, plan.starts)
+
+
+def _inputs(saved: Saved, part: Part) -> Inputs:
+    """Queries, keys and values of one relation's heads."""
+    heads, scored = _as_slice(part.heads), _as_slice(part.scored)
+    return Inputs(_strided(saved.query[:, scored]), _strided(saved.key[:, scored]), _strided(saved.value[:, heads]))
 
 
 def _as_slice(heads: np.ndarray) -> slice:
@@ -163,47 +204,18 @@ def _as_slice(heads: np.ndarray) -> slice:
     return slice(int(heads[0]), int(heads[-1]) + 1)
 
 
-def _saved_arrays(saved: Saved, part: Part) -> tuple[np.ndarray, ...]:
-    """What is saved, of the heads of one relation, as the kernels take it."""
-    own, lines = _as_slice(part.heads), _as_slice(part.lines)
-    query, key, value, out = saved.query[:, lines], saved.key[:, lines], saved.value[:, own], saved.out[:, own]
-    bias = saved.bias[own].flatten().numpy()
-    return (
-        _flat_memory(query),
-        _flat_memory(key),
-        _flat_memory(value),
-        bias,
-        _flat_memory(out),
-        saved.tops[own].numpy(),
-        saved.sums[own].numpy(),
-    )
-
-
-def _merge_tasks(
-    plan: NarrowPlan | RangePlan,
-    heads: np.ndarray,
-    lines: np.ndarray,
-    partial: np.ndarray,
-    made: list[np.ndarray],
-    steps: tuple[int, ...],
-    wanted: tuple[bool, bool],
-) -> list[_Task]:
-    arguments = (plan.chunks, heads, lines, partial, made[1], made[2], steps, wanted)
-    return [_Task(merge_partial, arguments, 0)] if plan.shared and any(wanted) else []
-
-
 def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
     """Heads that a task takes together, as many as the cache holds, and the scratch memory that it needs."""
 
     def size(group: int) -> int:
-        return wide_tiles.work_size(plan.strip, plan.lines, plan.block, group, width, value_width, count)
+        return wide_tiles.work_size(plan.max_keys, plan.max_rows, plan.block, group, width, value_width, count)
 
     return _largest_group(size, heads, count)
 
 
 def _narrow_group(plan: NarrowPlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
     def size(group: int) -> int:
-        return narrow_backward.work_size(plan.strip, count + NARROW_KEYS, group, width, value_width, count)
+        return narrow_backward.work_size(plan.max_keys, count + NARROW_KEYS, group, width, value_width, count)
 
     return _largest_group(size, heads, count)
 
@@ -213,16 +225,10 @@ def _largest_group(size: Callable[[int], int], heads: int, count: int) -> tuple[
     return group, size(group)
 
 
-def _flat_memory(tensor: Tensor) -> np.ndarray:
-    """The memory from the first to the last number of a tensor."""
-    span = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True)) + 1
-    flat: np.ndarray = tensor.as_strided((span if tensor.numel() else 0,), (1,)).numpy()
-    return flat
-
-
-def _steps(*tensors: Tensor) -> tuple[int, ...]:
-    """Distances between nodes and between heads of each tensor."""
-    return tuple(step for tensor in tensors for step in tensor.stride()[:2])
+def _strided(tensor: Tensor) -> Strided:
+    (nodes, heads, width), (node, head, feature) = tensor.shape, tensor.stride()
+    span = (nodes - 1) * node + (heads - 1) * head + (width - 1) * feature + 1 if tensor.numel() else 0
+    return Strided(tensor.as_strided((span,), (1,)).numpy(), node, head, width)
 
 
 def _run_tasks(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> None:

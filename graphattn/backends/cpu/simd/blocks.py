@@ -1,9 +1,10 @@
-"""Blocks of numbers in vector registers: squares turned over, and the innermost part of a matrix product."""
+"""Blocks of vector registers: transposed squares, and the micro-kernels of matrix products."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
@@ -17,7 +18,6 @@ from graphattn.backends.cpu.simd.llvm import (
     element_pointer,
     intrinsic,
     intrinsic_suffix,
-    is_float_array,
     lane_count,
     lane_mask,
     set_element_alignment,
@@ -29,60 +29,62 @@ from graphattn.backends.cpu.simd.llvm import (
 from graphattn.backends.cpu.simd.registers import simd_width
 
 BLOCK_ROWS = BYTES // 8
-"""Rows that a product of two registers' width makes at once: half of the 32 of 64 bytes, or of the 16 of 32 bytes."""
+"""Rows of the micro-kernel two registers wide: its sums fill half of the 32 registers of 64 bytes, or 16 of 32."""
 TALL_ROWS = 8
-"""Rows that a product of one register's width makes at once: sums in flight that hide how long each takes."""
+"""Rows of the micro-kernel one register wide: that many independent sums hide the latency of an FMA."""
+
+
+class Matrix(NamedTuple):
+    """A matrix inside a flat array: number (r, c) is at ``start + r * row + c * column``."""
+
+    memory: np.ndarray
+    start: int
+    row: int
+    column: int
+
+
+def _unpack(builder: Any, matrix: Any) -> list[Any]:
+    return [builder.extract_value(matrix, number) for number in range(len(Matrix._fields))]
 
 
 @intrinsic
 def transpose(
-    typing: Any,
-    target: Any,
-    place: Any,
-    row: Any,
-    rows: Any,
-    columns: Any,
-    source: Any,
-    source_place: Any,
-    source_row: Any,
-    source_rows: Any,
-    source_columns: Any,
+    typing: Any, target: Any, rows: Any, columns: Any, source: Any, source_rows: Any, source_columns: Any
 ) -> Any:
-    """Write the square of one register's width at ``source_place`` transposed to ``place``; rows lie ``row`` apart.
+    """Transpose a square with sides of one register from one :class:`Matrix` into another, both with ``column`` 1.
 
-    Of the source only so many rows and columns are read, the others count as zero; of the target only so many are
-    written.
+    Only ``source_rows`` and ``source_columns`` are read, the others count as zero; only ``rows`` and ``columns`` of the
+    target are written.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, place, row, rows, columns, source, source_place, source_row, source_rows, source_columns = arguments
-        dtype = signature.args[0].dtype
+        target, rows, columns, source, source_rows, source_columns = arguments
+        array_type = signature.args[0].types[0]
+        dtype = array_type.dtype
         kind, count = vector_type(dtype), lane_count(dtype)
         none, align = ir.Constant(I64, 0), ir.Constant(I32, dtype.bitwidth // 8)
 
-        def pointer(index: int, array: Any, place: Any, row: Any, number: int) -> Any:
-            place = builder.add(place, builder.mul(row, ir.Constant(I64, number)))
-            return vector_pointer(context, builder, signature.args[index], array, place)
+        def pointer(matrix: Any, number: int) -> Any:
+            memory, start, row, _ = _unpack(builder, matrix)
+            index = builder.add(start, builder.mul(row, ir.Constant(I64, number)))
+            return vector_pointer(context, builder, array_type, memory, index)
 
         def mask(number: int, rows: Any, columns: Any) -> Any:
-            taken = builder.icmp_signed(">", rows, ir.Constant(I64, number))
-            return lane_mask(builder, dtype, none, builder.select(taken, columns, none))
+            inside = builder.icmp_signed(">", rows, ir.Constant(I64, number))
+            return lane_mask(builder, dtype, none, builder.select(inside, columns, none))
 
-        lines = []
+        registers = []
         for k in range(count):
-            found = pointer(5, source, source_place, source_row, k)
-            given = [found, align, mask(k, source_rows, source_columns), splat_constant(kind, 0.0)]
-            lines.append(call_intrinsic(builder, f"llvm.masked.load.{intrinsic_suffix(dtype)}.p0", kind, given))
-        lines = _transpose_registers(builder, lines)
+            masked = [pointer(source, k), align, mask(k, source_rows, source_columns), splat_constant(kind, 0.0)]
+            registers.append(call_intrinsic(builder, f"llvm.masked.load.{intrinsic_suffix(dtype)}.p0", kind, masked))
+        registers = _transpose_registers(builder, registers)
         for k in range(count):
-            given = [lines[k], pointer(0, target, place, row, k), align, mask(k, rows, columns)]
-            call_intrinsic(builder, f"llvm.masked.store.{intrinsic_suffix(dtype)}.p0", ir.VoidType(), given)
+            masked = [registers[k], pointer(target, k), align, mask(k, rows, columns)]
+            call_intrinsic(builder, f"llvm.masked.store.{intrinsic_suffix(dtype)}.p0", ir.VoidType(), masked)
         return context.get_dummy_value()
 
-    if not is_float_array(target):
-        return None
-    whole = (types.int64,) * 4
-    return types.void(target, *whole, source, *whole), codegen
+    sides = (types.int64,) * 2
+    return types.void(target, *sides, source, *sides), codegen
 
 
 def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
@@ -105,40 +107,26 @@ def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
 def _micro_kernel(rows: int, vectors: int) -> Any:
     """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), the result held in registers.
 
-    The result is added to what is at ``c_place``, or overwrites it when ``fresh``.
+    It is called with the matrices ``c``, ``a`` and ``b``, the ``length`` K, and ``fresh``: whether to overwrite ``c``
+    instead of adding to it. The ``column`` of ``b`` is the distance between its registers.
     """
 
-    def typed(
-        typing: Any,
-        c: Any,
-        c_place: Any,
-        c_row: Any,
-        a: Any,
-        a_place: Any,
-        a_row: Any,
-        a_column: Any,
-        b: Any,
-        b_place: Any,
-        b_row: Any,
-        b_vector: Any,
-        length: Any,
-        fresh: Any,
-    ) -> Any:
+    def typed(typing: Any, c: Any, a: Any, b: Any, length: Any, fresh: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            (c, c_place, c_row, a, a_place, a_row, a_column, b, b_place, b_row, b_vector, length, fresh) = arguments
-            dtype = signature.args[0].dtype
-            kind = vector_type(dtype)
-            count = lane_count(dtype)
+            *matrices, length, fresh = arguments
+            array_type = signature.args[0].types[0]
+            dtype = array_type.dtype
+            kind, count = vector_type(dtype), lane_count(dtype)
+            (c, c_start, c_row, _), (a, a_start, a_row, a_column), (b, b_start, b_row, b_vector) = (
+                _unpack(builder, matrix) for matrix in matrices
+            )
 
-            def at(index: int, array: Any, place: Any) -> Any:
-                return vector_pointer(context, builder, signature.args[index], array, place)
-
-            def scaled(number: int, apart: Any) -> Any:
-                return builder.mul(ir.Constant(I64, number), apart)
+            def multiple(number: int, distance: Any) -> Any:
+                return builder.mul(ir.Constant(I64, number), distance)
 
             places = [
                 [builder.add(start, ir.Constant(I64, v * count)) for v in range(vectors)]
-                for start in (builder.add(c_place, scaled(r, c_row)) for r in range(rows))
+                for start in (builder.add(c_start, multiple(r, c_row)) for r in range(rows))
             ]
             sums = [[cgutils.alloca_once(builder, kind) for _ in range(vectors)] for _ in range(rows)]
             with builder.if_else(fresh) as (new, old):
@@ -149,35 +137,31 @@ def _micro_kernel(rows: int, vectors: int) -> Any:
                 with old:
                     for row, row_places in zip(sums, places, strict=True):
                         for cell, place in zip(row, row_places, strict=True):
-                            builder.store(set_element_alignment(builder.load(at(0, c, place)), dtype), cell)
-            a_start = element_pointer(context, builder, signature.args[3], a, a_place)
-            a_rows = [builder.gep(a_start, [scaled(r, a_row)]) for r in range(rows)]
-            b_start = element_pointer(context, builder, signature.args[7], b, b_place)
+                            pointer = vector_pointer(context, builder, array_type, c, place)
+                            builder.store(set_element_alignment(builder.load(pointer), dtype), cell)
+            a_pointer = element_pointer(context, builder, array_type, a, a_start)
+            a_rows = [builder.gep(a_pointer, [multiple(r, a_row)]) for r in range(rows)]
+            b_pointer = element_pointer(context, builder, array_type, b, b_start)
             with cgutils.for_range(builder, length, intp=I64) as loop:
-                b_at = builder.gep(b_start, [builder.mul(loop.index, b_row)])
+                b_row_pointer = builder.gep(b_pointer, [builder.mul(loop.index, b_row)])
                 loaded = []
                 for v in range(vectors):
-                    pointer = builder.bitcast(builder.gep(b_at, [scaled(v, b_vector)]), kind.as_pointer())
+                    pointer = builder.bitcast(builder.gep(b_row_pointer, [multiple(v, b_vector)]), kind.as_pointer())
                     loaded.append(set_element_alignment(builder.load(pointer), dtype))
                 a_offset = builder.mul(loop.index, a_column)
                 for r in range(rows):
                     factor = splat(builder, builder.load(builder.gep(a_rows[r], [a_offset])), kind)
                     for v in range(vectors):
-                        value = call_intrinsic(
-                            builder,
-                            f"llvm.fma.{intrinsic_suffix(dtype)}",
-                            kind,
-                            [factor, loaded[v], builder.load(sums[r][v])],
-                        )
-                        builder.store(value, sums[r][v])
+                        operands = [factor, loaded[v], builder.load(sums[r][v])]
+                        product = call_intrinsic(builder, f"llvm.fma.{intrinsic_suffix(dtype)}", kind, operands)
+                        builder.store(product, sums[r][v])
             for row, row_places in zip(sums, places, strict=True):
                 for cell, place in zip(row, row_places, strict=True):
-                    set_element_alignment(builder.store(builder.load(cell), at(0, c, place)), dtype)
+                    pointer = vector_pointer(context, builder, array_type, c, place)
+                    set_element_alignment(builder.store(builder.load(cell), pointer), dtype)
             return context.get_dummy_value()
 
-        whole = types.int64
-        signature = types.void(c, whole, whole, a, whole, whole, whole, b, whole, whole, whole, whole, types.boolean)
-        return signature, codegen
+        return types.void(c, a, b, types.int64, types.boolean), codegen
 
     return intrinsic(typed)
 
@@ -189,21 +173,20 @@ multiply_row = _micro_kernel(1, 1)
 
 
 @kernel
-def multiply_panel(  # type: ignore[no-untyped-def]
-    target, place, rows, left, left_place, row, column, right, right_place, length
-):
-    """(rows, lanes) products of ``rows`` rows, with steps ``row`` and ``column``, and ``length`` registers."""
-    count = simd_width(target)
+def multiply_panel(work, start, rows, left, place, row, column, panel, length):  # type: ignore[no-untyped-def]
+    """Write (rows, lanes) products of a matrix ``left`` and ``length`` registers from ``panel`` on, both to ``work``.
+
+    ``row`` and ``column`` are positional, not a record: Numba compiles a version for each constant that callers pass.
+    """
+    count = simd_width(work)
+    right = Matrix(work, panel, count, 0)
     if rows < TALL_ROWS:
         for r in range(rows):
             multiply_row(
-                target, place + r * count, 0, left, left_place + r * row, 0, column, right, right_place, count, 0,
-                length, True,
-            )  # fmt: skip
+                Matrix(work, start + r * count, 0, 1), Matrix(left, place + r * row, 0, column), right, length, True
+            )
         return
-    for start in range(0, rows, TALL_ROWS):
-        r = min(start, rows - TALL_ROWS)  # the last rows may be made twice
-        multiply_tall(
-            target, place + r * count, count, left, left_place + r * row, row, column, right, right_place, count, 0,
-            length, True,
-        )  # fmt: skip
+    for first in range(0, rows, TALL_ROWS):
+        r = min(first, rows - TALL_ROWS)  # the last rows may be computed twice
+        target = Matrix(work, start + r * count, count, 1)
+        multiply_tall(target, Matrix(left, place + r * row, row, column), right, length, True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.plan import Chunk, Plan, Strip
-from graphattn.backends.cpu.tensorized.scores import exp_scores, multiply_slope
+from graphattn.backends.cpu.tensorized.scores import ScoreRule, exp_scores, multiply_slope
 
 if TYPE_CHECKING:
     from graphattn.backends.cpu.tensorized.means import MeanWeights
@@ -39,7 +39,7 @@ def attend_in_blocks(
 
     ``means`` gets the mean weights of all edges, when given.
     """
-    return _Blocks.apply(query, key, value, scores, plan, scale, function, bound, means)
+    return _Blocks.apply(query, key, value, scores, plan, ScoreRule(scale, function, bound), means)
 
 
 class _Blocks(torch.autograd.Function):
@@ -51,9 +51,7 @@ class _Blocks(torch.autograd.Function):
         value: Tensor,
         scores: Tensor,
         plan: Plan,
-        scale: float,
-        function: str,
-        bound: float,
+        rule: ScoreRule,
         means: MeanWeights | None,
     ) -> tuple[Tensor, Tensor]:
         out = torch.empty_like(value)
@@ -63,7 +61,7 @@ class _Blocks(torch.autograd.Function):
             weighed, of_scores = _weigh_values(chunk, value[:, head], scores[:, head])
             sums = torch.empty_like(weighed)
             for strip in chunk.strips:
-                powers, _ = exp_strip(strip, q, k, scale, function, bound)
+                powers, _ = exp_strip(strip, q, k, rule)
                 own_sums = sums[:, strip.queries].baddbmm_(powers, weighed[:, strip.keys], beta=0)
                 if means is not None:
                     shares = own_sums.chunk(2, -1)[1].clamp(min=MIN_DENOMINATOR[value.dtype]).reciprocal_()
@@ -74,7 +72,7 @@ class _Blocks(torch.autograd.Function):
             chunk.put(out[:, head], own)
             chunk.put(rows[:, head : head + 1], chunk.room(rows[:, head : head + 1]).copy_(small))
         rows &= ~plan.keyless.unsqueeze(1)
-        ctx.plan, ctx.scale, ctx.function, ctx.bound = plan, scale, function, bound
+        ctx.plan, ctx.rule = plan, rule
         ctx.save_for_backward(query, key, value, scores, out)  # denominators are quicker made again than kept
         ctx.mark_non_differentiable(rows)
         return out, rows
@@ -96,20 +94,20 @@ class _Blocks(torch.autograd.Function):
             grad_weighed = torch.zeros_like(weighed)
             for strip in chunk.strips:
                 seen = strip.keys
-                powers, kept = exp_strip(strip, q, k, ctx.scale, ctx.function, ctx.bound)
+                powers, kept = exp_strip(strip, q, k, ctx.rule)
                 total = torch.bmm(powers, of_scores[:, seen])
                 own = _sum_gradients(g[:, strip.queries], result[:, strip.queries], total)
                 grad_weighed[:, seen].baddbmm_(powers.transpose(1, 2), own)
                 slopes = torch.bmm(own, weighed[:, seen].transpose(1, 2))
-                slopes = multiply_slope(slopes, powers, kept, ctx.function)
-                grad_q[:, strip.queries].baddbmm_(slopes, k[:, seen], beta=0, alpha=ctx.scale)
-                grad_k[:, seen].baddbmm_(slopes.transpose(1, 2), q[:, strip.queries], alpha=ctx.scale)
+                slopes = multiply_slope(slopes, powers, kept, ctx.rule.function)
+                grad_q[:, strip.queries].baddbmm_(slopes, k[:, seen], beta=0, alpha=ctx.rule.scale)
+                grad_k[:, seen].baddbmm_(slopes.transpose(1, 2), q[:, strip.queries], alpha=ctx.rule.scale)
             of_values, of_powers = grad_weighed.chunk(2, -1)
             torch.mul(of_values, of_scores, out=grad_v)
             torch.mul(of_powers, of_scores, out=grad_s).addcmul_(grad_v, v)
             for tensor, rows in zip(grads, into, strict=True):
                 chunk.put(tensor[:, head], rows)
-        return (*grads, None, None, None, None, None)
+        return (*grads, None, None, None)
 
 
 def _sum_gradients(gradient: Tensor, result: Tensor, total: Tensor) -> Tensor:
@@ -138,13 +136,11 @@ def _weigh_values(chunk: Chunk, value: Tensor, scores: Tensor) -> tuple[Tensor, 
     return weighed, right
 
 
-def exp_strip(
-    strip: Strip, q: Tensor, k: Tensor, scale: float, function: str, bound: float
-) -> tuple[Tensor, Tensor | None]:
+def exp_strip(strip: Strip, q: Tensor, k: Tensor, rule: ScoreRule) -> tuple[Tensor, Tensor | None]:
     """(B, I, J) e^R of a strip."""
     queries, keys = q[:, strip.queries], k[:, strip.keys].transpose(1, 2)
-    scores = q.new_empty(len(q), queries.shape[1], keys.shape[2]).baddbmm_(queries, keys, beta=0, alpha=scale)
-    powers, kept = exp_scores(scores, strip.hidden, function, bound)
+    scores = q.new_empty(len(q), queries.shape[1], keys.shape[2]).baddbmm_(queries, keys, beta=0, alpha=rule.scale)
+    powers, kept = exp_scores(scores, strip.hidden, rule.function, rule.bound)
     if strip.keyless is not None:
         powers.masked_fill_(strip.keyless, 0)
     return powers, kept

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu.tensorized.scores import apply_scale_function, scale_function_slope
+from graphattn.backends.cpu.tensorized.scores import ScoreRule, apply_scale_function, scale_function_slope
 from graphattn.backends.registry import Attend
 from graphattn.edges import Edges
 from graphattn.gradients import raise_on_double_backward
@@ -70,7 +70,7 @@ def attend_by_edges(
     bias: Tensor | None = None,
 ) -> Tensor:
     """Outputs (N_dst, H, F); the bias stands in slot order."""
-    return _ByEdges.apply(query, key, value, scores, bias, edges, scale, function, bound)
+    return _ByEdges.apply(query, key, value, scores, bias, edges, ScoreRule(scale, function, bound))
 
 
 def attend_by_features(
@@ -210,15 +210,13 @@ class _ByEdges(torch.autograd.Function):
         scores: Tensor,
         bias: Tensor | None,
         edges: Edges,
-        scale: float,
-        function: str,
-        bound: float,
+        rule: ScoreRule,
     ) -> Tensor:
         out = value.new_zeros(edges.num_destinations, *value.shape[1:])
         for run in _runs(edges, _width(query, value)):
-            _, weights = run.softmax((query, key, value, scores), bias, scale, function, bound)
+            _, weights = run.softmax((query, key, value, scores), bias, rule.scale, rule.function, rule.bound)
             out[run.nodes] = run.gather(weights.mul_(value[run.sources]), out[run.nodes].shape)
-        ctx.edges, ctx.scale, ctx.function, ctx.bound = edges, scale, function, bound
+        ctx.edges, ctx.rule = edges, rule
         ctx.save_for_backward(query, key, value, scores, bias, out)
         return out
 
@@ -227,11 +225,12 @@ class _ByEdges(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, bias, out = ctx.saved_tensors
         query, key, value, _ = inputs
+        rule: ScoreRule = ctx.rule
         grads = [torch.zeros_like(tensor) for tensor in inputs]
         grad_query, grad_key, grad_value, grad_scores = grads
         grad_bias = None if bias is None else torch.empty_like(bias)
         for run in _runs(ctx.edges, _width(query, value)):
-            products, weights = run.softmax(tuple(inputs), bias, ctx.scale, ctx.function, ctx.bound)
+            products, weights = run.softmax(tuple(inputs), bias, rule.scale, rule.function, rule.bound)
             moved = weights.mul_(gradients[0][run.nodes][run.local])
             grad_value.index_add_(0, run.sources, moved)
             moved.mul_(value[run.sources] - out[run.nodes][run.local])
@@ -239,10 +238,10 @@ class _ByEdges(torch.autograd.Function):
             pairs = moved.sum(-1)
             if grad_bias is not None:
                 grad_bias[run.slots] = pairs
-            pairs = (pairs * scale_function_slope(products, ctx.function, ctx.bound) * ctx.scale).unsqueeze(-1)
+            pairs = (pairs * scale_function_slope(products, rule.function, rule.bound) * rule.scale).unsqueeze(-1)
             grad_query[run.nodes] = run.gather(pairs * key[run.sources], grad_query[run.nodes].shape)
             grad_key.index_add_(0, run.sources, pairs * query[run.nodes][run.local])
-        return (*grads, grad_bias, None, None, None, None)
+        return (*grads, grad_bias, None, None)
 
 
 def _width(query: Tensor, value: Tensor) -> int:

@@ -5,11 +5,21 @@ The operator needs e^R only up to a factor for each destination, and the slope o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 SCALE_FUNCTIONS = ("identity", "sigmoid", "log-sigmoid", "tanh")
 """R = x, sigmoid(x), log(sigmoid(x)), or c tanh(x / c)."""
+
+
+class ScoreRule(NamedTuple):
+    """R = function(scale * q k), one of :data:`SCALE_FUNCTIONS`; ``bound`` is c of ``tanh``."""
+
+    scale: float
+    function: str
+    bound: float
 
 
 def apply_scale_function(scores: Tensor, function: str, bound: float) -> Tensor:

@@ -1,11 +1,12 @@
-"""Gradients of :mod:`graphattn.backends.cpu.windows.narrow_forward`, from the row max and row sum of each softmax."""
+"""Backward kernel of :mod:`graphattn.backends.cpu.windows.narrow_forward`, from row max and row sum."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from graphattn.backends.cpu.compiling import kernel
-from graphattn.backends.cpu.simd.blocks import BLOCK_ROWS, multiply_panel, transpose
+from graphattn.backends.cpu.records import offset
+from graphattn.backends.cpu.simd.blocks import BLOCK_ROWS, Matrix, multiply_panel, transpose
 from graphattn.backends.cpu.simd.registers import (
     add,
     broadcast,
@@ -24,179 +25,174 @@ from graphattn.backends.cpu.simd.registers import (
     sub,
 )
 from graphattn.backends.cpu.windows.narrow_rows import (
+    Block,
     copy_rows,
     copy_values,
     load_ranges,
     lowest_finite,
     multiply_and_mask,
     prefetch_rows,
+    scratch_start,
     zero_fill,
 )
-from graphattn.backends.cpu.windows.shared_keys import accumulate_partial
-from graphattn.backends.cpu.windows.wide_tiles import accumulate_rows, clear, round_up
+from graphattn.backends.cpu.windows.packing import (
+    accumulate_partial,
+    aligned_start,
+    clear,
+    partial_of_keys,
+    partial_of_values,
+    round_up,
+)
+from graphattn.backends.cpu.windows.wide_tiles import accumulate_rows
 
 
 @kernel
-def backward(  # type: ignore[no-untyped-def]
-    counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, tops, sums, grad_out, grad_query,
-    grad_key, grad_value, partial, steps, scale, dropout, seeds, wanted, group, work,
-):  # fmt: skip
-    """Fill the gradients; those of keys that several chunks see go to ``partial``, for ``merge``.
+def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work):  # type: ignore[no-untyped-def]
+    """Fill ``grads``, from ``upstream``: the gradients of the outputs, row max and inverse row sum.
 
-    ``wanted`` tells whether keys and whether values have any.
-    Takes tasks (chunk, group of heads) from ``counter`` until none is left.
+    Takes tasks (chunk, ``group`` heads) from ``counter`` until none is left.
     """
-    width, value_width, q_node, q_head, k_node, k_head, v_node, v_head = steps[:8]
-    g_node, g_head, gq_node, gq_head, gk_node, gk_head, gv_node, gv_head = steps[8:]
+    width, value_width = inputs.query.width, inputs.value.width
     count = simd_width(work)
     wide, value_wide = round_up(width, count), round_up(value_width, count)
-    groups = (len(heads) + group - 1) // group
-    rows = np.zeros(3 * count, np.int32)
+    groups = (len(heads.heads) + group - 1) // group
+    lanes = work[aligned_start(work) :].view(np.int32)[: 3 * count]  # for load_ranges
     while True:
         task = fetch_add(counter)
-        if task >= len(chunks) * groups:
+        if task >= len(ranges.chunks) * groups:
             break
         member = task % groups * group
-        taken = min(group, len(heads) - member)
-        own, own_lines = heads[member : member + taken], lines[member : member + taken]
-        chunk = chunks[task // groups]
+        taken = min(group, len(heads.heads) - member)
+        own, own_scored = heads.heads[member : member + taken], heads.scored[member : member + taken]
+        chunk = ranges.chunks[task // groups]
         first, stop, begin, end = chunk[0], chunk[1], chunk[2], chunk[3]
-        strip = end - begin + BLOCK_ROWS  # products make whole numbers of rows
-        grad_keys = (-(work.ctypes.data // work.itemsize)) % count
+        strip = end - begin + BLOCK_ROWS  # products write whole numbers of rows
+        grad_keys = scratch_start(work)
         grad_values = grad_keys + taken * strip * wide
         scratch = grad_values + taken * strip * value_wide
-        if wanted[0] or wanted[1]:
+        if grads.has_key or grads.has_value:
             clear(work, grad_keys, scratch)
         row = first
         while row < stop:
             here = min(count, stop - row)
-            seen, lo, hi = -1, 0, 0
+            loaded, lo, hi = -1, 0, 0
             for number in range(taken):
-                head, line, relation = own[number], own_lines[number], which[member + number]
+                head, scored, relation = own[number], own_scored[number], heads.relations[member + number]
                 ahead = row + here + number * here // taken
                 after = row + here + (number + 1) * here // taken
-                prefetch_rows(query, ahead, after, q_node, q_head, own_lines, width)
-                prefetch_rows(key, ahead, after, k_node, k_head, own_lines, width)
-                prefetch_rows(value, ahead, after, v_node, v_head, own, value_width)
-                prefetch_rows(grad_out, ahead, after, g_node, g_head, own, value_width)
+                prefetch_rows(inputs.query, ahead, after, own_scored)
+                prefetch_rows(inputs.key, ahead, after, own_scored)
+                prefetch_rows(inputs.value, ahead, after, own)
+                prefetch_rows(upstream.out, ahead, after, own)
                 if relation < 0:
                     place = grad_values + (number * strip + row - begin) * value_wide
-                    for r in range(row, row + here if line >= 0 else row):
-                        zero_fill(grad_query, r * gq_node + line * gq_head, width)
-                    if wanted[1]:
-                        copy_values(grad_out, row * g_node + head * g_head, g_node, work, place, value_wide, here,
-                                value_width, row, dropout, seeds[head])  # fmt: skip
+                    for r in range(row, row + here if scored >= 0 else row):
+                        zero_fill(grads.query.memory, offset(grads.query, r, scored), width)
+                    if grads.has_value:
+                        source = Matrix(upstream.out.memory, offset(upstream.out, row, head), upstream.out.node, 1)
+                        target = Matrix(work, place, value_wide, 1)
+                        copy_values(source, target, here, value_width, row, rule.dropout, rule.seeds[head])
                     continue
                 at, step = row, here
                 while at < row + here:
-                    if relation != seen or step < here:
-                        lo, hi = load_ranges(rows, lows[relation], highs[relation], slots[relation], at, step)
-                        seen = relation if step == here else -1
+                    if relation != loaded or step < here:
+                        low, high, slots = ranges.lows[relation], ranges.highs[relation], ranges.slots[relation]
+                        lo, hi = load_ranges(lanes, low, high, slots, at, step)
+                        loaded = relation if step == here else -1
                     place = number * strip + lo - begin
-                    clean = _differentiate_rows(
-                        work, scratch, grad_keys + place * wide, grad_values + place * value_wide, rows, at, step, lo,
-                        hi, head, line, query, key, value, tops, sums, grad_out, grad_query, steps, scale, dropout,
-                        seeds[head], wanted,
-                    )  # fmt: skip
-                    if clean:
+                    places = (scratch, grad_keys + place * wide, grad_values + place * value_wide)
+                    block = Block(at, step, lo, hi, head, scored)
+                    if _differentiate_rows(work, places, lanes, block, inputs, upstream, grads, rule):
                         at += step
                     else:
                         step = 1  # what is not finite must not reach rows that do not see it
             row += here
-        both = width + value_width
-        place = (own_lines, len(heads), member)
-        if wanted[0]:
-            accumulate_partial(
-                work, grad_keys, chunk, strip, place, grad_key, gk_node, gk_head, width, partial, both, 0
-            )
-        place = (own, len(heads), member)
-        if wanted[1]:
-            accumulate_partial(
-                work, grad_values, chunk, strip, place, grad_value, gv_node, gv_head, value_width, partial, both, width
-            )
+        if grads.has_key:
+            partial = partial_of_keys(grads, len(heads.heads))
+            accumulate_partial(work, grad_keys, strip, chunk, own_scored, member, grads.key, partial)
+        if grads.has_value:
+            partial = partial_of_values(grads, len(heads.heads))
+            accumulate_partial(work, grad_values, strip, chunk, own, member, grads.value, partial)
 
 
 @kernel
-def _differentiate_rows(  # type: ignore[no-untyped-def]
-    work, scratch, grad_keys, grad_values, rows, row, here, begin, end, head, line, query, key, value, tops, sums,
-    grad_out, grad_query, steps, scale, dropout, seed, wanted,
-):  # fmt: skip
-    """Gradients of the rows from ``row`` on, a lane each, added to those of their keys and values.
+def _differentiate_rows(work, places, lanes, block, inputs, upstream, grads, rule):  # type: ignore[no-untyped-def]
+    """Compute the gradients of a block of rows, and add those of their keys and values in scratch memory.
 
-    Returns False, and has added nothing, when there are several rows and not all numbers on the way are finite.
+    Returns False, and has added nothing, when there are several rows and not all intermediate numbers are finite.
     """
-    width, value_width, q_node, q_head, k_node, k_head, v_node, v_head = steps[:8]
-    g_node, g_head, gq_node, gq_head = steps[8:12]
-    count, keys = simd_width(work), end - begin
-    wide, value_wide, one = round_up(width, count), round_up(value_width, count), work.dtype.type(1)
-    queries = scratch
-    grads = queries + count * wide
-    turned = grads + count * value_wide
-    turned_grads = turned + count * wide
-    scores = turned_grads + count * value_wide
+    query, grad_out, grad_query = inputs.query, upstream.out, grads.query
+    row, here, head, scored = block.row, block.rows, block.head, block.scored
+    width, value_width = query.width, inputs.value.width
+    queries, grad_keys, grad_values = places
+    count, keys = simd_width(work), block.end - block.begin
+    wide, value_wide = round_up(width, count), round_up(value_width, count)
+    grad_outs = queries + count * wide
+    transposed = grad_outs + count * value_wide
+    transposed_grads = transposed + count * wide
+    scores = transposed_grads + count * value_wide
     slopes = scores + round_up(keys, BLOCK_ROWS) * count
-    copy_rows(query, row * q_node + line * q_head, q_node, work, queries, wide, here, width)
-    copy_rows(grad_out, row * g_node + head * g_head, g_node, work, grads, value_wide, here, value_width)
+    source = Matrix(query.memory, offset(query, row, scored), query.node, 1)
+    copy_rows(source, Matrix(work, queries, wide, 1), here, width)
+    source = Matrix(grad_out.memory, offset(grad_out, row, head), grad_out.node, 1)
+    copy_rows(source, Matrix(work, grad_outs, value_wide, 1), here, value_width)
     for c in range(0, wide, count):
-        transpose(work, turned + c * count, count, count, count, work, queries + c, wide, here, count)
+        target = Matrix(work, transposed + c * count, count, 1)
+        transpose(target, count, count, Matrix(work, queries + c, wide, 1), here, count)
     for c in range(0, value_wide, count):
-        transpose(work, turned_grads + c * count, count, count, count, work, grads + c, value_wide, here, count)
-    odd = multiply_and_mask(
-        work, scores, rows, turned, width, key, begin * k_node + line * k_head, k_node, keys, begin, scale,
-        work.dtype.type(-np.inf),
-    )  # fmt: skip
-    odd = add(odd, multiply_and_mask(
-        work, slopes, rows, turned_grads, value_width, value, begin * v_node + head * v_head, v_node, keys, begin, one,
-        work.dtype.type(0),
-    ))  # fmt: skip
+        target = Matrix(work, transposed_grads + c * count, count, 1)
+        transpose(target, count, count, Matrix(work, grad_outs + c, value_wide, 1), here, count)
+    kind = work.dtype.type
+    odd = multiply_and_mask(work, scores, transposed, inputs.key, scored, lanes, block, rule.scale, kind(-np.inf))
+    odd = add(
+        odd, multiply_and_mask(work, slopes, transposed_grads, inputs.value, head, lanes, block, kind(1), kind(0))
+    )
     exact = reduce_add(odd) != 0
     if exact and here > 1:
         return False
-    _differentiate_softmax(
-        work, scores, slopes, rows, tops[head], sums[head], row, here, begin, keys, scale, dropout, seed
-    )
-    multiply_panel(work, turned, width, key, begin * k_node + line * k_head, 1, k_node, work, slopes, keys)
+    _differentiate_softmax(work, scores, slopes, lanes, block, upstream, rule)
+    place = offset(inputs.key, block.begin, scored)
+    multiply_panel(work, transposed, width, inputs.key.memory, place, 1, inputs.key.node, slopes, keys)
     for c in range(0, width, count):
-        place = row * gq_node + line * gq_head + c
-        transpose(grad_query, place, gq_node, here, width - c, work, turned + c * count, count, count, count)
-    if wanted[0]:
-        accumulate_rows(work, grad_keys, keys, slopes, count, 1, queries, wide, here, exact)
-    if wanted[1]:
-        accumulate_rows(work, grad_values, keys, scores, count, 1, grads, value_wide, here, exact)
+        target = Matrix(grad_query.memory, offset(grad_query, row, scored) + c, grad_query.node, 1)
+        transpose(target, here, width - c, Matrix(work, transposed + c * count, count, 1), count, count)
+    if grads.has_key:
+        accumulate_rows(work, grad_keys, keys, slopes, count, 1, (queries, wide), here, exact)
+    if grads.has_value:
+        accumulate_rows(work, grad_values, keys, scores, count, 1, (grad_outs, value_wide), here, exact)
     return True
 
 
 @kernel
-def _differentiate_softmax(  # type: ignore[no-untyped-def]
-    work, scores, slopes, rows, tops, sums, row, here, begin, keys, scale, dropout, seed
-):
-    """Turn scores into weights and the weights' gradients into those of the scores, times the scale; pad with zeros."""
-    count = simd_width(work)
-    shift = maximum(masked_load(tops, row, 0, here), broadcast(lowest_finite(work)))
-    inverse = masked_load(sums, row, 0, here)
+def _differentiate_softmax(work, scores, slopes, lanes, block, upstream, rule):  # type: ignore[no-untyped-def]
+    """Turn scores into weights, and gradients of weights into those of scores, times the scale; pad with zeros."""
+    count, keys, head = simd_width(work), block.end - block.begin, block.head
+    row_max = masked_load(upstream.row_max[head], block.row, 0, block.rows)
+    shift = maximum(row_max, broadcast(lowest_finite(work)))
+    inverse = masked_load(upstream.inverse_sum[head], block.row, 0, block.rows)
     mean = broadcast(work.dtype.type(0))
-    limit, gain = dropout_threshold(dropout, work)
+    seed = rule.seeds[head]
+    limit, gain = dropout_threshold(rule.dropout, work)
     for j in range(keys):
-        share = mul(exp(sub(load(work, scores + j * count), shift)), inverse)
+        weight = mul(exp(sub(load(work, scores + j * count), shift)), inverse)
         slope = load(work, slopes + j * count)
-        if dropout > 0:
-            slope = mul(slope, dropout_factors_of_key(share, rows, begin + j, seed, limit, gain))
+        if rule.dropout > 0:
+            slope = mul(slope, dropout_factors_of_key(weight, lanes, block.begin + j, seed, limit, gain))
             store(work, slopes + j * count, slope)
-        store(work, scores + j * count, share)
-        mean = fma(share, slope, mean)
-    factor = broadcast(scale)
+        store(work, scores + j * count, weight)
+        mean = fma(weight, slope, mean)
+    factor = broadcast(rule.scale)
     for j in range(keys):
-        share, slope = load(work, scores + j * count), load(work, slopes + j * count)
-        store(work, slopes + j * count, mul(mul(share, factor), sub(slope, mean)))
-        if dropout > 0:
-            store(
-                work, scores + j * count, mul(share, dropout_factors_of_key(share, rows, begin + j, seed, limit, gain))
-            )
+        weight, slope = load(work, scores + j * count), load(work, slopes + j * count)
+        store(work, slopes + j * count, mul(mul(weight, factor), sub(slope, mean)))
+        if rule.dropout > 0:
+            factors = dropout_factors_of_key(weight, lanes, block.begin + j, seed, limit, gain)
+            store(work, scores + j * count, mul(weight, factors))
     clear(work, scores + keys * count, scores + round_up(keys, BLOCK_ROWS) * count)
     clear(work, slopes + keys * count, slopes + round_up(keys, BLOCK_ROWS) * count)
 
 
 def work_size(strip: int, keys: int, group: int, width: int, value_width: int, count: int) -> int:
-    """Numbers of scratch memory that a task of either kernel needs at most, for ``keys`` keys of a register of rows."""
+    """Scratch memory of a task of either kernel, in numbers, for up to ``keys`` keys of a register of rows."""
     both = sum(-(-number // count) * count for number in (width, value_width))
-    return count + group * (strip + BLOCK_ROWS) * both + 2 * count * (both + keys + BLOCK_ROWS)
+    return 4 * count + group * (strip + BLOCK_ROWS) * both + 2 * count * (both + keys + BLOCK_ROWS)

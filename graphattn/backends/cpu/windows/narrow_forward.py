@@ -1,24 +1,20 @@
-"""Kernel of backend ``fused`` for destinations whose keys lie side by side in narrow ranges, all heads of a layer.
+"""Forward kernel for contiguous keys in narrow ranges, for all heads of a layer.
 
-As many destinations as a register has lanes meet the keys that some of them see, one lane each: scores of a key with
-all of them at once, largest score, exponentials and sums down the lanes, no result ever combined across a register.
-Keys and values are read where they lie; queries and results are turned over on the way. A lane adds up its keys in
-their order and zeros for those it does not see, so a destination's bits do not depend on its neighbours.
-
-Arrays are one-dimensional; query, key, value and the like come with the distances between nodes and between heads in
-``steps``, features lie side by side. ``heads`` (K,) are the heads to work on, ``lines`` (K,) their places among those
-that have queries and keys, ``which`` (K,) the relation of each, or -1 where a head only looks at its own node;
-``lows`` and ``highs`` (R, N) are the ends of the ranges, ``slots`` (R, N + 1) the first slot of each destination,
-(R, 0) without dropout where nobody wants weights. Those of head ``heads[k]`` begin at ``places[k]``, relation after
-relation; they are not to be had under dropout. ``work`` is scratch memory.
+As many destinations as a register has lanes meet the keys that some of them see, one lane each: the scores of a key
+with all of them at once, then row max, exponentials and row sums lane by lane. Nothing is ever combined across a
+register. The kernel reads keys and values in place and transposes queries and outputs. A lane adds up its keys in
+order, and zeros for hidden ones, so that a destination's bits do not depend on its neighbours.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from graphattn.backends.cpu.compiling import kernel
-from graphattn.backends.cpu.simd.blocks import multiply_panel, transpose
+from graphattn.backends.cpu.records import offset
+from graphattn.backends.cpu.simd.blocks import Matrix, multiply_panel, transpose
 from graphattn.backends.cpu.simd.registers import (
     add,
     broadcast,
@@ -38,107 +34,128 @@ from graphattn.backends.cpu.simd.registers import (
     sub,
 )
 from graphattn.backends.cpu.windows.narrow_rows import (
+    Block,
     copy_values,
     load_ranges,
     lowest_finite,
     multiply_and_mask,
     prefetch_rows,
+    scratch_start,
 )
-from graphattn.backends.cpu.windows.narrow_weights import write_weights
-from graphattn.backends.cpu.windows.wide_tiles import round_up
+from graphattn.backends.cpu.windows.packing import aligned_start, round_up
+
+
+class Weights(NamedTuple):
+    """Memory for the weights of all heads, and where those of each of the K heads begin; both empty when not wanted.
+
+    Weights are not available under dropout.
+    """
+
+    memory: np.ndarray
+    starts: np.ndarray
 
 
 @kernel
-def forward(  # type: ignore[no-untyped-def]
-    counter, chunks, heads, lines, which, lows, highs, slots, query, key, value, out, tops, sums, weights, places,
-    steps, scale, dropout, seeds, work,
-):  # fmt: skip
-    """Fill ``out``, the rows' largest scores ``tops`` and inverse sums ``sums`` (H, N), and ``weights`` if it has room.
-
-    Takes chunks from ``counter`` until none is left.
-    """
-    width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
+def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # type: ignore[no-untyped-def]
+    """Fill ``outputs`` and ``weights``; take chunks from ``counter`` until none is left."""
     count = simd_width(work)
-    rows = np.zeros(3 * count, np.int32)
+    lanes = work[aligned_start(work) :].view(np.int32)[: 3 * count]  # for load_ranges
+    width = inputs.value.width
     while True:
         task = fetch_add(counter)
-        if task >= len(chunks):
+        if task >= len(ranges.chunks):
             break
-        row, stop = chunks[task, 0], chunks[task, 1]
+        row, stop = ranges.chunks[task, 0], ranges.chunks[task, 1]
         while row < stop:
-            taken = min(count, stop - row)
-            seen, begin, end = -1, 0, 0
-            for number in range(len(heads)):
-                head, line, relation = heads[number], lines[number], which[number]
-                ahead = row + taken + number * taken // len(heads)
-                after = row + taken + (number + 1) * taken // len(heads)
-                prefetch_rows(query, ahead, after, q_node, q_head, lines, width)
-                prefetch_rows(key, ahead, after, k_node, k_head, lines, width)
-                prefetch_rows(value, ahead, after, v_node, v_head, heads, value_width)
+            rows = min(count, stop - row)
+            loaded, begin, end = -1, 0, 0
+            for number in range(len(heads.heads)):
+                head, scored, relation = heads.heads[number], heads.scored[number], heads.relations[number]
+                ahead = row + rows + number * rows // len(heads.heads)
+                after = row + rows + (number + 1) * rows // len(heads.heads)
+                prefetch_rows(inputs.query, ahead, after, heads.scored)
+                prefetch_rows(inputs.key, ahead, after, heads.scored)
+                prefetch_rows(inputs.value, ahead, after, heads.heads)
                 if relation < 0:
-                    copy_values(value, row * v_node + head * v_head, v_node, out, row * o_node + head * o_head, o_node,
-                            taken, value_width, row, dropout, seeds[head])  # fmt: skip
-                    if len(weights) > 0:
-                        weights[places[number] + row : places[number] + row + taken] = 1
+                    source = Matrix(inputs.value.memory, offset(inputs.value, row, head), inputs.value.node, 1)
+                    target = Matrix(outputs.out.memory, offset(outputs.out, row, head), outputs.out.node, 1)
+                    copy_values(source, target, rows, width, row, rule.dropout, rule.seeds[head])
+                    if len(weights.memory) > 0:
+                        start = weights.starts[number] + row
+                        weights.memory[start : start + rows] = 1
                     continue
-                at, step = row, taken
-                while at < row + taken:
-                    if relation != seen or step < taken:
-                        begin, end = load_ranges(rows, lows[relation], highs[relation], slots[relation], at, step)
-                        seen = relation if step == taken else -1
-                    clean = _attend_rows(
-                        work, rows, at, step, begin, end, head, line, query, key, value, out, tops, sums, steps, scale,
-                        dropout, seeds[head],
-                    )  # fmt: skip
+                at, step = row, rows
+                while at < row + rows:
+                    if relation != loaded or step < rows:
+                        low, high, slots = ranges.lows[relation], ranges.highs[relation], ranges.slots[relation]
+                        begin, end = load_ranges(lanes, low, high, slots, at, step)
+                        loaded = relation if step == rows else -1
+                    block = Block(at, step, begin, end, head, scored)
+                    clean = _attend_rows(work, lanes, block, inputs, outputs, rule)
                     if clean or step == 1:
-                        if len(weights) > 0:
-                            write_weights(
-                                work, width, value_width, rows, slots[relation], at, step, begin, end, sums[head],
-                                weights, places[number],
-                            )  # fmt: skip
+                        if len(weights.memory) > 0:
+                            _write_weights(work, lanes, block, ranges.slots[relation], inputs, outputs, weights, number)
                         at += step
                     else:
                         step = 1  # what is not finite must not reach rows that do not see it
-            row += taken
+            row += rows
 
 
 @kernel
-def _attend_rows(  # type: ignore[no-untyped-def]
-    work, rows, row, here, begin, end, head, line, query, key, value, out, tops, sums, steps, scale, dropout, seed
-):
-    """Attention of the rows from ``row`` on, a lane each; whether all numbers on the way were finite."""
-    width, value_width, q_node, q_head, k_node, k_head, v_node, v_head, o_node, o_head = steps
-    count, keys = simd_width(work), end - begin
-    turned = (-(work.ctypes.data // work.itemsize)) % count  # registers do not cross cache lines
-    outs = turned + round_up(width, count) * count
-    scores = outs + round_up(value_width, count) * count
+def _attend_rows(work, lanes, block, inputs, outputs, rule):  # type: ignore[no-untyped-def]
+    """Compute the attention of a block of rows; return whether all intermediate numbers are finite."""
+    query, value, out = inputs.query, inputs.value, outputs.out
+    row, here, head = block.row, block.rows, block.head
+    count, keys = simd_width(work), block.end - block.begin
+    queries = scratch_start(work)
+    outs = queries + round_up(query.width, count) * count
+    scores = outs + round_up(value.width, count) * count
     hidden, zero = work.dtype.type(-np.inf), broadcast(work.dtype.type(0))
-    for c in range(0, width, count):
-        place = row * q_node + line * q_head + c
-        transpose(work, turned + c * count, count, count, count, query, place, q_node, here, width - c)
-    odd = multiply_and_mask(
-        work, scores, rows, turned, width, key, begin * k_node + line * k_head, k_node, keys, begin, scale, hidden
-    )
-    top = broadcast(hidden)
+    for c in range(0, query.width, count):
+        source = Matrix(query.memory, offset(query, row, block.scored) + c, query.node, 1)
+        transpose(Matrix(work, queries + c * count, count, 1), count, count, source, here, query.width - c)
+    odd = multiply_and_mask(work, scores, queries, inputs.key, block.scored, lanes, block, rule.scale, hidden)
+    row_max = broadcast(hidden)
     for j in range(keys):
-        top = maximum(load(work, scores + j * count), top)
-    shift, collected = maximum(top, broadcast(lowest_finite(work))), zero
-    limit, gain = dropout_threshold(dropout, work)
+        row_max = maximum(load(work, scores + j * count), row_max)
+    shift, row_sum = maximum(row_max, broadcast(lowest_finite(work))), zero
+    limit, gain = dropout_threshold(rule.dropout, work)
     for j in range(keys):
-        share = exp(sub(load(work, scores + j * count), shift))
-        collected = add(collected, share)
-        if dropout > 0:
-            share = mul(share, dropout_factors_of_key(share, rows, begin + j, seed, limit, gain))
-        store(work, scores + j * count, share)
-    inverse = reciprocal(collected)
-    masked_store(tops[head], row, top, 0, here)
-    masked_store(sums[head], row, inverse, 0, here)
-    multiply_panel(work, outs, value_width, value, begin * v_node + head * v_head, 1, v_node, work, scores, keys)
-    for c in range(value_width):
+        weight = exp(sub(load(work, scores + j * count), shift))
+        row_sum = add(row_sum, weight)
+        if rule.dropout > 0:
+            key = block.begin + j
+            weight = mul(weight, dropout_factors_of_key(weight, lanes, key, rule.seeds[head], limit, gain))
+        store(work, scores + j * count, weight)
+    inverse = reciprocal(row_sum)
+    masked_store(outputs.row_max[head], row, row_max, 0, here)
+    masked_store(outputs.inverse_sum[head], row, inverse, 0, here)
+    place = offset(value, block.begin, head)
+    multiply_panel(work, outs, value.width, value.memory, place, 1, value.node, scores, keys)
+    for c in range(value.width):
         part = mul(load(work, outs + c * count), inverse)
         odd = fma(part, zero, odd)
         store(work, outs + c * count, part)
-    for c in range(0, value_width, count):
-        place = row * o_node + head * o_head + c
-        transpose(out, place, o_node, here, value_width - c, work, outs + c * count, count, count, count)
+    for c in range(0, value.width, count):
+        target = Matrix(out.memory, offset(out, row, head) + c, out.node, 1)
+        transpose(target, here, value.width - c, Matrix(work, outs + c * count, count, 1), count, count)
     return reduce_add(odd) == 0
+
+
+@kernel
+def _write_weights(work, lanes, block, slots, inputs, outputs, weights, number):  # type: ignore[no-untyped-def]
+    """Write the weights of a block from the exponentials that :func:`_attend_rows` left in scratch memory.
+
+    They are transposed into the place of the outputs, which have been copied: a row of them for each destination.
+    """
+    count = simd_width(work)
+    rows = scratch_start(work) + round_up(inputs.query.width, count) * count
+    exponentials = rows + round_up(inputs.value.width, count) * count
+    inverse_sum, start = outputs.inverse_sum[block.head], weights.starts[number]
+    for j in range(block.begin, block.end, count):
+        source = Matrix(work, exponentials + (j - block.begin) * count, count, 1)
+        transpose(Matrix(work, rows, count, 1), count, count, source, min(count, block.end - j), count)
+        for r in range(block.rows):
+            low, high = lanes[r], lanes[count + r]
+            part = mul(load(work, rows + r * count), broadcast(inverse_sum[block.row + r]))
+            masked_store(weights.memory, start + slots[block.row + r] + j - low, part, low - j, high - j)

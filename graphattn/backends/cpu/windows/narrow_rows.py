@@ -1,8 +1,13 @@
-"""Pieces of the kernels for narrow ranges: which keys a register of rows sees, their scores, what is read next."""
+"""Parts of both kernels for narrow ranges: records, ranges of a register of rows, scores, prefetching, copies."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from graphattn.backends.cpu.compiling import kernel
+from graphattn.backends.cpu.records import offset
 from graphattn.backends.cpu.simd.blocks import multiply_panel
 from graphattn.backends.cpu.simd.registers import (
     broadcast,
@@ -20,84 +25,131 @@ from graphattn.backends.cpu.simd.registers import (
     simd_width,
     store,
 )
+from graphattn.backends.cpu.windows.packing import aligned_start
+
+
+class NarrowRanges(NamedTuple):
+    """Ranges of keys along R relations.
+
+    Parameters
+    ----------
+    chunks : (C, 7), see :class:`~graphattn.backends.cpu.plan.RangePlan`
+    lows, highs : (R, N) first key of each destination, and the one after its last
+    slots : (R, N + 1) first slot of each destination; (R, 0) when neither dropout nor weights need it
+    """
+
+    chunks: np.ndarray
+    lows: np.ndarray
+    highs: np.ndarray
+    slots: np.ndarray
+
+
+class Heads(NamedTuple):
+    """The K heads to compute.
+
+    Parameters
+    ----------
+    heads : (K,) their numbers
+    scored : (K,) their numbers among the heads with queries and keys, -1 for those without
+    relations : (K,) their relations, -1 for the identity
+    """
+
+    heads: np.ndarray
+    scored: np.ndarray
+    relations: np.ndarray
+
+
+class Block(NamedTuple):
+    """``rows`` rows from ``row`` on, one lane each, and the keys from ``begin`` to before ``end``, for one head."""
+
+    row: int
+    rows: int
+    begin: int
+    end: int
+    head: int
+    scored: int
 
 
 @kernel
-def load_ranges(rows, low, high, starts, row, here):  # type: ignore[no-untyped-def]
-    """Fill ``rows`` (see :func:`~graphattn.backends.cpu.simd.registers.mask_key`) for the rows from ``row`` on.
+def scratch_start(work):  # type: ignore[no-untyped-def]
+    """Where scratch memory begins after the ranges of the lanes, which :func:`load_ranges` writes."""
+    return aligned_start(work) + 3 * simd_width(work)
 
-    Returns the first key that one of them sees and the one after the last; lanes without a row see none. ``starts`` are
-    their first slots, which only dropout and weights need.
+
+@kernel
+def load_ranges(lanes, low, high, slots, row, count):  # type: ignore[no-untyped-def]
+    """Fill ``lanes`` for :func:`~graphattn.backends.cpu.simd.registers.mask_key`; lanes without a row see no key.
+
+    Returns the first key that one of the rows sees, and the one after the last.
     """
-    count = len(rows) // 3
+    size = len(lanes) // 3
     begin, end = high[row], low[row]
     empty = True
-    for r in range(count):
+    for r in range(size):
         first = stop = 0
-        if r < here:
+        if r < count:
             first, stop = low[row + r], high[row + r]
             if first < stop:
                 begin = first if empty else min(begin, first)
                 end = stop if empty else max(end, stop)
                 empty = False
-            if len(starts) > 0:
-                rows[2 * count + r] = starts[row + r] - first
-        rows[r], rows[count + r] = first, stop
+            if len(slots) > 0:
+                lanes[2 * size + r] = slots[row + r] - first
+        lanes[r], lanes[size + r] = first, stop
     return (0, 0) if empty else (begin, end)
 
 
 @kernel
 def multiply_and_mask(  # type: ignore[no-untyped-def]
-    work, target, rows, turned, width, array, place, node, keys, first, factor, other
+    work, target, transposed, features, head, lanes, block, factor, other
 ):
-    """Products of ``keys`` rows of an array with the turned rows, times a factor, ``other`` where a row does not see.
+    """Write (keys, lanes) products of the keys' features with transposed rows, times a factor; ``other`` where hidden.
 
-    Returns a register of zeros, or with something else in it when a product is not finite.
+    Returns a register of zeros, with something else in it when a product is not finite.
     """
-    count = simd_width(work)
-    multiply_panel(work, target, keys, array, place, node, 1, work, turned, width)
+    count, keys = simd_width(work), block.end - block.begin
+    place = offset(features, block.begin, head)
+    multiply_panel(work, target, keys, features.memory, place, features.node, 1, transposed, features.width)
     zero, factors = broadcast(work.dtype.type(0)), broadcast(factor)
     odd = zero
     for j in range(keys):
         score = mul(load(work, target + j * count), factors)
         odd = fma(score, zero, odd)
-        store(work, target + j * count, mask_key(score, rows, first + j, other))
+        store(work, target + j * count, mask_key(score, lanes, block.begin + j, other))
     return odd
 
 
 @kernel
-def prefetch_rows(array, first, stop, node, head, heads, width):  # type: ignore[no-untyped-def]
-    """Ask for the rows from first to before stop, from the first to the last of some heads."""
+def prefetch_rows(tensor, first, stop, heads):  # type: ignore[no-untyped-def]
+    """Prefetch the rows from first to before stop, from the first to the last of some heads."""
     begin, end = heads.max(), heads.max()
     for number in heads:
         begin = min(begin, number) if number >= 0 else begin
     if begin < 0:
         return
     for row in range(first, stop):
-        for c in range(begin * head, end * head + width, simd_width(array)):
-            prefetch(array, row * node + c)
+        for c in range(begin * tensor.head, end * tensor.head + tensor.width, simd_width(tensor.memory)):
+            prefetch(tensor.memory, row * tensor.node + c)
 
 
 @kernel
-def copy_values(  # type: ignore[no-untyped-def]
-    source, place, node, target, target_place, target_node, rows, width, first, dropout, seed
-):
-    """Give each row of values to its own node: a softmax over one edge is one, whatever the score.
+def copy_values(source, target, rows, width, first, dropout, seed):  # type: ignore[no-untyped-def]
+    """Copy values to their own nodes, under dropout: the softmax over one edge is 1, whatever the score.
 
-    ``first`` is the number of the first row's edge. The same passes gradients back.
+    ``first`` is the number of the first row's edge. The backward pass copies gradients.
     """
-    count = simd_width(source)
-    one, nothing = source.dtype.type(1), source.dtype.type(0)
-    limit, gain = dropout_threshold(dropout, source)
+    array = source.memory
+    count = simd_width(array)
+    one, zero = array.dtype.type(1), array.dtype.type(0)
+    limit, gain = dropout_threshold(dropout, array)
     for r in range(rows):
         factor = broadcast(one)
         if dropout > 0:
-            factor = broadcast(
-                reduce_max(mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, nothing))
-            )
+            lot = mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, zero)
+            factor = broadcast(reduce_max(lot))
         for c in range(0, width, count):
-            part = mul(masked_load(source, place + r * node + c, 0, width - c), factor)
-            masked_store(target, target_place + r * target_node + c, part, 0, width - c)
+            part = mul(masked_load(array, source.start + r * source.row + c, 0, width - c), factor)
+            masked_store(target.memory, target.start + r * target.row + c, part, 0, width - c)
 
 
 @kernel
@@ -107,15 +159,16 @@ def lowest_finite(work):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_rows(source, place, node, target, target_place, target_node, rows, width):  # type: ignore[no-untyped-def]
-    """Copy rows of ``width`` numbers into rows of whole registers, filled up with zeros."""
+def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
+    """Copy rows of ``width`` numbers into rows of whole registers, padded with zeros."""
     for r in range(rows):
-        for c in range(0, width, simd_width(source)):
-            store(target, target_place + r * target_node + c, masked_load(source, place + r * node + c, 0, width - c))
+        for c in range(0, width, simd_width(source.memory)):
+            part = masked_load(source.memory, source.start + r * source.row + c, 0, width - c)
+            store(target.memory, target.start + r * target.row + c, part)
 
 
 @kernel
 def zero_fill(target, place, width):  # type: ignore[no-untyped-def]
-    """Zeros from ``place`` on."""
+    """Write zeros from ``place`` on."""
     for c in range(0, width, simd_width(target)):
         masked_store(target, place + c, broadcast(target.dtype.type(0)), 0, width - c)

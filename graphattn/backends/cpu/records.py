@@ -1,0 +1,65 @@
+"""Records that group the arguments of kernels: Numba accepts named tuples of arrays and numbers.
+
+Letters: N nodes, H heads, D features of a head.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graphattn.backends.cpu.compiling import kernel
+
+
+class Strided(NamedTuple):
+    """A (N, H, D) tensor with contiguous features as flat memory, and the distances between nodes and between heads."""
+
+    memory: np.ndarray
+    node: int
+    head: int
+    width: int
+
+
+class Inputs(NamedTuple):
+    """Queries, keys and values."""
+
+    query: Strided
+    key: Strided
+    value: Strided
+
+
+class Outputs(NamedTuple):
+    """Outputs, and what the backward pass needs: each row's max and the inverse of its sum (H, N)."""
+
+    out: Strided
+    row_max: np.ndarray
+    inverse_sum: np.ndarray
+
+
+class Rule(NamedTuple):
+    """Factor on the scores, probability of dropout, and its seeds (H,)."""
+
+    scale: float
+    dropout: float
+    seeds: np.ndarray
+
+
+class Gradients(NamedTuple):
+    """Gradients to fill; ``partial`` holds those of keys that several chunks read, see ``merge_partial``.
+
+    ``has_key`` and ``has_value`` tell whether keys and whether values need gradients.
+    """
+
+    query: Strided
+    key: Strided
+    value: Strided
+    partial: np.ndarray
+    has_key: bool
+    has_value: bool
+
+
+@kernel
+def offset(tensor, node, head):  # type: ignore[no-untyped-def]
+    """Place of a row of features in the memory of a :class:`Strided` tensor."""
+    return node * tensor.node + head * tensor.head
