@@ -1,4 +1,4 @@
-"""Backend ``torch``: PyTorch's own operations only, for any device and for relations too large to hold.
+"""Backend ``torch``: PyTorch operations only, for any device and for relations too large to hold.
 
 Complete graphs go through PyTorch's dense attention; everything else through gathers and segment sums.
 
@@ -43,10 +43,10 @@ def attend(
 
 
 def _attend_in_blocks(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
-    """Dense attention within each block; where padding would outweigh the tokens, blocks of like size go together."""
+    """Dense attention within each block; if padding would exceed the tokens, blocks of similar size are batched."""
     if len(sizes) * int(sizes.max()) <= 2 * len(query):
         return _attend_padded(sizes, query, key, value, scale, dropout)
-    kinds = torch.log2(sizes.double()).floor()  # of a kind: within a factor of two
+    kinds = torch.log2(sizes.double()).floor()  # sizes of one kind differ by less than a factor of two
     kind_of_node = torch.repeat_interleave(kinds, sizes, output_size=len(query))
     out = torch.zeros_like(value)
     for kind in kinds.unique():
@@ -76,7 +76,7 @@ def _attend_padded(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, sca
 
 
 def iterate_runs(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tensor, slice]]:
-    """Runs of destinations with a bounded number of edges: their slice, the edges' ends, the edges' slice."""
+    """Runs of destinations with a bounded number of edges: nodes, the edges' destinations and sources, slots."""
     limit = max(1, CHUNK // max(1, width))
     start, count = 0, edges.num_destinations
     while start < count:

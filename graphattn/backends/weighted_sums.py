@@ -1,4 +1,4 @@
-"""Sums of values by given weights along edges, from which the gradient of each edge's weight can be taken.
+"""Weighted sums of values along edges, differentiable by each edge's weight.
 
 Letters: E edges of a run, H heads, D features of a head.
 """
@@ -16,11 +16,11 @@ from graphattn.gradients import raise_on_double_backward
 
 
 def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
-    """Let each destination add up its sources' values.
+    """Sum the weighted values of each destination's sources.
 
     Parameters
     ----------
-    edges : along which
+    edges : from sources to destinations
     weights : (E, H) in slot order
     value : (N_src, H, D)
 
@@ -55,7 +55,7 @@ class _SumByWeights(torch.autograd.Function):
         with torch.no_grad():
             grad_weights, grad_value = torch.empty_like(weights), torch.zeros_like(value)
             for nodes, local, sources, slots in iterate_runs(ctx.edges, value.shape[1] * value.shape[2]):
-                own = upstream[nodes][local]  # (E, H, D)
-                grad_weights[slots] = (own * value[sources]).sum(-1)
-                grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * own)
+                grad_out = upstream[nodes][local]  # (E, H, D)
+                grad_weights[slots] = (grad_out * value[sources]).sum(-1)
+                grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * grad_out)
         return raise_on_double_backward(grad_weights, weights, value, upstream), grad_value, None

@@ -1,8 +1,7 @@
-"""Memory for large results, used again once nobody holds what it was lent for.
+"""A pool of memory for large results, which is reused after their tensors are deleted.
 
-The system hands out new memory a page at a time, at the first touch of each page, and takes large pieces back as soon
-as they are free. A layer that makes results and gradients of the same sizes over and over would spend much of its time
-there.
+The system maps new memory page by page at the first access, and unmaps large blocks as soon as they are freed. A layer
+that repeatedly allocates results and gradients of the same sizes would spend much of its time there.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ import torch
 from torch import Tensor
 
 MIN_BYTES = 1 << 18
-"""Bytes below which the system's own memory is as fast."""
+"""Bytes below which the system allocator is as fast."""
 MAX_KEPT_BYTES = 1 << 26
-"""Bytes that are kept for later at most."""
+"""Upper bound for the bytes of unused memory in the pool."""
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 class Pool:
-    """Memory that is lent and comes back.
+    """Memory for tensors, which returns to the pool when they are deleted.
 
     Parameters
     ----------
-    most : bytes that are kept for later at most
+    most : upper bound for the bytes of unused memory
     """
 
     def __init__(self, most: int):
         self._most = most
         self._free: list[np.ndarray] = []
-        """What nobody holds, the longest free first."""
-        self._start_anew()
+        """Unused memory, oldest first."""
+        self._reset()
         _pools.add(self)
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """A tensor on the CPU with anything in it, float32 or float64."""
+        """An uninitialised CPU tensor, float32 or float64."""
         kind = np.dtype(np.float32 if dtype == torch.float32 else np.float64)
         size = math.prod(shape) * kind.itemsize
         if size < MIN_BYTES:
@@ -52,7 +51,7 @@ class Pool:
         return torch.from_numpy(lent)
 
     def clear(self) -> None:
-        """Return to the system what nobody holds."""
+        """Return unused memory to the system."""
         with self._lock:
             self._free.clear()
 
@@ -67,31 +66,31 @@ class Pool:
         with self._lock:
             self._free.append(memory)
             kept = 0
-            for own in self._free:
-                kept += own.nbytes
+            for unused in self._free:
+                kept += unused.nbytes
             while kept > self._most and self._free:
                 kept -= self._free.pop(0).nbytes
 
-    def _start_anew(self) -> None:
-        """Also in a forked process: another thread may have held the lock at that moment."""
+    def _reset(self) -> None:
+        """A forked process needs a new lock, because another thread may have held the old one."""
         self._lock = threading.RLock()  # the garbage collector may give memory back in the middle of taking some
         self._free.clear()
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A tensor on the CPU with anything in it, float32 or float64, from the memory of all layers."""
+    """An uninitialised CPU tensor, float32 or float64, from the pool that all layers share."""
     return _shared_pool.empty(shape, dtype)
 
 
 def _round_up(size: int) -> int:
-    """Bytes that are asked for instead, an eighth more at most: batches of nearly one size take the same memory."""
+    """Round up by an eighth at most, so that batches of similar size reuse the same memory."""
     step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step
 
 
 def _reset_pools() -> None:
     for pool in _pools:
-        pool._start_anew()
+        pool._reset()
 
 
 _shared_pool = Pool(MAX_KEPT_BYTES)

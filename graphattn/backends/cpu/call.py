@@ -1,4 +1,4 @@
-"""What one call of backend ``fused`` computes: relations with their heads, and the sets of heads that go together."""
+"""One call of backend ``fused``: relations with their heads, and the sets of heads that a kernel computes together."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from graphattn.edges import Edges
 
 @dataclass
 class Call:
-    """What attention computes with, and what its backward pass needs to know.
+    """Options of one attention call, for the forward and the backward pass.
 
     Parameters
     ----------
     edges, heads : relations and the heads of each
     scale, dropout : as in :func:`graphattn.attend`
-    plain : there is neither a bias nor does anybody want gradients of weights
+    plain : there is no bias, and weights need no gradients
     compact : heads on identity relations have values only, no queries and keys
     """
 
@@ -47,7 +47,7 @@ class Call:
 
     @cached_property
     def weight_starts(self) -> np.ndarray:
-        """(H + 1,) where the weights of each head begin when those of all stand in one row."""
+        """(H + 1,) where the weights of each head begin in one array for all heads."""
         sizes = np.repeat([edges.num_edges for edges in self.edges], self.heads)
         return np.concatenate([[0], np.cumsum(sizes)])
 
@@ -56,7 +56,7 @@ class Call:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The heads, in sets that one kernel can take: all narrow relations together, each other one alone."""
+        """Sets of heads for one kernel each: all narrow relations together, every other relation separately."""
         parts, narrow = [], []
         first_head = first_scored = 0
         for edges, count in zip(self.edges, self.heads, strict=True):
@@ -76,7 +76,7 @@ class Call:
 
     @cached_property
     def covers_everything(self) -> bool:
-        """Whether the kernels write every number that will be read, so that none needs to be zero before."""
+        """Whether the kernels write every number of the results, so that memory need not be zeroed first."""
         return all(isinstance(part.plan, NarrowPlan) for part in self.parts)
 
 

@@ -1,4 +1,4 @@
-"""Kernels are compiled by Numba when they are first called, and cached on disk where that can be written."""
+"""Decorators that compile kernels with Numba at their first call, and cache them on disk if possible."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from filelock import FileLock
 from graphattn.backends.cpu.simd.llvm import BYTES
 
 EXACT, REORDERED = {"contract", "nsz"}, {"contract", "nsz", "reassoc", "arcp"}
-"""What the compiler may change in arithmetic. NaN and infinity keep their meaning: a score of -inf hides an edge."""
+"""Fast-math flags of LLVM. NaN and infinity keep their meaning: a score of -inf hides an edge."""
 PATIENCE = 1.0
-"""Seconds of silence before users are told that something is being compiled."""
+"""Seconds before a message says that kernels are being compiled."""
 NEWS = "GraphAttn is compiling its attention kernels for this computer, once after installation; about 20 seconds ..."
 
 _ready: set[object] = set()
@@ -64,9 +64,9 @@ def _compile(function: Callable[..., Any], changes: set[str], **rules: Any) -> A
 
 @cache
 def _source_digest() -> tuple[str, int]:
-    """What all kernels depend on: a digest of this folder's files, and the size of a register.
+    """Digest of this folder's files, and the size of a register.
 
-    Numba compiles a kernel anew when its own file changes, but not when a file changes from which it takes pieces.
+    Numba recompiles a kernel when its file changes, but not when a file changes from which it calls functions.
     """
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
@@ -75,9 +75,10 @@ def _source_digest() -> tuple[str, int]:
 
 
 def _lock_cache_file(file: Any) -> None:
-    """Let processes use a kernel's file in turns.
+    """Lock a kernel's cache file while a process loads or saves it.
 
-    When two compile a kernel for different types at once, Numba may store the code of one under the types of the other.
+    When two processes compile a kernel for different types at once, Numba may store the code of one under the types of
+    the other.
     """
     lock = os.path.join(file._cache_path, "graphattn.lock")
     file.load, file.save = (partial(_with_file_lock, lock, function) for function in (file.load, file.save))
@@ -97,7 +98,7 @@ def _with_file_lock(lock: str, function: Callable[..., Any], *arguments: Any) ->
 
 @contextmanager
 def announce_compilation(*kinds: object) -> Iterator[None]:
-    """Say on a terminal that kernels are being compiled, when calling those of new ``kinds`` takes a while."""
+    """Print a message on a terminal when the first call of these ``kinds`` of kernels takes long."""
     if _ready.issuperset(kinds) or sys.stderr is None or not sys.stderr.isatty():
         yield
         return

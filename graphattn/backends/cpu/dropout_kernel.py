@@ -1,4 +1,4 @@
-"""Kernel of :mod:`graphattn.layers.dropout`: zeros in places that a seed tells, so that nobody needs to keep which."""
+"""Kernel of :mod:`graphattn.layers.dropout`: the seed and the index decide what is dropped, so that no mask is kept."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from graphattn.backends.cpu.simd.registers import (
 from graphattn.backends.cpu.threads import run_in_threads
 
 PIECE = 1 << 16
-"""Numbers that a thread takes at once."""
+"""Numbers of one task."""
 
 
 def apply_dropout(inputs: Tensor, probability: float, seed: int) -> Tensor:
-    """Some numbers zero, the others divided by one minus their share; the same places for the same seed.
+    """Zero some numbers and divide the others by ``1 - probability``; equal seeds drop the same indices.
 
     Parameters
     ----------
     inputs : float32 or float64 on the CPU, of any shape
-    probability : share of zeros, below 1
+    probability : of a zero, below 1
     seed : below 2**32
     """
     inputs = inputs.detach().contiguous()
     out = empty(inputs.shape, inputs.dtype)
     source, target = inputs.view(-1).numpy(), out.view(-1).numpy()
-    starts = itertools.count(0, PIECE)  # its next number is one indivisible step
+    starts = itertools.count(0, PIECE)  # next() is atomic
 
     def work(_: int) -> None:
         while (start := next(starts)) < len(source):
@@ -50,7 +50,7 @@ def apply_dropout(inputs: Tensor, probability: float, seed: int) -> Tensor:
 
 @kernel
 def _drop(source, target, start, stop, probability, seed):  # type: ignore[no-untyped-def]
-    """Fill ``target`` from start to before stop; a number's place draws its lot."""
+    """Fill ``target`` from start to before stop."""
     count = simd_width(target)
     limit, gain = dropout_threshold(probability, target)
     whole = start + (stop - start) // count * count

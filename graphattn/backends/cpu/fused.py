@@ -1,14 +1,14 @@
 """Backend ``fused``: scores, softmax and weighted sum of a destination in one pass, by compiled kernels on a CPU.
 
-Nothing of the edges' size is kept unless weights are asked for: the backward pass recomputes them from the largest
-score and the sum of each softmax, and dropout draws its bits from the number of the edge. Where the keys of each
-destination lie side by side, no index is read: all narrow relations of a layer go together
+No per-edge tensor is kept unless weights are requested: the backward pass recomputes them from the row max and row sum
+of each softmax, and dropout draws its bits from the number of the edge. Kernels for contiguous keys read no index: one
+call computes all narrow relations of a layer
 (:mod:`graphattn.backends.cpu.windows.narrow_forward`), wide ones by blocks of destinations and strips of keys
-(:mod:`graphattn.backends.cpu.windows.wide_forward`); other edges are looked up one by one.
+(:mod:`graphattn.backends.cpu.windows.wide_forward`); for other edges a kernel looks up each source.
 
-Kernels are compiled by Numba on first use and cached on disk. As many threads as ``torch.get_num_threads()`` take the
-next task when they have done one, safe after a fork (of a process that had imported ``graphattn``) and in several
-Python threads at once. The bits of the result do not depend on their number.
+Numba compiles the kernels on first use and caches them on disk. ``torch.get_num_threads()`` threads share the tasks;
+this is safe after a fork (of a process that had imported ``graphattn``) and in several Python threads at once. The bits
+of the result do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Attention(torch.autograd.Function):
         out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
         added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
         wanted = heads * call.edges[0].num_edges if return_weights else 0
-        weights = query.new_zeros(wanted)  # those that are hidden, or lost to scores of -inf, are not written
+        weights = query.new_zeros(wanted)  # kernels skip weights of rows whose scores are all -inf
         row_max, inverse_sum = fused_tasks.forward(call, query, key, value, added, out, weights)
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
         ctx.save_for_backward(query, key, value, added, out, row_max, inverse_sum)
@@ -107,7 +107,7 @@ class _Attention(torch.autograd.Function):
         count = len(saved.bias)
         grad_weights = gradients[1].t().contiguous() if ctx.has_weights else saved.bias.new_zeros(count, 0)
         wanted = ctx.needs_input_grad[1:3]
-        # what stands in for the gradient of frozen keys or values is not touched
+        # the kernels do not touch the placeholder for gradients of frozen keys or values
         grads = [
             _empty_gradient(ctx.call, tensor.shape, tensor.dtype) if asked else tensor
             for tensor, asked in zip(saved[:3], (True, *wanted), strict=True)
@@ -149,11 +149,11 @@ def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _empty_gradient(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Memory for gradients, zeros unless the kernels write every number of it."""
+    """Memory for gradients, zeroed unless the kernels write every number of it."""
     memory = empty(shape, dtype)
     return memory if call.covers_everything else memory.zero_()
 
 
 def _with_contiguous_features(tensor: Tensor) -> Tensor:
-    """The tensor with features side by side and no overlaps."""
+    """The tensor, copied if its features are not contiguous or its memory overlaps."""
     return tensor if tensor.stride(2) == 1 and 0 not in tensor.stride() else tensor.contiguous()

@@ -1,4 +1,4 @@
-"""How backend ``fused`` divides the edges of a relation into tasks; worked out once for each :class:`Edges`."""
+"""How backend ``fused`` divides the edges of a relation into tasks; each :class:`Edges` keeps its plans."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from graphattn.backends.cpu.compiling import plan_kernel
 from graphattn.edges import Edges
 
 RUN_EDGES = 1 << 15
-"""Edges of one task, about: small, so that no thread waits long for another."""
+"""Approximate number of edges of a task: small, so that no thread waits long for another."""
 NARROW_KEYS = 256
-"""Keys up to which a destination's range counts as narrow."""
+"""Upper bound for the keys of a narrow range."""
 NARROW_ROWS = 96
 """Destinations of one task along narrow ranges, at least; four times as many where no sentence ends before."""
 KEPT_PLANS = 8
@@ -27,7 +27,7 @@ CHUNK_ROWS = 256
 
 @dataclass(frozen=True)
 class RangePlan:
-    """Destinations whose keys lie side by side.
+    """Destinations with contiguous keys.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class RangePlan:
 
 @dataclass(frozen=True)
 class NarrowPlan:
-    """Destinations whose keys lie side by side in narrow ranges, along several relations between the same nodes.
+    """Destinations with contiguous keys in narrow ranges, along several relations between the same nodes.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class EdgePlan:
 
 
 def plan_of(edges: Edges) -> RangePlan | EdgePlan:
-    """The plan of a relation's edges, which keep it."""
+    """The plan of a relation, cached in its edges."""
     plan = edges.plans.get("fused")
     if plan is None:
         plan = edges.plans["fused"] = _make_plan(edges)
@@ -129,9 +129,10 @@ def plan_of(edges: Edges) -> RangePlan | EdgePlan:
 
 
 def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
-    """One plan for relations that are narrow; the first of them keeps the last few of its plans.
+    """One plan for narrow relations; the first of them caches its last few plans.
 
-    It knows the others by weak references: they may go, and what takes their place in memory is not taken for them.
+    The cache holds weak references to the other relations, so that it neither keeps them alive nor confuses them with
+    new objects at the same address.
     """
     first, *others = relations
     kept = first.plans.setdefault("fused, narrow", [])
@@ -147,7 +148,7 @@ def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
 
 
 def is_narrow(edges: Edges) -> bool:
-    """Whether the edges lead from nodes to themselves or to near ones, side by side."""
+    """Whether each node's sources are contiguous and near the node."""
     known = edges.plans.get("fused, is narrow")
     if known is None:
         known = edges.plans["fused, is narrow"] = _has_local_ranges(edges)
@@ -165,7 +166,7 @@ def _has_local_ranges(edges: Edges) -> bool:
 
 
 def _key_ranges(edges: Edges) -> tuple[np.ndarray, np.ndarray] | None:
-    """The ranges of the destinations' keys; None when they do not lie side by side."""
+    """The ranges of the destinations' keys; None when keys are not contiguous."""
     if edges.ranges is not None:
         low, high = (bound.numpy().astype(np.int64, copy=False) for bound in edges.ranges)
         return low, high
@@ -200,7 +201,7 @@ def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
 
 @plan_kernel
 def _bandwidth(low, high):  # type: ignore[no-untyped-def]
-    """Largest distance between a node and what lies at the ends of its range, twice, plus one."""
+    """Twice the largest distance between a node and an end of its range, plus one."""
     widest = 1
     for i in range(len(low)):
         if high[i] > low[i]:
@@ -267,7 +268,7 @@ def _running_extents(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _cut_points(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Places between destinations, the ends included, where those before see earlier keys than those behind."""
+    """Cut points: no destination after one reads a key that one before it reads."""
     ends, begins = _running_extents(low, high)
     return np.flatnonzero(ends <= begins)
 
@@ -329,7 +330,7 @@ def _add_shared_keys(chunks):  # type: ignore[no-untyped-def]
 
 
 def _union_between(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The keys that the destinations between two places see together; (0, 0) when they see none."""
+    """The union of the ranges between consecutive cut points; (0, 0) when it is empty."""
     if len(places) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     seen = high > low

@@ -1,4 +1,4 @@
-"""The kernels of backend ``fused`` with their arguments, and the threads that work through them."""
+"""The kernels of backend ``fused`` with their arguments, and the threads that run them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from graphattn.backends.cpu.windows.wide_tiles import EdgeTerms, WideRanges
 CACHE_BYTES = 1 << 19
 """Bytes that one task should work on."""
 SMALL_WORK = 1 << 16
-"""Products of features below which a second thread costs more than it helps."""
+"""Products of features below which a second thread does not pay off."""
 
 
 class Saved(NamedTuple):
@@ -200,12 +200,12 @@ def _inputs(saved: Saved, part: Part) -> Inputs:
 
 
 def _as_slice(heads: np.ndarray) -> slice:
-    """Heads of one relation, which stand side by side, as a slice."""
+    """Heads of one relation, which are consecutive, as a slice."""
     return slice(int(heads[0]), int(heads[-1]) + 1)
 
 
 def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
-    """Heads that a task takes together, as many as the cache holds, and the scratch memory that it needs."""
+    """Heads of one task, as many as fit into the cache, and its scratch memory."""
 
     def size(group: int) -> int:
         return wide_tiles.work_size(plan.max_keys, plan.max_rows, plan.block, group, width, value_width, count)
@@ -232,7 +232,7 @@ def _strided(tensor: Tensor) -> Strided:
 
 
 def _run_tasks(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> None:
-    """Let as many threads as PyTorch uses work through the kernels' tasks together."""
+    """Run the tasks in as many threads as PyTorch uses."""
     if not tasks:
         return
     shared = [(task, np.zeros(1, np.int64)) for task in tasks]
@@ -254,7 +254,7 @@ _LOCAL = threading.local()
 
 
 def _scratch(count: int, size: int) -> list[np.ndarray]:
-    """At least so many arrays of at least so many bytes, which the calling thread keeps from call to call."""
+    """At least ``count`` arrays of ``size`` bytes, which the calling thread reuses."""
     kept: list[np.ndarray] = _LOCAL.__dict__.setdefault("kept", [])
     if len(kept) < count or kept[0].nbytes < size:
         kept[:] = [np.zeros(-(-size // BYTES) * BYTES, np.uint8) for _ in range(max(count, len(kept)))]

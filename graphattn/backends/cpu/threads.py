@@ -1,8 +1,8 @@
 """Threads for compiled kernels that release the interpreter lock.
 
-PyTorch's own threads where they can be had: after each of its operations they stay awake for a while, waiting for the
-next, and would compete with other threads for the same cores. Elsewhere, and after a fork, which PyTorch's do not
-survive, Python's.
+They run in PyTorch's OpenMP threads if possible: these spin for a while after each PyTorch operation, and would compete
+with other threads for the same cores. Otherwise, and after a fork, which PyTorch's threads do not survive, they run in
+Python threads.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _TEAM = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def run_in_threads(work: Callable[[int], None], *, alone: bool = False) -> None:
-    """Call ``work`` in as many threads as PyTorch uses, this one among them, with numbers from 0 on.
+    """Call ``work`` in as many threads as PyTorch uses, including this one, with the number of each thread.
 
-    Fewer may be had, so the calls share out the work among them. ``alone``: in this thread only.
+    There may be fewer threads, so the calls share the work among themselves. ``alone``: in this thread only.
     """
     count = 1 if alone else torch.get_num_threads()
     if count == 1:
@@ -74,5 +74,5 @@ def _openmp() -> Any | None:
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Worker threads of one process; a forked one makes its own."""
+    """Worker threads of one process; a forked process creates its own."""
     return ThreadPoolExecutor(threads, thread_name_prefix="graphattn")

@@ -1,4 +1,4 @@
-"""What the vector operations for Numba are made of: the type of a register, and pieces of LLVM code."""
+"""Vector registers as a Numba type, and the LLVM code that operations on them share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numba.extending import models, register_model
 
 
 def _register_size() -> int:
-    """64 bytes where the processor has such registers, else 32; shorter ones are taken in pairs."""
+    """64 bytes with AVX-512, else 32; LLVM splits operations for shorter registers."""
     try:
         return 64 if binding.get_host_cpu_features().get("avx512f") else 32
     except RuntimeError:  # LLVM cannot tell
@@ -21,7 +21,7 @@ def _register_size() -> int:
 BYTES = _register_size()
 """Size of a register."""
 
-intrinsic: Any = extending.intrinsic  # its own type tells the compiler's view, not the callers'
+intrinsic: Any = extending.intrinsic  # its annotation describes the compiler's signature, not the callers'
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
@@ -85,13 +85,13 @@ def intrinsic_suffix(dtype: types.Float) -> str:
 
 
 def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-    """Where a number of an array lies."""
+    """Pointer to a number of an array."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.gep(data, [place])
 
 
 def vector_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-    """Where a register full of an array's numbers lies."""
+    """Pointer to a register of an array's numbers."""
     data = element_pointer(context, builder, array_type, array, place)
     return builder.bitcast(data, vector_type(array_type.dtype).as_pointer())
 

@@ -1,8 +1,8 @@
 """Vector registers for Numba: 64 or 32 bytes at once (16 or 8 float32), and the few operations that kernels need.
 
-Numba vectorises plain loops where LLVM happens to; these functions say what is to be one instruction. Arrays are
-one-dimensional and contiguous, places in them are counted in numbers, and nothing checks bounds. On processors
-with registers shorter than 32 bytes LLVM splits each operation.
+LLVM vectorises plain loops only when its heuristics succeed; each of these functions is one or a few instructions.
+Arrays are one-dimensional and contiguous, places are indices, and nothing checks bounds. On processors with registers
+shorter than 32 bytes LLVM splits each operation.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def load(typing: Any, array: Any, place: Any) -> Any:
 
 @intrinsic
 def masked_load(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> Any:
-    """Numbers from ``place`` on, in lanes from start to before stop; the others are zero and never touched."""
+    """Numbers from ``place`` on, in lanes from start to before stop; other lanes are zero, their memory is not read."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, start, stop = arguments
@@ -78,7 +78,7 @@ def masked_load(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> A
 
 @intrinsic
 def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
-    """Write a register to ``place`` and the places after it."""
+    """Write a register to memory, from ``place`` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, value = arguments
@@ -91,7 +91,7 @@ def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
 
 @intrinsic
 def masked_store(typing: Any, array: Any, place: Any, lanes: Any, start: Any, stop: Any) -> Any:
-    """Write the lanes from start to before stop; the places of the others are not touched."""
+    """Write the lanes from start to before stop; the memory of the others stays unchanged."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, place, value, start, stop = arguments
@@ -110,7 +110,7 @@ def masked_store(typing: Any, array: Any, place: Any, lanes: Any, start: Any, st
 
 @intrinsic
 def broadcast(typing: Any, value: Any) -> Any:
-    """A register full of one number."""
+    """A register whose lanes all hold one number."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return splat(builder, arguments[0], vector_type(signature.args[0]))
@@ -315,7 +315,7 @@ def dropout_factors_of_key(typing: Any, like: Any, rows: Any, number: Any, start
 
 @kernel
 def dropout_threshold(dropout, work):  # type: ignore[no-untyped-def]
-    """What :func:`dropout_factors` needs: the bits below which an edge is dropped, and the gain of the others."""
+    """The limit and the factor for :func:`dropout_factors`: bits below the limit drop an edge."""
     limit = np.uint32(min(dropout * 4294967296.0, 4294967295.0))
     return limit, work.dtype.type(1.0 / (1.0 - dropout))
 
@@ -335,9 +335,9 @@ def reciprocal(typing: Any, lanes: Any) -> Any:
 
 @intrinsic
 def prefetch(typing: Any, array: Any, place: Any) -> Any:
-    """Ask the second-level cache for the line of a place that will be read soon; it need not lie inside the array.
+    """Prefetch the cache line of a place into the second-level cache; the place may be outside the array.
 
-    Ask in the order of memory: what is asked for one place after the other arrives several times as fast.
+    Prefetch in the order of memory: consecutive lines arrive several times as fast.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -352,7 +352,7 @@ def prefetch(typing: Any, array: Any, place: Any) -> Any:
 
 @intrinsic
 def fetch_add(typing: Any, counter: Any) -> Any:
-    """Add one to the first element of an int64 array in one indivisible step and return what it was."""
+    """Atomically add one to the first element of an int64 array; return its previous value."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, value=arguments[0]).data

@@ -1,6 +1,6 @@
-"""Tensorised attention over neighbouring keys as matrix products: MTSA's Algorithm 1, a chunk of sentences at a time.
+"""Tensorised attention over contiguous keys as matrix products: MTSA's Algorithm 1, a chunk of sentences at a time.
 
-Nothing of the pairs' number is kept: the backward pass makes the scores of a chunk again.
+No per-pair tensor is kept: the backward pass recomputes the scores of a chunk.
 
 Letters: N nodes, H heads, D features of queries, F of values; B sentences of T tokens in a chunk, I queries and J keys.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphattn.backends.cpu.tensorized.means import MeanWeights
 
 MIN_DENOMINATOR = {torch.float32: 1e-25, torch.float64: 1e-250}
-"""Denominators below this have lost digits: the best source scores lie outside the neighbourhood."""
+"""Smaller denominators have lost digits, because the best source scores are outside the neighbourhood."""
 
 
 def attend_in_blocks(
@@ -35,9 +35,9 @@ def attend_in_blocks(
     bound: float,
     means: MeanWeights | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs (N, H, F), and which rows (N, H) are to be computed otherwise because a denominator is too small.
+    """Outputs (N, H, F), and which rows (N, H) need the exact computation because a denominator is too small.
 
-    ``means`` gets the mean weights of all edges, when given.
+    ``means`` collects the mean weights of all edges.
     """
     return _Blocks.apply(query, key, value, scores, plan, ScoreRule(scale, function, bound), means)
 

@@ -1,7 +1,7 @@
 """Tensorised attention edge by edge: an exact softmax for each destination and feature, on any device and relation.
 
-A bounded number of edges is looked at together, and again in the backward pass. It takes an exponential for each edge
-and feature; the other ways take one for each edge and one for each node and feature.
+It processes a bounded number of edges at a time, and again in the backward pass. It computes an exponential for each
+edge and feature; the other backends compute one for each edge and one for each node and feature.
 
 Letters: E edges of a run, H heads, D features of queries, F of values.
 """
@@ -26,7 +26,7 @@ CHUNK = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Some destinations with all their edges: ``local`` counts the destinations from 0."""
+    """Consecutive destinations with all their edges; ``local`` numbers the edges' destinations from 0."""
 
     nodes: slice
     slots: slice
@@ -53,7 +53,7 @@ class _Run:
         return products, weights.div_(total[self.local])
 
     def gather(self, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Sums of what the edges bring to each destination."""
+        """Sums of the edges' values for each destination."""
         return values.new_zeros(shape).index_add_(0, self.local, values)
 
 
@@ -69,7 +69,7 @@ def attend_by_edges(
     bound: float,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Outputs (N_dst, H, F); the bias stands in slot order."""
+    """Outputs (N_dst, H, F); the bias is in slot order."""
     return _ByEdges.apply(query, key, value, scores, bias, edges, ScoreRule(scale, function, bound))
 
 
@@ -162,10 +162,10 @@ def attach_mean_weights(
     bias: Tensor | None,
     **rule: Any,
 ) -> Tensor:
-    """The outputs as they are, now also a function of :func:`mean_weights`.
+    """Return the outputs unchanged, and make them a function of :func:`mean_weights` for autograd.
 
-    The gradient of an edge's mean weight is that of its weights of all features, raised together in proportion: the sum
-    over features of weight times value times upstream gradient, divided by the mean weight.
+    The gradient of an edge's mean weight scales its weights of all features in proportion: it is the sum over features
+    of weight times value times upstream gradient, divided by the mean weight.
     """
     inputs = tuple(tensor.detach() for tensor in (query, key, value, scores))
     return _AttachMeanWeights.apply(out, means, inputs, None if bias is None else bias.detach(), edges, rule)
@@ -194,9 +194,9 @@ class _AttachMeanWeights(torch.autograd.Function):
             grad_means = torch.empty_like(means)
             for run in _runs(ctx.edges, _width(query, value)):
                 _, weights = run.softmax(tuple(inputs), bias, **ctx.rule)
-                own = weights.mean(-1)  # those of the forward pass may have been lost to rounding where these are not
+                exact = weights.mean(-1)  # means of the forward pass may have been rounded to zero
                 shares = weights.mul_(value[run.sources]).mul_(gradients[0][run.nodes][run.local]).sum(-1)
-                grad_means[run.slots] = torch.where(own > 0, shares / own, 0).to(own.dtype)
+                grad_means[run.slots] = torch.where(exact > 0, shares / exact, 0).to(exact.dtype)
         return gradients[0], raise_on_double_backward(grad_means, out, means, gradients[0]), None, None, None, None
 
 

@@ -1,8 +1,8 @@
 """Tensorised attention over any edges on a CPU, by compiled kernels: two sums over edges in one pass.
 
-Exponentials of source scores are taken once for each node, those of token2token scores once for each edge and head,
-and nothing of the edges' size is kept. As many threads as ``torch.get_num_threads()`` share
-the work; the bits of the result do not depend on their number.
+It computes exponentials of source scores once for each node, those of token2token scores once for each edge and head,
+and keeps no per-edge tensor. ``torch.get_num_threads()`` threads share the work; the bits of the result do not depend
+on their number.
 
 Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of 16 (whole vector registers).
 """
@@ -40,7 +40,7 @@ def attend_fused(
     bound: float,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs (N_dst, H, F), and which rows (N_dst, H) are to be computed otherwise; the bias stands in slot order."""
+    """Outputs (N_dst, H, F), and which rows (N_dst, H) need the exact computation; the bias is in slot order."""
     return _Fused.apply(query, key, value, scores, bias, edges, scale, SCALE_FUNCTIONS.index(function), bound)
 
 
@@ -118,7 +118,7 @@ _starts: WeakKeyDictionary[Edges, np.ndarray] = WeakKeyDictionary()
 
 
 def _sentence_starts(edges: Edges) -> np.ndarray:
-    """First nodes of the runs that no edge leaves, and the number of nodes; found once."""
+    """First nodes of the sentences, and the number of nodes; cached."""
     if edges not in _starts:
         _starts[edges] = sentence_starts(edges)
     return _starts[edges]
@@ -157,7 +157,7 @@ def _cut_into_runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]
 
 
 def _run_tasks(tasks: list[tuple[Any, ...]]) -> None:
-    """Run kernels, each with its arguments; tasks write to places of their own."""
+    """Run kernels, each with its arguments; tasks write to separate memory."""
     left = iter(tasks)
 
     def work(_: int) -> None:

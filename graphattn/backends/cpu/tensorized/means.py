@@ -20,11 +20,11 @@ from graphattn.edges import Edges
 
 
 class MeanWeights:
-    """Room for the mean weights of edges on a CPU, filled strip by strip.
+    """Mean weights of edges on a CPU, filled strip by strip.
 
     Parameters
     ----------
-    edges : with keys that are neighbours
+    edges : with contiguous keys
     heads : how many
     dtype : of the weights
     """
@@ -40,11 +40,11 @@ class MeanWeights:
         self._rows: dict[tuple[int, int], _Rows] = {}
 
     def add(self, head: int, chunk: Chunk, strip: Strip, powers: Tensor, shares: Tensor, sources: Tensor) -> None:
-        """Those of the edges into a strip's queries.
+        """Write the mean weights of the edges into a strip's queries.
 
         Parameters
         ----------
-        head : whose
+        head : number of the head
         chunk, strip : which queries
         powers : (B, I, J) e^R
         shares : (B, I, F) one divided by the denominators
@@ -60,7 +60,7 @@ class MeanWeights:
             _write_means(own, found.numpy(), powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
 
     def _rows_of(self, chunk: Chunk, strip: Strip) -> _Rows:
-        """Where the edges of a strip's queries stand; padding has none."""
+        """The slots of the edges of a strip's queries, without padding."""
         length, width = chunk.length, strip.queries.stop - strip.queries.start
         places = np.arange(chunk.size * length) if chunk.places is None else chunk.places.numpy()
         places = places[(places % length >= strip.queries.start) & (places % length < strip.queries.stop)]
@@ -74,13 +74,13 @@ class MeanWeights:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The queries of a strip that are no padding.
+    """The queries of a strip without padding.
 
     Parameters
     ----------
-    queries : (R,) their places in (B I)
-    shifts : (R,) places of their first keys in the strip
-    slots, counts : (R,) their first slots, and how many they have
+    queries : (R,) their indices in (B I)
+    shifts : (R,) indices of their first keys in the strip
+    slots, counts : (R,) first slot and number of edges of each query
     """
 
     queries: np.ndarray

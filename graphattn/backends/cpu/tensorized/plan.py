@@ -1,8 +1,7 @@
-"""Relations of neighbouring keys as dense blocks: which tokens go into one matrix product, and what it must hide.
+"""Relations with contiguous keys as dense blocks: the tokens of one matrix product, and its mask.
 
-Order, complete graphs and windows lead from a range of keys to each destination. Their edges fall into runs of nodes
-that no edge leaves (sentences); runs of like length form a chunk, and the queries of a chunk are cut into strips, each
-with the keys that it can see.
+In order, complete graphs and windows, each destination has a range of keys. No edge leaves its sentence; sentences of
+similar length form a chunk, and the queries of a chunk are cut into strips, each with the keys that it can see.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from torch import Tensor
 from graphattn.edges import Edges
 
 STRIP_QUERIES = 128
-"""Queries of one strip: fewer spare work on hidden keys, more make larger products."""
+"""Queries of one strip: small strips compute fewer masked pairs, large ones make larger products."""
 CHUNK_PAIRS = 1 << 17
-"""Tokens times keys, of all sentences of a chunk: what it works on should stay in the cache."""
+"""Tokens times keys of all sentences of a chunk, so that the chunk fits into the cache."""
 MIN_DENSITY = 1 / 8
-"""Share of all pairs below which blocks would do too much for nothing."""
+"""Ratio of edges to pairs below which blocks would compute too many masked pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class Strip:
 
     Parameters
     ----------
-    queries, keys : their places in the sentence
+    queries, keys : their positions in the sentence
     hidden : (1 or B, I, J) -inf where a query does not see a key, else 0; None when each sees all
     keyless : (1 or B, I, 1) which queries see no key; None when all see one
     """
@@ -45,14 +44,14 @@ class Strip:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Sentences of like length.
+    """Sentences of similar length.
 
     Parameters
     ----------
     size, length : number of sentences, and tokens of the longest
-    first : the first token, when all are equally long and stand one after the other
-    tokens : (B T,) which token stands in each place, the last one repeated as padding; None when ``first`` says it
-    places : (tokens,) the places that are no padding; None when all are
+    first : the first token, when all sentences have equal length and are consecutive
+    tokens : (B T,) token of each position, the last one repeated as padding; None when they are consecutive
+    places : (tokens,) the positions without padding; None when there is no padding
     strips : the queries, cut
     """
 
@@ -109,7 +108,7 @@ _plans: WeakKeyDictionary[Edges, Plan | None] = WeakKeyDictionary()
 
 
 def plan_of(edges: Edges) -> Plan | None:
-    """The plan of a relation, made once; None when keys are no ranges, or blocks would be mostly empty.
+    """The cached plan of a relation; None when keys are not contiguous, or blocks would be mostly empty.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def sentence_starts(edges: Edges) -> npt.NDArray[np.int64]:
 
 
 def _uncrossed_cuts(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """The places between nodes that no edge crosses, from each node's lowest and highest source."""
+    """Cut points between nodes that no edge crosses, from each node's lowest and highest source."""
     here = np.arange(len(low))
     begins = np.bincount(np.minimum(low, here) + 1, minlength=len(low) + 1)
     ends = np.bincount(np.maximum(high, here) + 1, minlength=len(low) + 1)

@@ -1,6 +1,6 @@
 """Scale functions of token2token scores (MTSA, Eq. 10, sigma_t), as exponentials and slopes on tensors.
 
-The operator needs e^R only up to a factor for each destination, and the slope of R; both are made in place.
+The operator needs e^R only up to a factor for each destination, and the slope of R; both are computed in place.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def scale_function_slope(scores: Tensor, function: str, bound: float) -> Tensor 
 
 
 def exp_scores(scores: Tensor, hidden: Tensor | None, function: str, bound: float) -> tuple[Tensor, Tensor | None]:
-    """Exponentials e^R of rows of scores, each row times a factor of its own; uses the scores' memory.
+    """Exponentials e^R of rows of scores, up to a factor for each row; overwrites the scores.
 
     Parameters
     ----------
