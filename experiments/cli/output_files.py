@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import atomic_file, is_stream, write_error
 from graphattn.exceptions import DataError
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -19,6 +18,8 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 @contextmanager
 def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
     """Open a temporary file, which replaces ``path`` at the end (see :func:`atomic_file`)."""
+    from graphattn.builders.files import atomic_file, write_error  # loads PyTorch
+
     try:
         with (
             atomic_file(path) as temporary,
@@ -37,6 +38,8 @@ def check_place(path: Path, *read: str | Path) -> None:
     path : the file to write
     read : inputs: files, ``-``, or texts
     """
+    from graphattn.builders.files import is_stream, write_error  # loads PyTorch
+
     if is_stream(path):
         return
     if any(_same_file(path, other) for other in read):

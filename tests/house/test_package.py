@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 # Declared though no module of ours imports them: DGL forgets the first two, Lightning's logger needs the last.
 DECLARED_FOR_OTHERS = {"packaging", "pandas", "tensorboard"}
 # What the ground floor may import, so that `import graphattn` stays quick and attention runs with little.
-GROUND_FLOOR_NEEDS = {"dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "torch"}
+GROUND_FLOOR_NEEDS = {"dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "torch", "typing_extensions"}
 UPPER_FLOORS = {"graphattn.builders", "graphattn.models", "graphattn.experiments"}
 
 

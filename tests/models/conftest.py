@@ -139,7 +139,7 @@ def parts(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) ->
         inputs, labels = corpus(kind, count)
         estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
         columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, estimator._targets(labels, columns, "data"))
+        return estimator.model_, estimator._corpus(columns, labels)
 
     return make
 

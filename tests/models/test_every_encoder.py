@@ -74,7 +74,7 @@ def test_every_weight_learns(encoder, corpus, tiny):
     estimator = tiny("classifier", small(encoder), training={"epochs": 1, "dev_fraction": 0.0}).fit(texts, labels)
     model = estimator.model_.train()
     columns = estimator._columns(texts)
-    loss, _ = model.loss(estimator._corpus(columns, estimator._targets(labels, columns, "data"))[list(range(24))])
+    loss, _ = model.loss(estimator._corpus(columns, labels)[list(range(24))])
     model.zero_grad()
     loss.backward()
     idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]

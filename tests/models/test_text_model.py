@@ -14,7 +14,7 @@ def model_and_data(corpus, tiny):
         inputs, labels = corpus(kind, 12)
         estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}).fit(inputs, labels)
         columns = estimator._columns(inputs)
-        return estimator.model_, estimator._corpus(columns, estimator._targets(labels, columns, "data"))
+        return estimator.model_, estimator._corpus(columns, labels)
 
     return get
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from graphattn.layers import linear as products
 from graphattn.layers.linear import BLOCK, LEAST_ROWS, Linear, by_head, linear
-from graphattn.layers.multi_scale import linear as products
 
 ROWS = [0, 1, LEAST_ROWS - 1, LEAST_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
 

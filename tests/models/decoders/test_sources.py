@@ -31,7 +31,7 @@ class Chain:
 
 def test_given_heads_stay(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").made()):  # which nobody asks
+    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").parser_or_none()):  # which nobody asks
         (source,), lacking = parsed_sources([tree], subwords, parser)
         assert (source.heads, source.deprels, lacking) == ((2, 0), ("nsubj", "root"), 0)
 
@@ -62,7 +62,7 @@ def test_without_a_parser_words_are_roots(subwords):
 
 def test_an_unknown_language(tmp_path):
     pytest.importorskip("stanza")
-    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path)).made()
+    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path)).parser_or_none()
     with pytest.raises(ConfigError) as caught:
         parser.parse([["a"]])
     assert str(caught.value) == (
@@ -72,7 +72,7 @@ def test_an_unknown_language(tmp_path):
 
 
 def test_no_parser_is_made_unless_asked_for():
-    assert ParsingOptions().made() is None
+    assert ParsingOptions().parser_or_none() is None
 
 
 def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
@@ -83,9 +83,9 @@ def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
         parser_model=str(corpora / "stanza_en_ewt_small"),
         parse_cache=str(tmp_path / "parses.sqlite"),
     )
-    (one, two), _ = parsed_sources(TEXTS, subwords, options.made())
+    (one, two), _ = parsed_sources(TEXTS, subwords, options.parser_or_none())
     assert one.num_words == 7
     assert one.heads[:3] == (2, 0, 2)
     assert two.heads == (2, 0, 2)
     assert two.deprels == ("nsubj", "root", "punct")
-    assert parsed_sources(TEXTS, subwords, options.made()) == ([one, two], 0)
+    assert parsed_sources(TEXTS, subwords, options.parser_or_none()) == ([one, two], 0)

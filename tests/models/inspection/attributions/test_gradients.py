@@ -136,7 +136,7 @@ class Nudge:
         self.head, self.edge, self.factor, self.seen = head, edge, factor, 0
         sums = duo if translator.encoder_.name == "duo" else attention
         monkeypatch.setattr(sums, "sum_by_weights", self.sum_by_weights)
-        monkeypatch.setattr(tensorized, "through_means", self.through_means)
+        monkeypatch.setattr(tensorized, "attach_mean_weights", self.attach_mean_weights)
         for module in (decoder_attention, duo_decoder):
             monkeypatch.setattr(module, "attended", self.attended)
 
@@ -151,7 +151,7 @@ class Nudge:
     def sum_by_weights(self, edges, weights, value):
         return sum_by_weights(edges, self.changed(weights), value)
 
-    def through_means(self, out, means, edges, query, key, value, scores, *, bias, **rule):
+    def attach_mean_weights(self, out, means, edges, query, key, value, scores, *, bias, **rule):
         weights = self.changed(weights_by_feature(edges, query, key, value, scores, **rule))
         targets = torch.arange(edges.num_destinations).repeat_interleave(edges.indptr.diff())
         return torch.zeros_like(out).index_add(0, targets, weights * value[edges.indices])
