@@ -100,5 +100,5 @@ def test_nearest_words_need_vectors_that_stay(tuned, vectors):
         classifier.fit(TEXTS, LABELS)
     assert str(caught.value) == (
         "relation 'nearest:2' compares words and needs vectors; give TextGraphBuilder(vectors=...), or a model word "
-        "vectors that it does not tune (--vectors, --no-tune-vectors)"
+        "vectors that it does not tune (vectors, tune_vectors=False)"
     )

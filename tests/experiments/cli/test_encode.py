@@ -167,5 +167,5 @@ def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
     folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
     result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
     assert (
-        result.err == f"error: {folder} translates and has no sentence vectors; give a classifier's model directory\n"
+        result.err == f"error: {folder} writes texts and has no sentence vectors; give a classifier's model directory\n"
     )

@@ -33,7 +33,7 @@ def apply_scale_function(scores: Tensor, function: str, bound: float) -> Tensor:
 
     Examples
     --------
-    >>> scaled(torch.tensor([0.0, 500.0]), "tanh", 5.0)
+    >>> apply_scale_function(torch.tensor([0.0, 500.0]), "tanh", 5.0)
     tensor([0., 5.])
     """
     if function == "identity":
