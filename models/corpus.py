@@ -132,7 +132,8 @@ class Corpus(Dataset[Batch]):
         target : targets are indices in ``store.manifest.labels`` (-1 without a label) or ``store.manifest.tags``;
             texts with several labels have a row of zeros and ones
         """
-        texts, targets = store.texts(), None
+        texts = store.texts()
+        targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None
         if target == "label":
             targets = _label_targets(texts.column("label"), list(store.manifest.labels))
         elif target == "tags":
