@@ -50,6 +50,8 @@ class IndexLists:
     def take(self, numbers: Ints) -> IndexLists:
         """The lists of some sentences, in the given order."""
         counts = self.counts[numbers]
+        if not len(self.indices):  # most corpora have no tags, or one label a text
+            return IndexLists(counts, self.indices)
         starts = (np.cumsum(self.counts) - self.counts)[numbers]
         return IndexLists(counts, self.indices[ragged_arange(starts, counts)])
 
