@@ -45,26 +45,28 @@ class EdgeArrays(NamedTuple):
 @kernel
 def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore[no-untyped-def]
     """Fill ``outputs`` and, unless they are empty, ``terms.weights``; take tasks from ``counter``."""
-    starts, indices, value, v_node = edges.starts, edges.indices, inputs.value.memory, inputs.value.node
-    row_max, inverse_sum, weights = outputs.row_max, outputs.inverse_sum, terms.weights
+    runs, starts, indices = edges
+    bias, weights, _ = terms
+    row_max, inverse_sum = outputs.row_max, outputs.inverse_sum
+    value, v_node, scale, dropout = inputs.value.memory, inputs.value.node, rule.scale, rule.dropout
     heads, width = len(row_max), inputs.value.width
     query, key, k_node, qk_width = inputs.query.memory, inputs.key.memory, inputs.key.node, inputs.query.width
     out = outputs.out.memory
     count = simd_width(work)
     while True:
         task = fetch_add(counter)
-        if task >= (len(edges.runs) - 1) * heads:
+        if task >= (len(runs) - 1) * heads:
             break
         head = task % heads
-        limit, gain = dropout_threshold(rule.dropout, work)
+        limit, gain = dropout_threshold(dropout, work)
         seed, slots, v_head = rule.seeds[head], head * starts[-1], head * inputs.value.head
         k_head = head * inputs.key.head
-        for i in range(edges.runs[task // heads], edges.runs[task // heads + 1]):
+        for i in range(runs[task // heads], runs[task // heads + 1]):
             first, degree = starts[i], starts[i + 1] - starts[i]
             place = offset(inputs.query, i, head)
             top = _scores(
                 (indices, first, degree), (query, place), (key, k_head, k_node), qk_width,
-                (terms.bias, slots + first), rule.scale, work,
+                (bias, slots + first), scale, work,
             )  # fmt: skip
             out_at = offset(outputs.out, i, head)
             if degree == 0 or top == -np.inf:
@@ -81,7 +83,7 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
             if len(weights) > 0:
                 for t in range(0, degree, count):
                     masked_store(weights, slots + first + t, mul(load(work, t), broadcast(inverse)), 0, degree - t)
-            if rule.dropout > 0:
+            if dropout > 0:
                 for t in range(0, degree, count):
                     weight = load(work, t)
                     store(work, t, mul(weight, dropout_factors(weight, first + t, seed, limit, gain)))
@@ -100,31 +102,28 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
 
     ``terms.weights`` are gradients of weights.
     """
-    starts, indices, bias, grad_weights, grad_bias = (
-        edges.starts,
-        edges.indices,
-        terms.bias,
-        terms.weights,
-        terms.grad_bias,
-    )
+    runs, starts, indices = edges
+    bias, grad_weights, grad_bias = terms
+    row_max, inverse_sum = upstream.row_max, upstream.inverse_sum
+    has_key, has_value = grads.has_key, grads.has_value
     query, key, k_node = inputs.query.memory, inputs.key.memory, inputs.key.node
     value, v_node, grad_out = inputs.value.memory, inputs.value.node, upstream.grad_out.memory
     grad_query, grad_key, gk_node = grads.query.memory, grads.key.memory, grads.key.node
     grad_value, gv_node = grads.value.memory, grads.value.node
-    heads, width, value_width = len(upstream.row_max), inputs.query.width, inputs.value.width
+    heads, width, value_width = len(row_max), inputs.query.width, inputs.value.width
     count = simd_width(work)
     while True:
         task = fetch_add(counter)
-        if task >= (len(edges.runs) - 1) * heads:
+        if task >= (len(runs) - 1) * heads:
             break
         head = task % heads
         limit, gain = dropout_threshold(rule.dropout, work)
         seed, slots = rule.seeds[head], head * starts[-1]
         k_head, v_head = head * inputs.key.head, head * inputs.value.head
         gk_head, gv_head = head * grads.key.head, head * grads.value.head
-        for i in range(edges.runs[task // heads], edges.runs[task // heads + 1]):
+        for i in range(runs[task // heads], runs[task // heads + 1]):
             first, degree = starts[i], starts[i + 1] - starts[i]
-            inverse = upstream.inverse_sum[head, i]
+            inverse = inverse_sum[head, i]
             if degree == 0 or inverse == 0:
                 continue
             place, g_place = offset(inputs.query, i, head), offset(upstream.grad_out, i, head)
@@ -132,7 +131,7 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                 (indices, first, degree), (query, place), (key, k_head, k_node), width,
                 (bias, slots + first), rule.scale, work,
             )  # fmt: skip
-            shift = broadcast(upstream.row_max[head, i])
+            shift = broadcast(row_max[head, i])
             for t in range(0, degree, count):
                 store(work, t, mul(exp(sub(load(work, t), shift)), broadcast(inverse)))
             slopes = (degree + count - 1) // count * count
@@ -160,19 +159,20 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                 store(work, slopes + t, mul(slope, broadcast(rule.scale)))
                 if rule.dropout > 0:
                     store(work, t, mul(weight, dropout_factors(weight, first + t, seed, limit, gain)))
+            gq_place = offset(grads.query, i, head)
             for c in range(0, width, count):
                 here, total = masked_load(query, place + c, 0, width - c), broadcast(work.dtype.type(0))
                 for t in range(degree):
                     slope = broadcast(work[slopes + t])
                     j = indices[first + t]
                     total = fma(slope, masked_load(key, j * k_node + k_head + c, 0, width - c), total)
-                    if grads.has_key:
+                    if has_key:
                         at = j * gk_node + gk_head + c
                         masked_store(
                             grad_key, at, fma(slope, here, masked_load(grad_key, at, 0, width - c)), 0, width - c
                         )
-                masked_store(grad_query, offset(grads.query, i, head) + c, total, 0, width - c)
-            for c in range(0, value_width if grads.has_value else 0, count):
+                masked_store(grad_query, gq_place + c, total, 0, width - c)
+            for c in range(0, value_width if has_value else 0, count):
                 here = masked_load(grad_out, g_place + c, 0, value_width - c)
                 for t in range(degree):
                     at = indices[first + t] * gv_node + gv_head + c
