@@ -118,8 +118,8 @@ def test_a_full_disk_while_training_says_so(graphattn, command, tmp_path, no_roo
     answer = graphattn(*command, "--out", out)
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 'model.run'} cannot be written to (File too large); make room and train again, "
-        "which goes on from the last checkpoint there\n",
+        f"error: {tmp_path / 'model.run'} cannot be written to (File too large); make room and train again "
+        "to resume from the last checkpoint there\n",
     )
     assert not out.exists()
 

@@ -310,8 +310,8 @@ def test_a_full_disk_ends_the_run_with_advice(corpus, tiny, tmp_path, monkeypatc
     with pytest.raises(TrainingError) as caught:
         tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
     assert str(caught.value) == (
-        f"{tmp_path} cannot be written to (No space left on device); make room and train again, "
-        "which goes on from the last checkpoint there"
+        f"{tmp_path} cannot be written to (No space left on device); make room and train again "
+        "to resume from the last checkpoint there"
     )
 
 
@@ -388,5 +388,5 @@ def test_a_file_of_something_else_is_no_checkpoint(tmp_path):
             AtomicCheckpointIO().load_checkpoint(tmp_path / "last.ckpt")
         assert str(caught.value) == (
             f"{tmp_path / 'last.ckpt'} is missing or damaged, so that the run cannot go on; give resume=False to start "
-            "anew"
+            "again"
         )
