@@ -116,7 +116,7 @@ import sys, time
 from pathlib import Path
 import numpy as np
 from numba.core.caching import IndexDataCacheFile as File
-from graphattn.backends.cpu.compiling import kernel
+from graphattn.backends.cpu.compiling import plan_kernel
 
 def wait_for(name, seconds):
     until = time.monotonic() + seconds
@@ -144,7 +144,7 @@ if len(sys.argv) == 2:
     in_order("_save_index", f"_load_index-{other}", *(["_save_index-float32"] if own == "float64" else []))
     in_order("_save_data", *(["_save_data-float64"] if own == "float32" else []))
 
-@kernel
+@plan_kernel
 def doubled(values):
     return values + values
 
