@@ -7,7 +7,15 @@ graphs are elsewhere. A new format is a reader and a call of :func:`register_rea
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.corpus import read_corpus, read_parallel
 from graphattn.builders.readers.fasttext import read_fasttext
-from graphattn.builders.readers.formats import FORMATS, CorpusFormat, DetectedFormat, detect, register_reader
+from graphattn.builders.readers.formats import (
+    FORMATS,
+    CorpusFormat,
+    CorpusKind,
+    DetectedFormat,
+    corpus_kind,
+    detect,
+    register_reader,
+)
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.table import read_labelled_lines, read_table
 from graphattn.builders.readers.tagged import read_conll, read_word_tag
@@ -15,7 +23,9 @@ from graphattn.builders.readers.tagged import read_conll, read_word_tag
 __all__ = [
     "FORMATS",
     "CorpusFormat",
+    "CorpusKind",
     "DetectedFormat",
+    "corpus_kind",
     "detect",
     "read_conll",
     "read_conllu",

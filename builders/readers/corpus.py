@@ -10,7 +10,7 @@ from typing import Any
 from graphattn.builders.files import FilePath, display_name, numbered_lines, split_suffix
 from graphattn.builders.readers.conllu import read_conllu
 from graphattn.builders.readers.fasttext import read_fasttext
-from graphattn.builders.readers.formats import FORMATS, CorpusFormat, detect
+from graphattn.builders.readers.formats import FORMATS, CorpusFormat, corpus_kind, detect
 from graphattn.builders.readers.rows import Skip
 from graphattn.builders.readers.sentences import read_sentences
 from graphattn.builders.readers.table import read_labelled_lines, read_table
@@ -88,7 +88,7 @@ def resolve_reader(
     entry = FORMATS[detected.name]
     if detected.columns is not None:
         options["columns"] = detected.columns
-    if task == "pair" and "second" in entry.options:
+    if corpus_kind(task).second and "second" in entry.options:
         options.setdefault("second", "second")
     if multilabel and "multilabel" in entry.options:
         options["multilabel"] = True
@@ -137,16 +137,18 @@ def read_parallel(source: FilePath, target: FilePath) -> Iterator[tuple[str | Se
     [('A dog.', 'Ein Hund.'), ('A cat.', 'Eine Katze.')]
     """
     read_parsed = _PARSED.get(split_suffix(source)[0])
-    sources: Iterator[str | Sentence] = _filled_lines(source) if read_parsed is None else read_parsed(source)
-    for number, (text, translation) in enumerate(zip_longest(sources, _filled_lines(target)), 1):
+    sources: Iterator[str | Sentence] = _read_filled_lines(source) if read_parsed is None else read_parsed(source)
+    for number, (text, translation) in enumerate(zip_longest(sources, _read_filled_lines(target)), 1):
         if text is None:
-            raise _unpaired_error("source", number, target, source, line=number)
+            raise _missing_line_error("source", number, target, source, line=number)
         if translation is None:
-            raise _unpaired_error("target", number, source, target, line=number if isinstance(text, str) else None)
+            raise _missing_line_error("target", number, source, target, line=number if isinstance(text, str) else None)
         yield text, translation
 
 
-def _unpaired_error(missing: str, number: int, longer: FilePath, shorter: FilePath, *, line: int | None) -> DataError:
+def _missing_line_error(
+    missing: str, number: int, longer: FilePath, shorter: FilePath, *, line: int | None
+) -> DataError:
     return DataError(
         f"text {number} has no {missing}, since {display_name(shorter)} ends before it",
         path=display_name(longer),
@@ -155,7 +157,7 @@ def _unpaired_error(missing: str, number: int, longer: FilePath, shorter: FilePa
     )
 
 
-def _filled_lines(path: FilePath) -> Iterator[str]:
+def _read_filled_lines(path: FilePath) -> Iterator[str]:
     for number, line in numbered_lines(path):
         if not line.strip():
             hint = "Delete it in both files, or complete it."

@@ -17,7 +17,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.processes import PeakMemory, ProcessError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
-from graphattn.experiments.cli.terminal import show_progress
+from graphattn.experiments.cli.output import show_progress
 
 OURS = "ours"
 FORWARD, BOTH = "forward", "forward + backward"

@@ -31,7 +31,7 @@ from graphattn.experiments.benchmarks.plots import Panel, Points, draw
 from graphattn.experiments.benchmarks.processes import ProcessError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads, uniform
-from graphattn.experiments.cli.terminal import show_progress
+from graphattn.experiments.cli.output import show_progress
 from graphattn.models import MSTransOptions
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")

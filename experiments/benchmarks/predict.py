@@ -24,8 +24,8 @@ from graphattn.experiments.benchmarks.harness import (
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
 from graphattn.experiments.cli.corpus_options import CorpusOptions
-from graphattn.experiments.cli.output_files import new_file
-from graphattn.experiments.cli.predict import CHUNK, predicted_lines
+from graphattn.experiments.cli.output import open_output
+from graphattn.experiments.cli.predict import CHUNK, predict_lines
 from graphattn.experiments.cli.text_stream import read_texts
 from graphattn.models import MSTransOptions, TextClassifier, TrainingOptions, load
 from graphattn.models.corpus import Batch, Corpus
@@ -114,8 +114,8 @@ def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settin
 def predict_file(estimator: Any, source: Path, out: Path) -> None:
     """Read texts and write predictions, as the command ``predict`` does."""
     items = read_texts(str(source), estimator.corpus_kind, CorpusOptions())
-    with new_file(out) as file:
-        file.writelines(predicted_lines(estimator, items))
+    with open_output(out) as file:
+        file.writelines(predict_lines(estimator, items))
 
 
 @dataclass(frozen=True)

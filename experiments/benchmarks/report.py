@@ -16,7 +16,7 @@ import psutil
 import torch
 
 import graphattn
-from graphattn.experiments.cli.output_files import new_file
+from graphattn.experiments.cli.output import open_output
 
 if TYPE_CHECKING:
     from graphattn.experiments.benchmarks.harness import Settings
@@ -101,13 +101,13 @@ class Report:
         DataError
             if a file cannot be written
         """
-        with new_file(folder / f"{self.name}.json") as file:
+        with open_output(folder / f"{self.name}.json") as file:
             file.write(self.to_json())
         picture = None
         if self.plot is not None and self.rows:
             picture = f"{self.name}.png"
             self.plot(self.rows, folder / picture)
-        with new_file(folder / f"{self.name}.md") as file:
+        with open_output(folder / f"{self.name}.md") as file:
             file.write(self.to_markdown(picture))
 
 

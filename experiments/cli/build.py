@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions
+from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, ParserOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.parser_options import ParserOptions
-from graphattn.experiments.cli.terminal import show_progress
+from graphattn.experiments.cli.output import show_progress
 
 if TYPE_CHECKING:
     from graphattn.builders import Vocabulary

@@ -1,7 +1,8 @@
-"""How commands read corpora: the flags that name formats and columns."""
+"""How commands read corpora: the flags that name formats, columns and the parser."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,16 +12,44 @@ from graphattn.exceptions import ConfigError, DataError
 
 if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
+    from graphattn.builders.parsers import Parser
+    from graphattn.builders.readers import CorpusKind
     from graphattn.builders.store import Store
 
 CLASSIFY, PAIR, TAG, TRANSLATE = "classify", "pair", "tag", "translate"
-TASKS = (CLASSIFY, PAIR, TAG)
+NONE = "none"
 
 
-def _option(default: Any, help: str, *tasks: str, reader: str | None = None, choices: Any = None) -> Any:
-    """A field with its help, the tasks that use it (all by default), and the reader's name for it."""
-    metadata = {"help": help, "tasks": tasks or TASKS, "reader": reader, "choices": choices}
-    return field(default=default, metadata=metadata)
+def _option(
+    default: Any,
+    help: str,
+    applies: Callable[[CorpusKind], bool] = lambda kind: not kind.target,
+    *,
+    reader: str | None = None,
+    choices: tuple[str, ...] | None = None,
+) -> Any:
+    """A field with its help, the kinds of corpora it applies to, and the reader's name for it."""
+    return field(default=default, metadata={"help": help, "applies": applies, "reader": reader, "choices": choices})
+
+
+def _has_text(kind: CorpusKind) -> bool:
+    return kind.label or kind.target
+
+
+def _has_second_text(kind: CorpusKind) -> bool:
+    return kind.second is not False or kind.target
+
+
+def _has_label(kind: CorpusKind) -> bool:
+    return kind.label
+
+
+def _may_have_several_labels(kind: CorpusKind) -> bool:
+    return kind.label and not kind.second
+
+
+def _has_tags(kind: CorpusKind) -> bool:
+    return kind.tags
 
 
 @dataclass(frozen=True)
@@ -33,44 +62,89 @@ class CorpusOptions:
     format: str = _option(
         "auto", "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences or your own; auto: detect"
     )
-    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", CLASSIFY, PAIR, TRANSLATE, reader="text")
+    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", _has_text, reader="text")
     second_column: str = _option(
-        "second", "column of the other text (csv, tsv, jsonl)", PAIR, TRANSLATE, reader="second"
+        "second", "column of the other text (csv, tsv, jsonl)", _has_second_text, reader="second"
     )
-    label_column: str = _option("label", "column of the label (csv, tsv, jsonl)", CLASSIFY, PAIR, reader="label")
-    label_separator: str | None = _option(None, "characters between several labels of one text", CLASSIFY)
-    columns: tuple[str, ...] = _option((), "fields of a file without header: label, text, second, none", CLASSIFY, PAIR)
-    delimiter: str | None = _option(None, "character between two fields (csv, tsv)", CLASSIFY, PAIR)
-    quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", CLASSIFY, PAIR)
+    label_column: str = _option("label", "column of the label (csv, tsv, jsonl)", _has_label, reader="label")
+    label_separator: str | None = _option(
+        None, "characters between several labels of one text", _may_have_several_labels
+    )
+    columns: tuple[str, ...] = _option((), "fields of a file without header: label, text, second, none", _has_label)
+    delimiter: str | None = _option(None, "character between two fields (csv, tsv)", _has_label)
+    quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
-    token_column: int = _option(0, "column of the token, from 0; -1 is the last (conll)", TAG)
-    tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", TAG)
-    tags: str = _option("upos", "which tags to read (conllu)", TAG, choices=("upos", "xpos"))
-    comment: str | None = _option(None, "first characters of a line to skip (conll)", TAG)
+    token_column: int = _option(0, "column of the token, from 0; -1 is the last (conll)", _has_tags)
+    tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", _has_tags)
+    tags: str = _option("upos", "which tags to read (conllu)", _has_tags, choices=("upos", "xpos"))
+    comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)
 
-    def changed(self) -> list[str]:
+    @property
+    def non_default(self) -> list[str]:
         """Names of the options that differ from their defaults."""
         return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
 
     def reader_options(self) -> dict[str, Any]:
-        """The changed options by the readers' names; defaults must not narrow down the formats."""
-        changed = {
+        """The options to pass to a reader, by its names; defaults must not narrow down the formats."""
+        options = {
             item.metadata["reader"] or item.name: getattr(self, item.name)
             for item in fields(self)
-            if item.name != "format" and item.name in self.changed()
+            if item.name != "format" and item.name in self.non_default
         }
-        if str(changed.get("label", "")).lower() == "none":
-            changed["label"] = None
-        for name in {"separator", "delimiter"} & changed.keys():
-            changed[name] = changed[name].replace("\\t", "\t")
-        if "columns" in changed:
-            changed["columns"] = tuple(None if role.lower() in ("none", "") else role for role in changed["columns"])
-        return changed
+        if str(options.get("label", "")).lower() == NONE:
+            options["label"] = None
+        for name in {"separator", "delimiter"} & options.keys():
+            options[name] = options[name].replace("\\t", "\t")
+        if "columns" in options:
+            options["columns"] = tuple(None if role.lower() in (NONE, "") else role for role in options["columns"])
+        return options
 
 
-def irrelevant_options(task: str) -> set[str]:
-    """Names of the options that a task does not use."""
-    return {item.name for item in fields(CorpusOptions) if task not in item.metadata["tasks"]}
+def irrelevant_options(kind: CorpusKind) -> set[str]:
+    """Names of the options that do not apply to a kind of corpus."""
+    return {item.name for item in fields(CorpusOptions) if not item.metadata["applies"](kind)}
+
+
+@dataclass(frozen=True)
+class ParserOptions:
+    """The parser of sentences without heads, its models and its device."""
+
+    parser: str = _option(NONE, "parser of sentences without heads", choices=(NONE, "stanza"))
+    parser_model: str | None = _option(None, "folder of the parser's models; its own folder when not given")
+    parser_language: str = _option("en", "language of the parser's models")
+    parser_device: str | None = _option(None, "cpu, cuda or cuda:1; a GPU if there is one when not given")
+    parser_cuts: bool = _option(False, "let the parser split raw texts into sentences and words")
+    parse_cache: str = _option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
+
+    @property
+    def device(self) -> str | None:
+        """Where the parser works: None for a GPU if there is one; ``"cpu"`` without a parser."""
+        return "cpu" if self.parser == NONE else self.parser_device
+
+    def create_parser(self) -> Parser | None:
+        """The parser, which loads its models when it is used; None for no parser."""
+        if self.parser == NONE:
+            return None
+        from graphattn.builders.parsers import CachedParser, StanzaParser
+
+        parser = StanzaParser(self.parser_language, self.parser_model, device=self.parser_device)
+        if self.parse_cache == NONE:
+            return parser
+        return CachedParser(parser, default_cache() if self.parse_cache == "auto" else Path(self.parse_cache))
+
+
+def default_cache() -> Path:
+    """A file in the user's cache folder, which is created."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphattn"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"{folder} cannot be created ({reason}); set {{parse_cache}} to a file, or to none",
+            options=("parse_cache",),
+        ) from error
+    return folder / "parses.sqlite"
 
 
 def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:
@@ -87,9 +161,9 @@ def count_texts(items: list[Example | Sentence] | Store) -> int:
     return len(items) if isinstance(items, list) else len(items.texts())
 
 
-def reject_for_store(given: Iterable[str], path: Path) -> None:
-    """Reject options of reading where a store is read."""
-    for name in given:
+def reject_for_store(options: Iterable[str], path: Path) -> None:
+    """Reject options of readers, since a store needs none."""
+    for name in options:
         raise ConfigError(f"{path} is a store, whose texts are read already; leave {{{name}}} out", options=(name,))
 
 

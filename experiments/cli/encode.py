@@ -1,4 +1,4 @@
-"""``graphattn encode``: texts in, their sentence vectors out, as a NumPy or a Parquet file."""
+"""``graphattn encode``: write the sentence vectors of texts as a NumPy or a Parquet file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import typer
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
+from graphattn.experiments.cli.output import check_output, model_files, open_output
 
 if TYPE_CHECKING:
-    from graphattn.models import TextClassifier
+    from graphattn.models import Estimator
 
 EXAMPLES = (
     "graphattn encode model reviews.txt --out vectors.npy\n\n"
@@ -45,36 +45,32 @@ def encode(
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
     from graphattn.experiments.cli.text_stream import read_texts
-    from graphattn.models import TextClassifier, load
+    from graphattn.models import load
 
-    check_place(out, texts, *files_of_model(model))
-    estimator = load(model)
-    if not isinstance(estimator, TextClassifier):
-        raise ConfigError(
-            f"{model} {estimator.description} and has no sentence vectors; give a classifier's model directory"
-        )
+    check_output(out, texts, *model_files(model))
     label_column = given.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
+    estimator = load(model)
     split = estimator.inputs_.split
     items = read_texts(texts, estimator.corpus_kind, CorpusOptions(**given), split=split, label_column=label_column)
-    with new_file(out, binary=True) as file:  # what cannot be written is told before anything is encoded
-        told = encoded(estimator, items, chunk=chunk)
+    with open_output(out, binary=True) as file:  # first, so that a full disk is reported before anything is encoded
+        encoded = encode_texts(estimator, items, chunk=chunk)
         if out.suffix == ".npy":
-            np.save(file, told.vectors)
+            np.save(file, encoded.vectors)
         else:
-            _write_parquet(file, told)
-    print(f"{len(told.vectors)} vectors of {told.vectors.shape[1]} numbers: {out}")
+            _write_parquet(file, encoded)
+    print(f"{len(encoded.vectors)} vectors of {encoded.vectors.shape[1]} numbers: {out}")
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """Texts with their vectors, those of a pair one after the other.
+class EncodedTexts:
+    """Texts with their vectors; the two of a pair follow each other.
 
     Parameters
     ----------
     texts : as they were read
-    labels : of each text, its pair's of a pair; None where none was read
+    labels : of each text or of its pair; None where none was read
     vectors : (S, F)
     """
 
@@ -83,26 +79,26 @@ class Encoded:
     vectors: npt.NDArray[np.float32]
 
 
-def encoded(estimator: TextClassifier, items: Iterable[Any], *, chunk: int = 512) -> Encoded:
-    """Texts and their vectors.
+def encode_texts(estimator: Estimator, items: Iterable[Any], *, chunk: int = 512) -> EncodedTexts:
+    """Compute the sentence vectors of texts.
 
     Parameters
     ----------
     estimator : a fitted classifier
     items : its inputs
-    chunk : inputs that are encoded together
+    chunk : number of inputs that are encoded together
     """
-    waiting, parts = iter(items), []
     texts: list[str] = []
     labels: list[Any] = []
-    while part := list(islice(waiting, chunk)):
+    vectors = [estimator.sentence_vectors([])]  # an error if the model has none
+    remaining = iter(items)
+    while part := list(islice(remaining, chunk)):
         for item in part:
-            own = _texts(item)
-            texts += own
-            labels += [_label(item)] * len(own)
-        parts.append(estimator.sentence_vectors(part))
-    vectors = np.concatenate(parts or [estimator.sentence_vectors([])])
-    return Encoded(texts, labels, vectors)
+            item_texts = _texts(item)
+            texts += item_texts
+            labels += [_label(item)] * len(item_texts)
+        vectors.append(estimator.sentence_vectors(part))
+    return EncodedTexts(texts, labels, np.concatenate(vectors))
 
 
 def _texts(item: Any) -> list[str]:
@@ -111,28 +107,28 @@ def _texts(item: Any) -> list[str]:
     if hasattr(item, "text"):
         return [item.text] if item.second is None else [item.text, item.second]
     if isinstance(item, tuple):
-        return [text for own in item for text in _texts(own)]
+        return [text for part in item for text in _texts(part)]
     return [" ".join(getattr(item, "words", item))]
 
 
 def _label(item: Any) -> Any:
-    first = item[0] if isinstance(item, tuple) else item  # a pair of a store: both sentences have its label
+    first = item[0] if isinstance(item, tuple) else item  # both sentences of a store's pair have its label
     return getattr(first, "label", None)
 
 
-def _write_parquet(file: Any, told: Encoded) -> None:
+def _write_parquet(file: Any, encoded: EncodedTexts) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = pa.FixedSizeListArray.from_arrays(pa.array(told.vectors.ravel()), told.vectors.shape[1])
-    columns = {"text": told.texts, "vector": rows}
-    if any(label is not None for label in told.labels):
-        columns["label"] = _of_one_kind(told.labels)
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(encoded.vectors.ravel()), encoded.vectors.shape[1])
+    columns = {"text": encoded.texts, "vector": rows}
+    if any(label is not None for label in encoded.labels):
+        columns["label"] = _unify_labels(encoded.labels)
     pq.write_table(pa.table(columns), file)
 
 
-def _of_one_kind(labels: list[Any]) -> list[Any]:
-    """A column holds texts or lists: where one text has several labels, those of the others are lists too."""
+def _unify_labels(labels: list[Any]) -> list[Any]:
+    """Labels as lists if any text has several, since a column has one type."""
     if not any(isinstance(label, tuple) for label in labels):
         return labels
     return [label if label is None or isinstance(label, tuple) else (label,) for label in labels]

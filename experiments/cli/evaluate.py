@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
-from graphattn.experiments.cli.corpus_options import TAG, CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.output_files import check_place, files_of_model, new_file
+from graphattn.experiments.cli.output import check_output, model_files, open_output
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -49,39 +49,39 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
     """Measure a model on a corpus; prints metrics in percent as JSON."""
-    from graphattn.models import Translator, load
+    from graphattn.experiments.cli.prediction_options import change_search, outputs_to_compare, reject_unused
+    from graphattn.models import load
 
     if out is not None:
-        check_place(out, *corpus, *files_of_model(model))
+        check_output(out, *corpus, *model_files(model))
     estimator = load(model)
+    reject_unused(model, estimator, compare=compare, search=search, longest=longest)
+    if len(corpus) > 1 and not estimator.source_and_target_files:
+        raise ConfigError(f"{len(corpus)} corpora are given, but {model} {estimator.description}; give one")
+    change_search(estimator, search, longest)
     options = CorpusOptions(**given)
     reading = {"format": options.format, **options.reader_options()}
-    if isinstance(estimator, Translator):
-        from graphattn.experiments.cli.translations import measured
-
-        figures = measured(estimator, *estimator.read(corpus, **reading), compare, search=search, longest=longest)
-    elif compare is not None or search or longest or len(corpus) > 1:
-        raise ConfigError(
-            f"--compare, --search, --longest and a second corpus are for translators; {model} is for {estimator.task!r}"
-        )
-    else:
-        with _naming_corpus(corpus[0], estimator):
-            figures = estimator.evaluate(*estimator.read(corpus, **reading), unknown=unknown)
-    text = json.dumps(figures, indent=1)
-    print(text)  # first, so that a file that cannot be written costs nothing
+    with _name_corpus(corpus[0], estimator):
+        X, y = estimator.read(corpus, **reading)
+        others = {} if compare is None else {str(compare): outputs_to_compare(compare, X, search, longest)}
+        report = estimator.report(X, y, unknown=unknown, others=others)
+    text = json.dumps(report, indent=1)
+    print(text)  # before the file, which may not be writable
     if out is not None:
-        with new_file(out) as file:
+        with open_output(out) as file:
             print(text, file=file)
 
 
 @contextmanager
-def _naming_corpus(path: Path, estimator: Estimator) -> Iterator[None]:
-    """Name the corpus in errors, with advice for measuring instead of training."""
+def _name_corpus(path: Path, estimator: Estimator) -> Iterator[None]:
+    """Name the corpus in errors, with hints for an evaluation instead of those for training."""
+    from graphattn.builders.readers import corpus_kind
+
     try:
         yield
     except UnknownLabelError as error:
-        tags = estimator.corpus_kind == TAG
-        other_tags = " Give --tags or --tag-column if training read other tags." if tags else ""
+        tagged = corpus_kind(estimator.corpus_kind).tags
+        other_tags = " Give --tags or --tag-column if training read other tags." if tagged else ""
         error.path, error.hint = path, f"{error.hint}{other_tags} With --unknown wrong they count as wrong."
         raise
     except DataError as error:

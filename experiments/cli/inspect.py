@@ -13,7 +13,7 @@ import typer
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, is_store, path_test
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
-from graphattn.experiments.cli.output_files import check_place, files_of_model
+from graphattn.experiments.cli.output import check_output, model_files
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -149,7 +149,7 @@ def _inspect_texts(
 
 def _inspect_corpus(model: Path, text: str, options: CorpusOptions, outputs: Outputs, layer: int | None) -> None:
     """Print statistics by head, and write those that ``outputs`` asks for."""
-    from graphattn.experiments.cli.terminal import show_progress
+    from graphattn.experiments.cli.output import show_progress
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection.summary import save_tables
     from graphattn.models.saving import load, read_task
@@ -208,10 +208,10 @@ def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> 
 
         check_format(picture)
     models = [model] if outputs.other is None else [model, outputs.other]
-    inputs: list[str | Path] = [text, *(file for path in models for file in files_of_model(path))]
+    inputs: list[str | Path] = [text, *(file for path in models for file in model_files(path))]
     for file in (None if to_folder else out, picture, outputs.html):
         if file is not None:
-            check_place(file, *inputs)
+            check_output(file, *inputs)
 
 
 def _at_most_one(texts: Iterable[Any], outputs: Outputs) -> Iterable[Any]:

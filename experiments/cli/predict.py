@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.output_files import check_place, encode_line, files_of_model, new_file
+from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output
 
 if TYPE_CHECKING:
-    from graphattn.models import TextEstimator
+    from graphattn.models import Estimator
 
 EXAMPLES = (
     'echo "a lovely film" | graphattn predict model\n\n'
@@ -56,57 +55,63 @@ def predict(
     --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
     translator prints its outputs with their scores.
     """
+    from graphattn.experiments.cli.prediction_options import change_search, reject_unused
     from graphattn.experiments.cli.text_stream import SAMPLE_LINES, read_texts
-    from graphattn.models import Translator, load
-    from graphattn.models.estimators import LabellingEstimator
+    from graphattn.models import load
 
     if out is not None:
-        check_place(out, texts, *files_of_model(model))
+        check_output(out, texts, *model_files(model))
     estimator = load(model)
+    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain}
+    reject_unused(model, estimator, **options, search=search, longest=longest)
+    change_search(estimator, search, longest)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
-    options = CorpusOptions(**given)
-    sample_lines = min(chunk, SAMPLE_LINES)  # of a slow stream no more than the first predictions need
-    items = read_texts(texts, estimator.corpus_kind, options, split=estimator.inputs_.split, sample_lines=sample_lines)
-    if isinstance(estimator, Translator):
-        from graphattn.experiments.cli.translations import change, translated_lines
-
-        if probabilities:
-            raise ConfigError("--probabilities is for classes and tags; a translator gives scores, see --n-best")
-        change(estimator, search, longest)
-        lines = translated_lines(estimator, items, count=n_best, plain=plain, chunk=chunk)
-    elif n_best > 1 or search or longest or plain:
-        raise ConfigError(
-            f"--n-best, --search, --longest and --plain are for translators; {model} is for {estimator.task!r}"
-        )
-    else:
-        assert isinstance(estimator, LabellingEstimator)
-        lines = predicted_lines(estimator, items, probabilities=probabilities, chunk=chunk)
+    items = read_texts(
+        texts,
+        estimator.corpus_kind,
+        CorpusOptions(**given),
+        split=estimator.inputs_.split,
+        sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
+    )
+    lines = predict_lines(estimator, items, n_best=n_best, probabilities=probabilities, plain=plain, chunk=chunk)
     if out is None:
         for line in lines:
             print(line, end="", flush=True)
         return
-    with new_file(out) as file:
+    with open_output(out) as file:
         file.writelines(lines)
 
 
-def predicted_lines(
-    estimator: TextEstimator, items: Iterable[Any], *, probabilities: bool = False, chunk: int = CHUNK
+def predict_lines(
+    estimator: Estimator,
+    items: Iterable[Any],
+    *,
+    n_best: int = 1,
+    probabilities: bool = False,
+    plain: bool = False,
+    chunk: int = CHUNK,
 ) -> Iterator[str]:
-    """JSON lines of predictions, a chunk at a time.
+    """Predict a chunk of inputs at a time; yield the lines of each chunk.
 
     Parameters
     ----------
     estimator : a fitted estimator
     items : its inputs
-    probabilities : add the probability of each class
-    chunk : inputs that are held in memory and predicted together
+    n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
+    plain : write a translator's outputs without JSON; several of a source with its number and their scores
+    chunk : number of inputs that are held in memory and predicted together
     """
-    remaining = iter(items)
+    remaining, first = iter(items), 1
     while part := list(islice(remaining, chunk)):
-        shares: Sequence[Any] = [None] * len(part)
-        if probabilities:
-            labels, shares = estimator.predict_with_probabilities(part)
+        rows = estimator.predict_rows(part, first=first, n_best=n_best, probabilities=probabilities)
+        if plain:
+            yield "".join(_format_plain(number, row["outputs"], n_best) for number, row in enumerate(rows, first))
         else:
-            labels = estimator.predict(part)
-        rows = [estimator.format_row(*row) for row in zip(part, labels, shares, strict=True)]
-        yield "".join(encode_line(row) for row in rows)
+            yield "".join(map(encode_line, rows))
+        first += len(part)
+
+
+def _format_plain(number: int, outputs: list[dict[str, Any]], n_best: int) -> str:
+    if n_best == 1:
+        return f"{outputs[0]['text']}\n"
+    return "".join(f"{number}\t{output['score']:.6f}\t{output['text']}\n" for output in outputs)

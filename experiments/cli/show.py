@@ -12,7 +12,7 @@ import typer
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, path_test, reject_for_store, stream_items
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.output_files import new_file
+from graphattn.experiments.cli.output import open_output
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -177,14 +177,14 @@ def _draw(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
 def _write_dot(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
     from graphattn.experiments.drawing.graph import to_dot
 
-    with new_file(path) as file:
+    with open_output(path) as file:
         file.write(to_dot(_to_networkx(graph, sentence)))
 
 
 def _write_graphml(graph: DGLGraph, sentence: Sentence, path: Path) -> None:
     import networkx as nx
 
-    with new_file(path) as file:
+    with open_output(path) as file:
         file.writelines(f"{line}\n" for line in nx.generate_graphml(_to_networkx(graph, sentence)))
 
 

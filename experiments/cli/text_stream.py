@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.builders.files import FilePath, numbered_lines
-from graphattn.builders.readers import FORMATS, detect
-from graphattn.builders.readers.formats import PLAIN, SAMPLE_LINES
+from graphattn.builders.readers import FORMATS, corpus_kind, detect
+from graphattn.builders.readers.formats import PLAIN
+from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, is_store, open_store, reject_for_store
+from graphattn.experiments.cli.corpus_options import CorpusOptions, is_store, open_store, reject_for_store
 
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
@@ -47,10 +48,11 @@ def read_texts(
     -------
     An iterator over texts, lists of words, examples or sentences; an empty line is an empty text.
     """
+    pairs = corpus_kind(task).second is True
     if path != "-" and is_store(Path(path)):
-        reject_for_store([*options.changed(), *(["label_column"] if label_column else [])], Path(path))
-        return _read_store(Path(path), task, split)
-    if options.format == "words" and task == PAIR:
+        reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
+        return _read_store(Path(path), split, pairs=pairs)
+    if options.format == "words" and pairs:
         raise ConfigError(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
         )
@@ -58,20 +60,20 @@ def read_texts(
     detected = detect(path, task, "optional", format=options.format, sample_lines=sample_lines, **chosen)
     if detected.columns is not None:
         chosen["columns"] = detected.columns
-    if detected.name == "text" and task == PAIR:
-        return _read_corpus(detected.source, "labelled", task, {"columns": ("text", "second")})
+    if detected.name == "text" and pairs:
+        return _read_corpus(detected.source, "labelled", {"columns": ("text", "second")}, pairs=True)
     if detected.name in PLAIN:
         return _read_lines(detected.source, words=detected.name == "words")
-    return _read_corpus(detected.source, detected.name, task, chosen)
+    return _read_corpus(detected.source, detected.name, chosen, pairs=pairs)
 
 
-def _read_store(path: Path, task: str, split: str | None) -> Iterator[Any]:
+def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:
     from graphattn.models.estimators.inputs import check_same_tokenization
 
     store = open_store(path)
     if split is not None:
         check_same_tokenization([store.texts()], split)
-    yield from zip(*store.pairs(), strict=True) if task == PAIR else store.texts()
+    yield from zip(*store.pairs(), strict=True) if pairs else store.texts()
 
 
 def _read_lines(source: FilePath, *, words: bool) -> Iterator[str | list[str]]:
@@ -79,9 +81,9 @@ def _read_lines(source: FilePath, *, words: bool) -> Iterator[str | list[str]]:
         yield line.split() if words else line
 
 
-def _read_corpus(source: FilePath, format: str, task: str, options: dict[str, Any]) -> Iterator[Any]:
+def _read_corpus(source: FilePath, format: str, options: dict[str, Any], *, pairs: bool) -> Iterator[Any]:
     entry = FORMATS[format]
-    if task == PAIR and "second" in entry.options:
+    if pairs and "second" in entry.options:
         options.setdefault("second", "second")
     items = entry.read(source, **{**_WITHOUT_LABELS.get(format, {}), **options})
     return map(_unpack_label, items) if format == "fasttext" else items

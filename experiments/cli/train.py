@@ -107,7 +107,7 @@ def _function(task: str) -> Callable[..., None]:
 
     estimator = TASKS[task]
     corpora = typer.Argument(metavar="TRAIN", help="Corpora to train on; several are read as one.")
-    if estimator.corpus_kind == TRANSLATE:
+    if estimator.source_and_target_files:
         about = "Sources and targets, line by line; or one table of both."
         corpora = typer.Argument(metavar="SOURCE [TARGET]", help=about)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from graphattn.builders.readers import corpus_kind
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.config import read_config
 from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options
@@ -40,7 +41,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
         elif name == "task":
             own = {item.name: getattr(defaults, item.name) for item in fields(kind)}
             flags += flags_of(kind(**own), panel)
-            flags += flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(task.corpus_kind))
+            flags += flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(corpus_kind(task.corpus_kind)))
         elif name == "encoder":
             by_encoder = _encoder_flags(task, arguments)
             flags += merged_flags({encoder: list(own.values()) for encoder, own in by_encoder.items()}, panel)

@@ -13,7 +13,7 @@ from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError
 from graphattn.experiments.cli.corpus_options import count_texts, path_test
 from graphattn.experiments.cli.flags import Values
-from graphattn.experiments.cli.terminal import print_metrics
+from graphattn.experiments.cli.output import print_metrics
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan

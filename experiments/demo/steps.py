@@ -20,7 +20,7 @@ from graphattn.builders.store import CorpusFile, Manifest, StoreSettings, build_
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.config import config_text
 from graphattn.experiments.cli.corpus_options import CLASSIFY, TAG
-from graphattn.experiments.cli.output_files import new_file
+from graphattn.experiments.cli.output import open_output
 from graphattn.experiments.cli.train import train_model
 from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.experiments.demo import grammar
@@ -86,13 +86,13 @@ class Demo:
         (self.out / "corpus").mkdir(parents=True, exist_ok=True)
         (self.out / MARK).touch()
         for part, sentences in self.parts.items():
-            with new_file(self.corpus_file(CLASSIFY, part)) as file:
+            with open_output(self.corpus_file(CLASSIFY, part)) as file:
                 print("label\ttext", file=file)
                 file.writelines(f"{sentence.label}\t{' '.join(sentence.tokens)}\n" for sentence in sentences)
-            with new_file(self.corpus_file(TAG, part)) as file:
+            with open_output(self.corpus_file(TAG, part)) as file:
                 file.writelines(map(_as_conllu, sentences))
         for task in (CLASSIFY, TAG):
-            with new_file(self.settings_file(task)) as file:
+            with open_output(self.settings_file(task)) as file:
                 file.write(config_text(self._settings(task), f"Settings of the demo's {_MODELS[task]}"))
         return self.parts["train"][0]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.output_files import new_file
+from graphattn.experiments.cli.output import open_output
 from graphattn.experiments.page.packing import pack_page
 
 SCRIPTS = (
@@ -73,7 +73,7 @@ def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attenti
         if it is too large for a browser
     """
     text = render_page(models, title=title)
-    with new_file(path) as file:
+    with open_output(path) as file:
         file.write(text)
 
 

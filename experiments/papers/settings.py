@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.parser_options import default_cache
+from graphattn.experiments.cli.corpus_options import default_cache
 from graphattn.experiments.papers.data_sets import DATA_SETS
 from graphattn.models import TASKS, Estimator
 from graphattn.models.encoders import encoder_options

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -104,6 +105,8 @@ class Estimator(Parameters):
         the fields of ``task`` are such arguments themselves, and ``files`` names the files to measure on
     unused_options : options of the groups that have no effect on this task
     late_options : groups that may still change when the model is trained
+    prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
+    source_and_target_files : whether a corpus is a file of sources and a file of targets
     """
 
     task: ClassVar[str]
@@ -113,6 +116,8 @@ class Estimator(Parameters):
     option_groups: ClassVar[Mapping[str, type[Options]]]
     unused_options: ClassVar[frozenset[str]] = frozenset()
     late_options: ClassVar[frozenset[str]] = frozenset()
+    prediction_options: ClassVar[frozenset[str]] = frozenset()
+    source_and_target_files: ClassVar[bool] = False
     _transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that exist only while a model is built, and may be large."""
 
@@ -490,6 +495,47 @@ class Estimator(Parameters):
     @abstractmethod
     def predict(self, X: Iterable[Any]) -> Predicted:
         """One prediction for each input, in their order."""
+
+    def predict_rows(
+        self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
+    ) -> list[dict[str, Any]]:
+        """Predictions as rows of JSON, each with its input, as ``graphattn predict`` prints them.
+
+        Parameters
+        ----------
+        X : the inputs
+        first : number of the first input when these are a part of more
+        n_best : outputs for each input of a translator
+        probabilities : add the probability of each class
+        """
+        return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
+
+    def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
+        """(S, F) sentence vectors of a classifier.
+
+        Raises
+        ------
+        ConfigError
+            when the model has none
+        """
+        raise ConfigError(f"a model that {self.description} has no sentence vectors; use a classifier")
+
+    def report(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None = None,
+        *,
+        unknown: str = "error",
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> dict[str, Any]:
+        """:meth:`evaluate`, with the details that ``graphattn evaluate`` prints.
+
+        Parameters
+        ----------
+        X, y, unknown : as for :meth:`evaluate`
+        others : name of another translator -> its outputs, to compare with
+        """
+        return dict(self.evaluate(X, y, unknown=unknown))
 
     def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None, *, unknown: str = "error") -> dict[str, float]:
         """Metrics in percent.

@@ -77,6 +77,7 @@ class LabellingEstimator(Estimator):
     """
 
     label_field: ClassVar[str] = "label"
+    prediction_options = frozenset({"probabilities"})
     inputs_: InputOptions
     head_: HeadOptions
     model_: TextModel
@@ -338,6 +339,15 @@ class LabellingEstimator(Estimator):
         """The results of :meth:`predict` and ``predict_proba`` in one pass: labels, and one array for each input."""
         run = self._run(X, probabilities=True)
         return self._decode_labels(run.decisions), run.probabilities or []
+
+    @override
+    def predict_rows(
+        self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
+    ) -> list[dict[str, Any]]:
+        if not probabilities:
+            return super().predict_rows(X)
+        labels, rows = self.predict_with_probabilities(X)
+        return [self.format_row(*row) for row in zip(X, labels, rows, strict=True)]
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:

@@ -112,6 +112,7 @@ class TextClassifier(LabellingEstimator):
         tags.target_tags.required = True
         return tags
 
+    @override
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) inputs of the last layers, for scikit-learn or a search; of a pair both texts' side by side."""
         self._check_fitted()

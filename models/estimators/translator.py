@@ -35,7 +35,7 @@ from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, is_store, single_column
 from graphattn.models.options import Options, option, require_multiple
 from graphattn.models.saving import ModelFiles, register_task
-from graphattn.models.training.text_metrics import text_metrics
+from graphattn.models.training.text_metrics import compared, signatures, text_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +111,8 @@ class Translator(Estimator):
         "parsing": ParsingOptions,
     }
     late_options = frozenset({"search", "parsing"})
+    prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare"})
+    source_and_target_files = True
     inputs_: SubwordOptions
     decoder_: DecoderOptions
     model_: TranslationModel
@@ -349,6 +351,29 @@ class Translator(Estimator):
     def predict(self, X: Iterable[Any]) -> list[str]:
         """A text for each source, in their order; an empty one for a source without words."""
         return [outputs[0].text for outputs in self.outputs(X)]
+
+    @override
+    def predict_rows(
+        self, X: Sequence[Any], *, first: int = 1, n_best: int = 1, probabilities: bool = False
+    ) -> list[dict[str, Any]]:
+        outputs = self.outputs(X, count=n_best, first=first)
+        return [self.format_row(*row) for row in zip(X, outputs, strict=True)]
+
+    @override
+    def report(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None = None,
+        *,
+        unknown: str = "error",
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> dict[str, Any]:
+        examples = self._examples(X, y, "there are no examples to evaluate on")
+        references, texts = self._normalize_labels(examples.labels, "evaluation set"), self.predict(examples.columns[0])
+        report = {**text_metrics(references, texts), "signatures": signatures(references, texts)}
+        if others:
+            report["compared"] = compared(references, {"model": texts, **others})
+        return report
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:

@@ -1,25 +1,25 @@
-"""Corpus flags, and how commands read corpora."""
+"""Flags of corpora and of the parser, and how commands read corpora."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
 from graphattn.builders import Sentence, TextGraphBuilder, Window
-from graphattn.builders.readers import FORMATS
+from graphattn.builders.parsers import CachedParser, StanzaParser
+from graphattn.builders.readers import FORMATS, corpus_kind
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import (
-    TASKS,
-    CorpusOptions,
-    irrelevant_options,
-    stream_items,
-)
+from graphattn.experiments.cli.build import _executor
+from graphattn.experiments.cli.corpus_options import CorpusOptions, ParserOptions, irrelevant_options, stream_items
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.models.saving import TASKS as ESTIMATORS
+from graphattn.models.saving import TASKS
+
+STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache="none")
 
 
 def read_items(path, task, options, **arguments):
-    return ESTIMATORS[task](**arguments).read([path], format=options.format, **options.reader_options())[0]
+    return TASKS[task](**arguments).read([path], format=options.format, **options.reader_options())[0]
 
 
 def test_the_help_names_every_format():
@@ -32,10 +32,10 @@ def test_every_option_is_one_of_a_reader():
     assert {item.metadata["reader"] or item.name for item in fields(CorpusOptions)} - {"format"} <= known
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["classify", "pair", "tag"])
 def test_every_task_can_use_the_options_that_are_left(task):
     known = {name for entry in FORMATS.values() if task in entry.tasks for name in entry.options}
-    left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(task)]
+    left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(corpus_kind(task))]
     assert {item.metadata["reader"] or item.name for item in left} - {"format"} <= known
 
 
@@ -159,3 +159,41 @@ def test_options_that_the_format_lacks(write, read):
     assert caught.value.render(as_flag) == (
         "format 'labelled' has no option --delimiter and --text-column; leave that out, or choose another --format"
     )
+
+
+def test_no_parser_needs_no_device():
+    assert (ParserOptions().create_parser(), ParserOptions(parser_device="cuda").device) == (None, "cpu")
+
+
+def test_a_parser_with_its_models_and_device():
+    assert STANZA.create_parser() == StanzaParser("de", "models", device="cuda")
+    assert (STANZA.device, replace(STANZA, parser_device=None).device) == ("cuda", None)
+
+
+def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    parser = STANZA.create_parser()
+    kept = replace(STANZA, parse_cache="auto").create_parser()
+    assert kept == CachedParser(parser, tmp_path / "graphattn" / "parses.sqlite")
+    assert replace(STANZA, parse_cache="mine").create_parser() == CachedParser(parser, Path("mine"))
+
+
+@pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
+def test_what_an_actor_holds_follows_from_the_parsers_device(monkeypatch, device, gpus):
+    monkeypatch.setattr("graphattn.builders.store.executors._import_ray", lambda: None)
+    assert _executor("ray", 2, None, device).gpus == gpus
+
+
+def test_ray_chooses_the_gpu():
+    with pytest.raises(ConfigError) as caught:
+        _executor("ray", 2, None, "cuda:1")
+    assert str(caught.value) == (
+        "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
+    )
+
+
+def test_a_cache_folder_that_cannot_be_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="set parse_cache to a file, or to none"):
+        ParserOptions("stanza").create_parser()

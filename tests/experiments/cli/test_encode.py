@@ -145,14 +145,12 @@ def test_what_cannot_be(graphattn, model, file, tmp_path):
     tagger = SequenceTagger(training=TRAINING).fit([["a", "b"], ["b"]] * 3, [["X", "Y"], ["Y"]] * 3)
     folder = tagger.save(tmp_path / "tagger")
     result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
-    assert result.err == (
-        f"error: {folder} tags words and has no sentence vectors; give a classifier's model directory\n"
-    )
+    assert result.err == ("error: a model that tags words has no sentence vectors; use a classifier\n")
     assert not (tmp_path / "vectors.npy").exists()
 
 
 def test_what_cannot_be_written_is_told_first(graphattn, model, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.cli.encode.encoded", lambda *_, **__: pytest.fail("encoded"))
+    monkeypatch.setattr("graphattn.experiments.cli.encode.encode_texts", lambda *_, **__: pytest.fail("encoded"))
     out = tmp_path / "none" / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out)
     assert (result.code, result.err) == (
@@ -166,6 +164,4 @@ def test_a_translator_has_no_sentence_vectors(graphattn, file, tmp_path):
     training = TranslationTraining(epochs=1, dev_fraction=0.0, progress=False)
     folder = Translator(options, training=training).fit(["a b", "b a"] * 3, ["c d", "d c"] * 3).save(tmp_path / "model")
     result = graphattn("encode", folder, file, "--out", tmp_path / "vectors.npy")
-    assert (
-        result.err == f"error: {folder} writes texts and has no sentence vectors; give a classifier's model directory\n"
-    )
+    assert result.err == "error: a model that writes texts has no sentence vectors; use a classifier\n"

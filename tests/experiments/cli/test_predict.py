@@ -7,7 +7,10 @@ from threading import Timer
 import pytest
 
 from graphattn import load
-from graphattn.experiments.cli.predict import predicted_lines
+from graphattn.builders import Sentence
+from graphattn.experiments.cli.predict import predict_lines
+from graphattn.models import Translator
+from graphattn.models.estimators.translator import Output
 
 
 def rows(answer):
@@ -59,7 +62,7 @@ def test_input_is_read_as_it_is_needed(classifier):
             taken.append(number)
             yield "a film"
 
-    lines = predicted_lines(load(classifier), texts(), chunk=5)
+    lines = predict_lines(load(classifier), texts(), chunk=5)
     assert next(lines).count("\n") == 5
     assert len(taken) == 5
 
@@ -189,3 +192,37 @@ def test_a_very_long_text_works(graphattn, corpora_folder, tmp_path, tiny):
     (row,) = rows(graphattn("predict", tmp_path / "model", stdin=text))
     assert len(row["text"].split()) > 20_000
     assert row["label"] in ("neg", "pos")
+
+
+class EchoTranslator(Translator):
+    """Writes the length of each source, and more outputs with decreasing scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.chunks = []
+
+    def outputs(self, items, *, count, first):
+        self.chunks.append((first, len(items)))
+        return [[Output(f"{len(item)} {n}", 0.0 - 0.5 * n) for n in range(count)] for item in items]
+
+
+def test_json_lines_of_a_translator():
+    lines = "".join(predict_lines(EchoTranslator(), ["ä b", ["c", "d"], Sentence(["e"])], n_best=2))
+    assert [json.loads(line) for line in lines.splitlines()] == [
+        {"text": "ä b", "outputs": [{"text": "3 0", "score": 0.0}, {"text": "3 1", "score": -0.5}]},
+        {"words": ["c", "d"], "outputs": [{"text": "2 0", "score": 0.0}, {"text": "2 1", "score": -0.5}]},
+        {"words": ["e"], "outputs": [{"text": "1 0", "score": 0.0}, {"text": "1 1", "score": -0.5}]},
+    ]
+    assert "ä" in lines
+
+
+def test_plain_lines_a_chunk_at_a_time():
+    echo = EchoTranslator()
+    assert list(predict_lines(echo, iter(["a", "bb", "c"]), plain=True, chunk=2)) == ["1 0\n2 0\n", "1 0\n"]
+    assert echo.chunks == [(1, 2), (3, 1)]
+    assert "".join(predict_lines(echo, ["a", "bb"], n_best=2, plain=True, chunk=1)).splitlines() == [
+        "1\t0.000000\t1 0",
+        "1\t-0.500000\t1 1",
+        "2\t0.000000\t2 0",
+        "2\t-0.500000\t2 1",
+    ]

@@ -103,15 +103,18 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["predict", "MODEL", "--probabilities"], "--probabilities is for classes and tags; a translator gives "),
+        (["predict", "MODEL", "--probabilities"], "--probabilities does not apply to MODEL, which writes texts; "),
         (
             ["evaluate", "MODEL", "EN"],
             "EN: is no table of sources and targets. Give sources and targets, or a CSV, TSV or J",
         ),
-        (["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"], "OTHER is a model for the task 'classify'; give a "),
+        (
+            ["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"],
+            "OTHER classifies texts; give --compare a translator",
+        ),
         (["evaluate", "MODEL", "EN", "DE", "--compare", "SHORT"], "SHORT: 1 outputs for 16 sources. Give one on each "),
-        (["predict", "OTHER", "--plain"], "--n-best, --search, --longest and --plain are for translators; OTHER "),
-        (["evaluate", "OTHER", "EN", "DE"], "--compare, --search, --longest and a second corpus are for translators"),
+        (["predict", "OTHER", "--plain"], "--plain does not apply to OTHER, which classifies texts; "),
+        (["evaluate", "OTHER", "EN", "DE"], "2 corpora are given, but OTHER classifies texts; give one"),
         (["train", "translate", "EN", "SHORT", "--out", "x"], "EN, line 2: text 2 has no target, since SHORT ends be"),
         (
             ["train", "translate", "EN", "DE", "--run-dir", "RUN", "--out", "SHORT/model"],

@@ -10,7 +10,7 @@ import torch
 import graphattn
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError, NotFittedError
-from graphattn.experiments.cli.translations import translated_lines
+from graphattn.experiments.cli.predict import predict_lines
 from graphattn.models.decoders.options import (
     DecoderOptions,
     SearchOptions,
@@ -232,7 +232,7 @@ def test_a_sample_depends_on_the_place_of_its_source_and_not_on_chunks(small, to
     whole = translator.predict(same)
     assert len(set(whole)) > 3
     for chunk in (1, 4):
-        assert "".join(translated_lines(translator, same, plain=True, chunk=chunk)).splitlines() == whole
+        assert "".join(predict_lines(translator, same, plain=True, chunk=chunk)).splitlines() == whole
 
 
 def test_a_long_source_is_named_by_the_dev_set_it_stands_in(small, toy_pairs):

@@ -1,15 +1,18 @@
-"""Files and folders that are whole or not there."""
+"""Output files that are complete or missing, metrics and progress on a terminal and on a pipe."""
 
 import json
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli.output_files import check_place, encode_line, new_file
+from graphattn.experiments.cli.output import check_output, encode_line, open_output, print_metrics, show_progress
+
+FIGURES = {"dev": {"accuracy": 81.256, "macro_f1": 80.0}, "test": {"accuracy": 79.5}}
 
 
 def names(folder):
@@ -22,15 +25,15 @@ def test_a_pipe_without_a_place_is_written_to():
         path = Path(f"/dev/fd/{writing}")
         if not path.exists():
             pytest.skip("this system has no files for open pipes")
-        check_place(path)
-        with new_file(path) as file:
+        check_output(path)
+        with open_output(path) as file:
             file.write("a line\n")
         os.close(writing)
         assert found.read() == "a line\n"
 
 
 def test_a_file_needs_a_folder(tmp_path):
-    with pytest.raises(DataError) as error, new_file(tmp_path / "no" / "a.txt"):
+    with pytest.raises(DataError) as error, open_output(tmp_path / "no" / "a.txt"):
         pass
     assert str(error.value) == (
         f"{tmp_path / 'no' / 'a.txt'}: cannot be written (No such file or directory). "
@@ -40,16 +43,16 @@ def test_a_file_needs_a_folder(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(DataError, match=r"cannot be written \(Not a directory\)"), new_file(tmp_path / "file" / "a"):
+    with pytest.raises(DataError, match=r"cannot be written \(Not a directory\)"), open_output(tmp_path / "file" / "a"):
         pass
 
 
 def test_what_is_read_is_not_written_over(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("a\n")
-    check_place(path, "-", "a text", tmp_path / "another.txt")
+    check_output(path, "-", "a text", tmp_path / "another.txt")
     with pytest.raises(DataError) as caught:
-        check_place(path, tmp_path / "." / "texts.txt")
+        check_output(path, tmp_path / "." / "texts.txt")
     assert str(caught.value) == f"{path}: would be written over what is read. Choose another file."
 
 
@@ -65,7 +68,7 @@ def test_places_where_no_file_can_be(name, reason, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(DataError) as error:
-        check_place(tmp_path / name)
+        check_output(tmp_path / name)
     assert str(error.value) == (
         f"{tmp_path / name}: cannot be written ({reason}). Check the folder and the space on the disk."
     )
@@ -75,7 +78,7 @@ def test_places_where_a_file_can_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old").touch()
     for path in (tmp_path / "old", tmp_path / "new", Path("new")):
-        check_place(path)
+        check_output(path)
     assert names(tmp_path) == ["old"]
 
 
@@ -83,15 +86,15 @@ def test_places_where_a_file_can_be(tmp_path, monkeypatch):
 def test_a_closed_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(DataError, match=r"cannot be written \(Permission denied\)"):
-        check_place(tmp_path / "new")
+        check_output(tmp_path / "new")
 
 
 def test_a_pipe_is_written_to(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
-    check_place(pipe)
-    with new_file(pipe) as file:
+    check_output(pipe)
+    with open_output(pipe) as file:
         file.write("through")
     assert reader.communicate(timeout=60)[0] == "through"
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -99,8 +102,8 @@ def test_a_pipe_is_written_to(tmp_path):
 
 def test_a_device_stays_one(monkeypatch):
     monkeypatch.setattr(os, "replace", None)  # a mistake of ours must not cost this computer its device
-    check_place(Path("/dev/null"))
-    with new_file(Path("/dev/null")) as file:
+    check_output(Path("/dev/null"))
+    with open_output(Path("/dev/null")) as file:
         assert stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
 
 
@@ -116,3 +119,37 @@ def test_a_row_is_a_line_of_readable_text():
 def test_numbers_that_are_none(value):
     with pytest.raises(DataError, match="the model gives numbers that are not finite"):
         encode_line({"score": [value]})
+
+
+def test_a_pipe_gets_one_figure_a_line(capsys):
+    print_metrics(FIGURES)
+    assert capsys.readouterr().out == "dev accuracy: 81.26\ndev macro f1: 80.00\ntest accuracy: 79.50\n"
+
+
+def test_a_terminal_gets_a_table(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_metrics(FIGURES)
+    rows = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()]
+    assert ["accuracy", "81.26", "79.50"] in rows
+    assert ["macro", "f1", "80.00"] in rows
+
+
+def test_items_are_passed_on_lazily():
+    taken = []
+    items = show_progress((taken.append(number) or number for number in range(5)), "counting")
+    assert next(items) == 0
+    assert taken == [0]
+    assert list(items) == [1, 2, 3, 4]
+
+
+def test_no_progress_bar_on_a_pipe(capsys):
+    assert list(show_progress([1, 2], "counting")) == [1, 2]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_progress_bar_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert list(show_progress([1, 2], "counting", 2)) == [1, 2]
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "counting" in err

@@ -1,22 +1,28 @@
-"""Output files, which appear when they are complete, and lines of JSON."""
+"""Output of commands: files that appear when they are complete, lines of JSON, tables of metrics, progress bars."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
 
 from graphattn.exceptions import DataError
 
+Item = TypeVar("Item")
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 @contextmanager
-def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
+def open_output(path: Path, *, binary: bool = False) -> Iterator[Any]:
     """Open a temporary file, which replaces ``path`` at the end (see :func:`atomic_file`)."""
     from graphattn.builders.files import atomic_file, write_error  # loads PyTorch
 
@@ -30,7 +36,7 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[Any]:
         raise write_error(path, error) from error
 
 
-def check_place(path: Path, *read: str | Path) -> None:
+def check_output(path: Path, *read: str | Path) -> None:
     """Reject a file that cannot be written or is one of the inputs, before work is done for it.
 
     Parameters
@@ -63,7 +69,7 @@ def _same_file(path: Path, other: str | Path) -> bool:
         return False
 
 
-def files_of_model(model: Path) -> list[Path]:
+def model_files(model: Path) -> list[Path]:
     """The files of a model directory."""
     from graphattn.models.saving import CONFIG, LABELS, TOKENIZER, WEIGHTS
 
@@ -76,3 +82,37 @@ def encode_line(row: Mapping[str, Any]) -> str:
         return _ENCODE(row) + "\n"
     except ValueError as error:
         raise DataError("the model gives numbers that are not finite", hint="Train it again.") from error
+
+
+def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
+    """Print metrics in percent: a table on a terminal, one line per value on a pipe.
+
+    Parameters
+    ----------
+    columns : data set (or model) -> metric -> percent
+
+    Examples
+    --------
+    >>> print_metrics({"dev": {"accuracy": 81.25}})
+    dev accuracy: 81.25
+    """
+    if sys.stdout is None or not sys.stdout.isatty():
+        for column, values in columns.items():
+            for metric, value in values.items():
+                print(f"{column} {_title(metric)}: {value:.2f}")
+        return
+    table = Table("", *columns)
+    for metric in dict.fromkeys(metric for values in columns.values() for metric in values):
+        row = [f"{values[metric]:.2f}" if metric in values else "" for values in columns.values()]
+        table.add_row(_title(metric), *row)
+    Console().print(table)
+
+
+def _title(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def show_progress(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
+    """Pass items on; on a terminal, count them with a bar on standard error."""
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    yield from track(items, description, total, console=Console(stderr=True), disable=not on_terminal)

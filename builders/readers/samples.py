@@ -1,0 +1,264 @@
+"""The first lines of a corpus, and the formats that they may have."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from graphattn.builders.files import TextLines, split_suffix
+from graphattn.builders.readers.rows import split_at_blanks
+
+SAMPLE_LINES = 200
+MAX_MISTAKES = 2
+"""Lines of a sample that may not fit its format; the reader reports the first of them."""
+
+_COMMON_HEADERS = frozenset(
+    "category class gold_label hypothesis label labels premise question review second sentence sentence1 sentence2 "
+    "sentiment target text text1 text2".split()
+)
+_HEADER_NAME = re.compile(r"[^\W\d][\w .#-]*")
+_ENTITY_TAG = re.compile(r"O|[BIESLUM]-\S+")
+_CAPITAL_ENTITY_TAG = re.compile(r"O|[BIESLUM]-[A-Z_]{2,}")
+"""``B-PER``, but neither ``B-12`` nor ``U-Bahn``."""
+_WORD_CLASS = re.compile(r"[A-Z][A-Z0-9$.:+-]*|[^\w\s]+")
+"""``NN``, ``PRP$`` or ``.``"""
+_JSON_ARRAY = re.compile(r"\[\s*(\{|$)")
+_JSON_OBJECT = re.compile(r'\s*\{\s*"\w+"\s*:')
+_CONLLU_ID = re.compile(r"0\.1|1(-\d+)?")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The first lines of a corpus, without blank ones at the end.
+
+    Parameters
+    ----------
+    lines : without their line ends
+    suffix : the extension under that of the compression
+    text_column : name of the text's column, if there is a header
+    tagged : whether the task needs tagged words
+    """
+
+    lines: tuple[str, ...]
+    suffix: str
+    text_column: str
+    tagged: bool
+
+    @classmethod
+    def read(cls, lines: TextLines, count: int, *, text_column: str, tagged: bool) -> Sample:
+        """Read ahead in a file; an empty file raises its error."""
+        sampled = lines.sample(count)
+        if not sampled:
+            next(lines)  # raises the error of the first line
+        while sampled and not sampled[-1].strip():
+            sampled.pop()
+        return cls(tuple(sampled), split_suffix(lines)[0], text_column, tagged)
+
+    @cached_property
+    def filled(self) -> list[str]:
+        """The lines that are not blank."""
+        return [line for line in self.lines if line.strip()]
+
+    @cached_property
+    def tab_rows(self) -> list[list[str]]:
+        """The filled lines, split at tabs."""
+        return [line.split("\t") for line in self.filled]
+
+    @cached_property
+    def modal_rows(self) -> list[list[str]]:
+        """The rows with the most frequent number of fields."""
+        ((width, _),) = Counter(map(len, self.tab_rows)).most_common(1) or [(0, 0)]
+        return [row for row in self.tab_rows if len(row) == width]
+
+    def has_adjacent_lines(self) -> bool:
+        """Whether some lines have no blank line between them; sentences in columns rarely all have one word."""
+        return any(line.strip() and after.strip() for line, after in pairwise(self.lines))
+
+    def has_blank_lines(self) -> bool:
+        """Whether blank lines separate sentences."""
+        return len(self.filled) < len(self.lines)
+
+
+Rules = Mapping[str, Callable[[Sample], bool]]
+"""Format -> whether a sample has it."""
+
+
+def first_match(sample: Sample, rules: Rules) -> str | None:
+    """The first format whose rule fits."""
+    return next((name for name, fits in rules.items() if fits(sample)), None)
+
+
+def columns_without_header(first_line: str) -> tuple[str, ...] | None:
+    """The columns of a TSV of sources and targets; None when its first line is a header."""
+    names = [name.strip() for name in first_line.split("\t")]
+    return None if len(names) != 2 or {*names} == {"text", "second"} else ("text", "second")
+
+
+def label_columns(sample: Sample, *, pairs: bool | None) -> tuple[str, ...] | None:
+    """What each field of a table without a header holds; None when the sample does not show it.
+
+    The label is the first or last field, if it is one word that recurs. Two fields of one word each are a label and a
+    text.
+
+    Parameters
+    ----------
+    sample : the table
+    pairs : whether examples are pairs of texts; None when three fields may be one
+    """
+    rows = sample.modal_rows
+    width = len(rows[0]) if rows else 0
+    if width not in {None: (2, 3), True: (3,), False: (2,)}[pairs]:
+        return None
+    texts = ("text", "second") if width == 3 else ("text",)
+    first, last = (_may_be_labels([row[index] for row in rows]) for index in (0, -1))
+    if first and (width == 2 or not last):
+        return ("label", *texts)
+    return (*texts, "label") if last and not first else None
+
+
+def has_recurring_labels(sample: Sample, columns: Sequence[str]) -> bool:
+    """Whether examples share labels."""
+    labels = [row[columns.index("label")] for row in sample.modal_rows]
+    return len(set(labels)) < len(labels)
+
+
+def _may_be_labels(fields: Sequence[str]) -> bool:
+    """Whether each is one word; ten or more without repetition are more likely the numbers of the examples."""
+    repeats = len(set(fields)) < len(fields) or len(fields) < 10
+    return repeats and all(len(field.split()) == 1 for field in fields)
+
+
+def is_json_array(sample: Sample) -> bool:
+    """Whether the file is one JSON array of objects."""
+    return bool(sample.filled) and _JSON_ARRAY.match(" ".join(sample.filled[:2])) is not None
+
+
+def is_sentences(sample: Sample) -> bool:
+    """Whether the file is JSON Lines with tokens."""
+    return _is_json_lines(sample) and re.search(r'[{,]\s*"tokens"\s*:', sample.filled[0]) is not None
+
+
+def is_conllu(sample: Sample) -> bool:
+    """Whether the first line that is no comment has ten columns and the id 1."""
+    rows = (row for row in sample.tab_rows if not row[0].startswith("#"))
+    row = next(rows, [""])
+    return len(row) == 10 and _CONLLU_ID.fullmatch(row[0]) is not None
+
+
+def is_labelled(sample: Sample) -> bool:
+    """Whether lines have equally many fields between tabs, two or more, except for few mistakes."""
+    rows = sample.modal_rows
+    return bool(rows) and len(rows[0]) > 1 and _are_mistakes_few(len(rows), len(sample.lines))
+
+
+def has_tsv_header(sample: Sample) -> bool:
+    """Whether the first line names columns: that of the text, or others with common names."""
+    names = [name.strip().strip('"') for name in sample.lines[0].split("\t")] if sample.lines else []
+    if len(names) < 2:
+        return sample.suffix == ".tsv" and names == [sample.text_column]
+    # A header with other names than the requested ones must not be read as an example.
+    common = any(name.lower() in _COMMON_HEADERS for name in names) and all(map(_HEADER_NAME.fullmatch, names))
+    return sample.text_column in names or common
+
+
+def _has_csv_header(sample: Sample) -> bool:
+    names = [name.strip('"') for name in sample.lines[0].split(",")] if sample.lines else []
+    if sample.suffix == ".csv":  # in other files a sentence may have this word after a comma and a blank
+        names = [name.strip().strip('"') for name in names]
+    return len(names) > 1 and sample.text_column in names
+
+
+def _is_json_lines(sample: Sample) -> bool:
+    return bool(sample.filled) and sample.filled[0].startswith("{")
+
+
+def _is_fasttext(sample: Sample) -> bool:
+    labelled = sum(line.lstrip().startswith("__label__") for line in sample.filled)
+    return _are_mistakes_few(labelled, len(sample.filled))
+
+
+def _is_word_tag(sample: Sample) -> bool:
+    pieces = [piece for line in sample.lines for piece in split_at_blanks(line)]
+    return bool(pieces) and all(re.fullmatch(r".+/[^/\\]+", piece) for piece in pieces)
+
+
+def _is_surely_word_tag(sample: Sample) -> bool:
+    """Whether the parts after the slashes are tags, and not words of texts such as ``and/or``."""
+    tags = [piece.rpartition("/")[2] for line in sample.lines for piece in split_at_blanks(line)]
+    recurring = len(tags) >= 10 and len({*tags}) < len(tags) and not any(map(str.isdecimal, tags))
+    return len(tags) > 2 and _is_word_tag(sample) and (recurring or all(map(_WORD_CLASS.fullmatch, tags)))
+
+
+def _is_conll(sample: Sample) -> bool:
+    rows = sample.tab_rows
+    if all(len(row) == 1 for row in rows):
+        rows = [split_at_blanks(line) for line in sample.filled]
+    rows = [row for row in rows if row[0] != "-DOCSTART-"]
+    widths = {len(row) for row in rows}
+    return (
+        (sample.tagged or sample.has_blank_lines())
+        and len(widths) == 1
+        and min(widths) > 1
+        and all(" " not in field for row in rows for field in (row[0], row[-1]))
+    )
+
+
+def _is_surely_conll(sample: Sample) -> bool:
+    """Whether lines of equally many words are words with their tags, and not texts of the same length."""
+    if not _is_conll(sample) or not sample.has_adjacent_lines():
+        return False
+    rows = [line.split() for line in sample.filled]
+    tags = [row[-1] for row in rows]
+    if _are_entity_tags(tags):
+        return True
+    if len({*tags}) == len(tags):
+        return False
+    numbered = all(row[0].isdecimal() for row in rows)
+    return sample.has_blank_lines() or ("\t" in sample.filled[0] and not numbered)
+
+
+def _are_entity_tags(tags: Sequence[str]) -> bool:
+    typed = any("-" in tag for tag in tags)
+    if typed and all(map(_CAPITAL_ENTITY_TAG.fullmatch, tags)):
+        return True
+    recurring = len({*tags}) < len(tags)
+    return recurring and (typed or len(tags) > 2) and all(map(_ENTITY_TAG.fullmatch, tags))
+
+
+def _are_mistakes_few(fitting: int, lines: int) -> bool:
+    """Whether the lines that do not fit are few enough to be mistakes."""
+    mistakes = lines - fitting
+    return mistakes <= MAX_MISTAKES and fitting >= 2 * mistakes and fitting > 0
+
+
+RULES: Rules = {
+    "fasttext": _is_fasttext,
+    "sentences": is_sentences,
+    "jsonl": _is_json_lines,
+    "conllu": is_conllu,
+    "tsv": has_tsv_header,
+    "csv": _has_csv_header,
+    "word/tag": _is_word_tag,
+    "conll": _is_conll,
+    "labelled": is_labelled,
+}
+"""Rules for a corpus with labels, which has one of these formats."""
+SURE_RULES: Rules = {
+    "fasttext": _is_fasttext,
+    "sentences": is_sentences,
+    "jsonl": lambda sample: _is_json_lines(sample) and f'"{sample.text_column}"' in sample.filled[0],
+    "conllu": is_conllu,
+}
+"""Rules that plain text does not fit."""
+LIKELY_RULES: Rules = {
+    "jsonl": lambda sample: bool(sample.filled) and _JSON_OBJECT.match(sample.filled[0]) is not None,
+    "csv": _has_csv_header,
+    "tsv": lambda sample: has_tsv_header(sample) and "\t" in sample.lines[0],
+    "word/tag": lambda sample: sample.tagged and _is_surely_word_tag(sample),
+    "conll": lambda sample: sample.tagged and _is_surely_conll(sample),
+}
+"""Rules that plain text may fit, too."""

@@ -1,0 +1,96 @@
+"""Flags of ``predict`` and ``evaluate`` that only some tasks have, such as a translator's search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphattn.builders.files import numbered_lines
+from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.cli.flags import as_flag, flags_of
+
+if TYPE_CHECKING:
+    from graphattn.models import Estimator, SearchOptions
+
+
+def reject_unused(model: Path, estimator: Estimator, **options: Any) -> None:
+    """Reject options that this task does not have; those that are not set are None, False or empty."""
+    for name, value in options.items():
+        if value and name not in estimator.prediction_options:
+            raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
+
+
+def change_search(estimator: Estimator, changes: str, longest: int | None) -> None:
+    """Change the search of a translator, or the limit on its sources, after training.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+    changes : see :func:`changed_search`; may be empty
+    longest : maximum number of sub-words of a source; None leaves it unchanged
+    """
+    if changes:
+        search = estimator.get_params(deep=False)["search"]
+        estimator.set_params(search=changed_search(search, changes))
+    if longest is not None:
+        estimator.set_params(inputs__longest=longest)
+
+
+def changed_search(search: SearchOptions, changes: str) -> SearchOptions:
+    """Copy the options of a search with some changed.
+
+    Parameters
+    ----------
+    search : the options
+    changes : such as ``"beam=8,length_penalty=1"``
+
+    Raises
+    ------
+    ConfigError
+        when there is no such option, or its value is not valid
+
+    Examples
+    --------
+    >>> from graphattn.models import SearchOptions
+    >>> search = changed_search(SearchOptions(), "beam=8, max_length=20")
+    >>> search.beam, search.max_length
+    (8, 20)
+    """
+    flags, values = {flag.name: flag for flag in flags_of(search)}, {}
+    for part in filter(None, map(str.strip, changes.split(","))):
+        name, sign, value = part.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign or name not in flags:
+            raise ConfigError(f"--search: {part!r} is not valid; write OPTION=VALUE with one of: {', '.join(flags)}")
+        values[name] = value.strip()
+    try:
+        changed = replace(search, **{name: flags[name].parse(value) for name, value in values.items()})
+        changed.validate()
+    except ConfigError as error:
+        raise ConfigError(f"--search: {error}") from error
+    return changed
+
+
+def outputs_to_compare(path: Path, sources: Sequence[Any], changes: str, longest: int | None) -> Sequence[str]:
+    """The outputs of another translator for the sources, or those in a file, one on each line.
+
+    Parameters
+    ----------
+    path : a model directory or a file
+    sources : the corpus
+    changes, longest : see :func:`change_search`
+    """
+    if path.is_dir():
+        from graphattn.models import load
+
+        translator = load(path)
+        if "compare" not in translator.prediction_options:
+            raise ConfigError(f"{path} {translator.description}; give --compare a translator or a file of outputs")
+        change_search(translator, changes, longest)
+        return [str(output) for output in translator.predict(sources)]
+    outputs = [line for _, line in numbered_lines(path)]
+    if len(outputs) != len(sources):
+        raise DataError(f"{len(outputs)} outputs for {len(sources)} sources", path=path, hint="Give one on each line.")
+    return outputs
