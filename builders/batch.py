@@ -93,13 +93,13 @@ class TextBatch:
         ends = counts.cumsum(0)
         return (indptr[ends] - indptr[ends - counts]).long()
 
-    def without_edges(self, relation: CanonicalRelation, ids: npt.ArrayLike) -> TextBatch:
-        """The same batch without some edges of a relation.
+    def remove_edges(self, relation: CanonicalRelation, ids: npt.ArrayLike) -> TextBatch:
+        """A copy of the batch without some edges of a relation.
 
         Parameters
         ----------
         relation : canonical edge type
-        ids : of the edges to leave out
+        ids : of the edges to remove
         """
         edges = self.edges[relation]
         keep = torch.ones(edges.num_edges, dtype=torch.bool)

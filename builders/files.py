@@ -106,7 +106,7 @@ class TextLines:
         try:
             raw = self._sampled.popleft() if self._sampled else self._stream.readline()
         except _ARCHIVE_ERRORS as error:
-            raise _reading_error(error, self.path, self.line + 1) from error
+            raise _read_error(error, self.path, self.line + 1) from error
         if not raw:
             raise StopIteration
         self.line += 1
@@ -125,7 +125,7 @@ class TextLines:
             while len(self._sampled) < count and (raw := self._stream.readline()):
                 self._sampled.append(raw)
         except _ARCHIVE_ERRORS as error:
-            raise _reading_error(error, self.path, self.line + len(self._sampled) + 1) from error
+            raise _read_error(error, self.path, self.line + len(self._sampled) + 1) from error
         lines = []
         for number, raw in enumerate(islice(self._sampled, count), self.line + 1):
             with suppress(DataError):
@@ -142,7 +142,7 @@ class TextLines:
         try:
             return sampled + self._stream.read(size - len(sampled))
         except _ARCHIVE_ERRORS as error:
-            raise _reading_error(error, self.path, None) from error
+            raise _read_error(error, self.path, None) from error
 
     def __enter__(self) -> TextLines:
         return self
@@ -193,8 +193,8 @@ def open_text(path: FilePath) -> TextLines:
     Raises
     ------
     DataError
-        when the file is missing, a directory, empty, binary, not UTF-8, or a broken archive; reading a line raises
-        what is wrong further down
+        when the file is missing, a directory, empty, binary, not UTF-8, or a broken archive; errors after the first
+        block are raised when their line is read
     """
     if isinstance(path, TextLines):
         return path
@@ -263,7 +263,7 @@ def _peek(stream: io.BufferedReader, name: str) -> bytes:
     try:
         return stream.peek(1 << 13)
     except _ARCHIVE_ERRORS as error:
-        raise _reading_error(error, name, None) from error
+        raise _read_error(error, name, None) from error
 
 
 def _detect_compression(head: bytes) -> str:
@@ -297,11 +297,11 @@ def _encoding_error(error: UnicodeDecodeError, name: str, line: int) -> DataErro
         f"byte 0x{error.object[error.start]:02x} at column {error.start + 1} is not UTF-8",
         path=name,
         line=line,
-        hint="Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW.",
+        hint="Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW.",
     )
 
 
-def _reading_error(error: BaseException, name: str, line: int | None) -> UnreadableError:
+def _read_error(error: BaseException, name: str, line: int | None) -> UnreadableError:
     if isinstance(error, EOFError):
         problem = "the archive ends too early"
     elif isinstance(error, OSError) and error.errno is not None:

@@ -73,24 +73,9 @@ class TextGraphBuilder:
     ):
         self.relations = _drop_repeated_membership([part for relation in relations for part in relation.parts()])
         self.cls, self.vocabulary = cls, vocabulary
-        names = [relation.canonical for relation in self.relations]
-        if not names:
-            raise ConfigError("no relations given; a graph needs at least one, Window(3) for example")
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ConfigError(f"relation {twice[1]!r} is given twice; each needs a name of its own")
-        comparing = next((relation for relation in self.relations if relation.needs_vectors), None)
-        if comparing and vectors is None:
-            raise ConfigError(
-                f"relation {comparing.name!r} compares words and needs vectors; give TextGraphBuilder(vectors=...), or "
-                "a model word vectors that it does not tune ({vectors}, {tune_vectors=False})",
-                options=("vectors", "tune_vectors"),
-            )
-        self.vectors = vectors if comparing else None
-        simple = [leaf for relation in self.relations for leaf in _leaves(relation)]
-        self._arcs = [relation for relation in simple if isinstance(relation, Dependency)] or [Dependency()]
-        if any(arcs.labels != self._arcs[0].labels for arcs in self._arcs):
-            raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
+        _check_names(self.relations)
+        self.vectors = _select_vectors(self.relations, vectors)
+        self._dependency = _find_dependency(self.relations)
 
     def layout(
         self,
@@ -136,7 +121,7 @@ class TextGraphBuilder:
     @property
     def deprel_id(self) -> Callable[[str], int] | None:
         """Name of a dependency relation -> id; None when no relation uses heads."""
-        return self._arcs[0].deprel_id if any(relation.takes_heads for relation in self.relations) else None
+        return self._dependency.deprel_id if any(relation.takes_heads for relation in self.relations) else None
 
     @property
     def needs_heads(self) -> bool:
@@ -179,7 +164,7 @@ class TextGraphBuilder:
             {kind: torch.tensor(counts, dtype=torch.int64) for kind, counts in nodes.items()},
             edges,
             # copies: the columns of a layout are shared by many batches
-            {kind: {name: torch.tensor(own) for name, own in data.get(kind, {}).items()} for kind in nodes},
+            {kind: {name: torch.tensor(values) for name, values in data.get(kind, {}).items()} for kind in nodes},
             features,
         )
 
@@ -215,8 +200,8 @@ class TextGraphBuilder:
         for relation in self.relations:
             with errors_naming(relation):
                 added = relation.nodes(layout)
-                nodes |= {kind: own.per_sentence for kind, own in added.items()}
-                data |= {kind: own.data for kind, own in added.items()}
+                nodes |= {kind: new.per_sentence for kind, new in added.items()}
+                data |= {kind: new.data for kind, new in added.items()}
         return nodes, data
 
     def batch(self, sentences: Sequence[Source]) -> DGLGraph:
@@ -260,6 +245,38 @@ def _edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> tup
         if third_party:
             validate_edges(relation.name, arrays, sources, destinations)
         return arrays.to_edges(num_sources), {name: torch.from_numpy(values) for name, values in arrays.data.items()}
+
+
+def _check_names(relations: Sequence[Relation]) -> None:
+    names = [relation.canonical for relation in relations]
+    if not names:
+        raise ConfigError("no relations given; a graph needs at least one, Window(3) for example")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated:
+        raise ConfigError(f"relation {repeated[1]!r} is given twice; each needs a name of its own")
+
+
+def _select_vectors(
+    relations: Sequence[Relation], vectors: npt.NDArray[np.floating] | None
+) -> npt.NDArray[np.floating] | None:
+    """The vectors, if a relation compares words; an error if it lacks them."""
+    comparing = next((relation for relation in relations if relation.needs_vectors), None)
+    if comparing and vectors is None:
+        raise ConfigError(
+            f"relation {comparing.name!r} compares words and needs vectors; give TextGraphBuilder(vectors=...), or "
+            "a model word vectors that it does not tune ({vectors}, {tune_vectors=False})",
+            options=("vectors", "tune_vectors"),
+        )
+    return vectors if comparing else None
+
+
+def _find_dependency(relations: Sequence[Relation]) -> Dependency:
+    """The dependency relation whose labels all others share; the default one if there is none."""
+    leaves = [leaf for relation in relations for leaf in _leaves(relation)]
+    first, *others = [leaf for leaf in leaves if isinstance(leaf, Dependency)] or [Dependency()]
+    if any(other.labels != first.labels for other in others):
+        raise ConfigError("relation 'dependency' is given with different labels; words and tokens share them")
+    return first
 
 
 def _drop_repeated_membership(relations: Sequence[Relation]) -> tuple[Relation, ...]:

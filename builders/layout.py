@@ -21,6 +21,20 @@ from graphattn.exceptions import DataError, GraphAttnWarning
 Ints = npt.NDArray[np.integer]
 
 
+def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
+    """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
+
+    Examples
+    --------
+    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
+    [5, 15, 0, 10, 20]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    within = np.arange(total) - np.repeat(ends - counts, counts)
+    return within * step + np.repeat(first, counts)
+
+
 @dataclass(frozen=True, eq=False)
 class Links:
     """Pairs of words that the user linked, sorted by text, target and source.
@@ -43,7 +57,7 @@ class Links:
 
     def take(self, texts: Ints) -> Links:
         """The links of some texts."""
-        rows = _ragged_indices(np.cumsum(self.counts) - self.counts, self.counts, texts)
+        rows = ragged_arange((np.cumsum(self.counts) - self.counts)[texts], self.counts[texts])
         return Links(self.counts[texts], self.sources[rows], self.targets[rows])
 
 
@@ -197,9 +211,9 @@ class Layout:
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of some sentences, in the given order."""
         numbers = np.asarray(sentences, dtype=np.int64)
-        tokens = _ragged_indices(self.token_starts, self.lengths, numbers)
+        tokens = ragged_arange(self.token_starts[numbers], self.lengths[numbers])
         by_word = self.heads is not None or self.sentence_ids is not None
-        words = _ragged_indices(self.word_starts, self.word_counts, numbers) if by_word else slice(0)
+        words = ragged_arange(self.word_starts[numbers], self.word_counts[numbers]) if by_word else slice(0)
         return Layout(
             self.lengths[numbers],
             self.word_counts[numbers],
@@ -236,13 +250,6 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
         Links.concatenate(links) if links else None,
         layouts[0].vectors,
     )
-
-
-def _ragged_indices(starts: Ints, counts: Ints, numbers: Ints) -> Ints:
-    """Indices of the rows of some runs, one run after the other."""
-    taken = counts[numbers]
-    begins = np.cumsum(taken) - taken
-    return np.arange(int(taken.sum())) + np.repeat(starts[numbers] - begins, taken)
 
 
 def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray], lengths: Ints) -> npt.NDArray:
@@ -300,8 +307,8 @@ def _dependencies(
                 "Sentence(heads=...), or leave the relation out.",
             )
     total = int(words.sum())
-    given = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
-    heads = np.fromiter(chain.from_iterable(given), np.int64, total)
+    rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
+    heads = np.fromiter(chain.from_iterable(rows), np.int64, total)
     heads = np.where(heads == 0, -1, heads - 1 + shift)
     names = chain.from_iterable(s.deprels if s.deprels is not None else ("",) * s.num_words for s in sentences)
     labels = np.fromiter(map(deprel_id, names), np.int32, total)
@@ -322,9 +329,9 @@ def warn_of_missing_heads() -> None:
 
 
 def _sentence_ids(sentences: Sequence[Sentence], words: Ints, shift: int) -> Ints:
-    """Those given, or told by punctuation; ``[CLS]`` stands in the first."""
-    given = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
-    ids = np.fromiter(chain.from_iterable(given), np.int64, int(words.sum()))
+    """(W,) sentence of each word within its text; ``[CLS]`` is in the first."""
+    rows = (assign_sentence_ids(s.words) if s.sentence_ids is None else s.sentence_ids for s in sentences)
+    ids = np.fromiter(chain.from_iterable(rows), np.int64, int(words.sum()))
     return _prepend(ids, words, 0) if shift else ids
 
 

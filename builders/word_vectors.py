@@ -75,14 +75,7 @@ class WordVectors:
         if limit is not None and limit < 1:
             raise ConfigError(f"{{limit}} is {limit}; it must be at least 1", options=("limit",))
         requested = None if only is None else {*only, *(word.lower() for word in only)}
-        cached = read_through_cache(path) if limit is None else None
-        if cached is None:
-            words, matrix = VectorFile(path, _keep_all if requested is None else requested.__contains__, limit).read()
-        elif requested is None:
-            words, matrix = cached
-        else:
-            rows = [row for row, word in enumerate(cached[0]) if word in requested]
-            words, matrix = [cached[0][row] for row in rows], cached[1][rows]
+        words, matrix = _read_vectors(path, requested, limit)
         if not words:
             raise DataError(
                 "holds no vectors" if only is None else "none of the requested words has a vector",
@@ -204,6 +197,17 @@ class WordVectors:
     def _find_row(self, word: str) -> int | None:
         row = self._rows.get(word)
         return self._rows.get(word.lower()) if row is None else row
+
+
+def _read_vectors(path: FilePath, requested: Collection[str] | None, limit: int | None) -> tuple[list[str], Matrix]:
+    cached = read_through_cache(path) if limit is None else None
+    if cached is None:
+        return VectorFile(path, _keep_all if requested is None else requested.__contains__, limit).read()
+    words, matrix = cached
+    if requested is None:
+        return words, matrix
+    rows = [row for row, word in enumerate(words) if word in requested]
+    return [words[row] for row in rows], matrix[rows]
 
 
 def _keep_all(word: str) -> bool:

@@ -98,10 +98,10 @@ def conllu_sentences(lines: Iterable[tuple[int, str]], path: str, *, tags: str |
                 )
             words.append(word)
         elif words:
-            yield _sentence(words, path, tagged=tag_column is not None)
+            yield _make_sentence(words, path, tagged=tag_column is not None)
             words = []
     if words:
-        yield _sentence(words, path, tagged=tag_column is not None)
+        yield _make_sentence(words, path, tagged=tag_column is not None)
 
 
 def _read_word(content: str, tag_column: int | None, path: str, line: int) -> _Word | None:
@@ -135,18 +135,8 @@ def _parse(parse: Callable[[str], Any], field: str, name: str, path: str, line: 
     return value
 
 
-def _sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
-    parsed = any(word.head is not None for word in words)
-    if parsed:
-        for word in words:
-            if word.head is None:
-                raise DataError(
-                    f"word {word.number} ({word.form!r}) has no head, though others in the sentence have",
-                    path=path,
-                    line=word.line,
-                    field="head",
-                    hint=_HINTS["head"],
-                )
+def _make_sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
+    parsed = _are_parsed(words, path)
     forms, heads = tuple(word.form for word in words), tuple(word.head or 0 for word in words)
     check_heads(heads, forms, path=path, lines=[word.line for word in words])
     return Sentence(
@@ -156,6 +146,22 @@ def _sentence(words: list[_Word], path: str, *, tagged: bool) -> Sentence:
         tags=_none_if_unspecified([word.tag for word in words]) if tagged else None,
         origin=(path, words[0].line),
     )
+
+
+def _are_parsed(words: list[_Word], path: str) -> bool:
+    """Whether the words have heads; an error if only some have."""
+    headless = [word for word in words if word.head is None]
+    if len(headless) == len(words):
+        return False
+    for word in headless:
+        raise DataError(
+            f"word {word.number} ({word.form!r}) has no head, though others in the sentence have",
+            path=path,
+            line=word.line,
+            field="head",
+            hint=_HINTS["head"],
+        )
+    return True
 
 
 def _none_if_unspecified(values: list[str]) -> tuple[str, ...] | None:

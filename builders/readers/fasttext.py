@@ -66,10 +66,10 @@ def _read_lines(
     labelled = re.compile(rf"(?<!\S){re.escape(prefix)}(\S*)")
     with open_text(path) as lines:
 
-        def numbered(line: str) -> tuple[int, str]:
+        def number_line(line: str) -> tuple[int, str]:
             return lines.line, line.strip()
 
-        def example(row: tuple[int, str]) -> Example:
+        def parse(row: tuple[int, str]) -> Example:
             number, line = row
             labels = labelled.findall(line)
             if "" in labels:
@@ -84,8 +84,8 @@ def _read_lines(
                 label = _single_label(labels, prefix, lines.path, number, require_label=require_label)
             return Example(labelled.sub("", line).strip(), label=label)
 
-        rows = map(numbered, lines)
-        yield from map_with_errors(reject_blank_rows(rows, lines.path, skip) if require_label else rows, example, skip)
+        rows = map(number_line, lines)
+        yield from map_with_errors(reject_blank_rows(rows, lines.path, skip) if require_label else rows, parse, skip)
 
 
 def _single_label(labels: list[str], prefix: str, path: str, line: int, *, require_label: bool) -> str | None:

@@ -211,9 +211,9 @@ class _Request:
         return corpus_kind(self.task)
 
     def formats_of_task(self) -> set[str]:
-        tasks = {task for entry in FORMATS.values() for task in entry.tasks}
         if self.task is None:
             return {*FORMATS}
+        tasks = set().union(*(entry.tasks for entry in FORMATS.values()))
         if self.task not in tasks:
             raise ConfigError(f"there is no task {self.task!r}. Set task to one of {_join(tasks)}, or None")
         return {name for name, entry in FORMATS.items() if self.task in entry.tasks}

@@ -61,25 +61,20 @@ def json_sentences(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Sent
     for line, content in reject_blank_rows(((line, content.strip()) for line, content in lines), path):
         record = parse_object(content, path, line)
         try:
-            yield Sentence(**_fields(record, path, line), origin=(path, line))
+            yield Sentence(**_parse_fields(record, path, line), origin=(path, line))
         except DataError as error:
             error.path, error.line = path, line
             raise
 
 
-def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
+def _parse_fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
     if "tokens" not in record:
         raise DataError("there are no tokens", field="tokens", hint=_EXAMPLE + ".")
-    fields: dict[str, Any] = {}
-    for name, kind in _LISTS.items():
-        values = record.get(name)
-        if values is not None:
-            if not isinstance(values, list) or not all(type(value) is kind for value in values):
-                raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
-            if kind is str and not "".join(values).isascii():
-                for value in values:
-                    json_text(value, name, path, line)
-            fields[name] = tuple(values)
+    fields: dict[str, Any] = {
+        name: _parse_list(record[name], kind, name, path, line)
+        for name, kind in _LISTS.items()
+        if record.get(name) is not None
+    }
     links = record.get("links")
     if links is not None:
         if not isinstance(links, list) or not all(_is_pair(link) for link in links):
@@ -89,6 +84,15 @@ def _fields(record: dict[str, Any], path: str, line: int) -> dict[str, Any]:
     if label is not None and not (isinstance(label, str) and not label.strip()):
         fields["label"] = json_label(label, None, "label", path, line)
     return fields
+
+
+def _parse_list(values: object, kind: type, name: str, path: str, line: int) -> tuple[Any, ...]:
+    if not isinstance(values, list) or not all(type(value) is kind for value in values):
+        raise DataError(f"this is not {_EXPECTED[kind]}", field=name, hint=_EXAMPLE + ".")
+    if kind is str and not "".join(values).isascii():
+        for value in values:
+            json_text(value, name, path, line)
+    return tuple(values)
 
 
 def _is_pair(link: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from graphattn.builders.files import FilePath, TextLines, open_text, split_suffix
@@ -107,38 +107,49 @@ def _read_delimited(
     path: FilePath, columns: _Columns, delimiter: str, skip: Skip | None, *, quoted: bool | None
 ) -> Iterator[Example]:
     with open_text(path) as lines:
-        rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
-        _, header = next(rows, (1, []))
-        names = [name.strip() for name in header]
-        if quoted is None and names and all(map(_is_quoted, names)):
-            names, rows = [name[1:-1] for name in names], QuotedRows(lines, delimiter)
-        index = _column_indices(names, columns, lines.path)
-        text, second, label = (index.get(role) for role in ("text", "second", "label"))
-        assert text is not None
+        names, rows = _read_header(lines, delimiter, quoted=quoted)
+        tab_or_delimiter = "a tab" if delimiter == "\t" else repr(delimiter)
         filled = rows_of_width(
             rows,
             len(names),
             lines.path,
             expected=f"the header names {len(names)}",
-            hint=f"A text that contains {'a tab' if delimiter == chr(9) else repr(delimiter)} must "
+            hint=f"A text that contains {tab_or_delimiter} must "
             + ("be in double quotes." if quoted else "not be in this table."),
             skip=skip,
         )
-        may_be_quoted = quoted is None and isinstance(rows, PlainRows)
+        index = _column_indices(names, columns, lines.path)
+        if quoted is None and isinstance(rows, PlainRows):
+            filled = _warn_of_quotes(filled, index["text"], lines.path)
+        parse = _row_parser(index, columns.label_separator, lines.path)
+        yield from map_with_errors(filled, parse, skip)
 
-        def example(numbered: tuple[int, list[str]]) -> Example:
-            nonlocal may_be_quoted
-            line, row = numbered
-            if may_be_quoted and _is_csv_quoted(row[text]):
-                may_be_quoted = False
-                _warn_of_quotes(lines.path, line)
-            return Example(
-                row[text],
-                None if second is None else row[second],
-                None if label is None else parse_label(row[label], columns.label_separator, lines.path, line),
-            )
 
-        yield from map_with_errors(filled, example, skip)
+def _read_header(lines: TextLines, delimiter: str, *, quoted: bool | None) -> tuple[list[str], PlainRows | QuotedRows]:
+    """Names of the columns and the rows after them; ``quoted=None`` asks whether all names are quoted."""
+    rows: PlainRows | QuotedRows = QuotedRows(lines, delimiter) if quoted else PlainRows(lines, delimiter)
+    _, header = next(rows, (1, []))
+    names = [name.strip() for name in header]
+    if quoted is None and names and all(map(_is_quoted, names)):
+        return [name[1:-1] for name in names], QuotedRows(lines, delimiter)
+    return names, rows
+
+
+def _row_parser(
+    index: Mapping[str, int], label_separator: str | None, path: str
+) -> Callable[[tuple[int, list[str]]], Example]:
+    """A function from a numbered row to its example; ``index`` is role -> field."""
+    text, second, label = index["text"], index.get("second"), index.get("label")
+
+    def parse(numbered: tuple[int, list[str]]) -> Example:
+        line, row = numbered
+        return Example(
+            row[text],
+            None if second is None else row[second],
+            None if label is None else parse_label(row[label], label_separator, path, line),
+        )
+
+    return parse
 
 
 def _is_quoted(name: str) -> bool:
@@ -150,13 +161,21 @@ def _is_csv_quoted(text: str) -> bool:
     return text[:1] == '"' and _is_quoted(text) and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
-def _warn_of_quotes(path: str, line: int) -> None:
-    warnings.warn(
-        f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True (--quoted) "
-        "removes them, quoted=False (--no-quoted) silences this warning",
-        GraphAttnWarning,
-        stacklevel=3,
-    )
+def _warn_of_quotes(rows: Iterator[tuple[int, list[str]]], text: int, path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows; warn of the first whose text looks quoted."""
+    for line, row in rows:
+        looks_quoted = _is_csv_quoted(row[text])
+        if looks_quoted:
+            warnings.warn(
+                f"{path}, line {line}: the text is in double quotes, which are read as part of it; quoted=True "
+                "(--quoted) removes them, quoted=False (--no-quoted) silences this warning",
+                GraphAttnWarning,
+                stacklevel=3,
+            )
+        yield line, row
+        if looks_quoted:
+            break
+    yield from rows
 
 
 def _column_indices(names: list[str], columns: _Columns, path: str) -> dict[str, int]:
@@ -270,31 +289,18 @@ def read_labelled_lines(
     check_label_separator(label_separator)
     quoted = separator is None and split_suffix(path)[0] == ".csv"
 
-    def rows_of(lines: TextLines) -> PlainRows | QuotedRows:
-        return QuotedRows(lines, ",") if quoted else PlainRows(lines, separator or "\t")
-
     def read() -> Iterator[Example]:
-        index = {role: position for position, role in enumerate(roles)}
-        text, second, label = index["text"], index.get("second"), index.get("label")
+        index = {role: position for position, role in enumerate(roles) if role is not None}
         with open_text(path) as lines:
             filled = rows_of_width(
-                rows_of(lines),
+                QuotedRows(lines, ",") if quoted else PlainRows(lines, separator or "\t"),
                 len(roles),
                 lines.path,
                 expected=f"{len(roles)} expected ({', '.join(role or 'skipped' for role in roles)})",
                 hint="Complete the line, or set {columns} to what each field holds, None to skip one.",
                 skip=skip,
             )
-
-            def example(numbered: tuple[int, list[str]]) -> Example:
-                line, row = numbered
-                return Example(
-                    row[text],
-                    None if second is None else row[second],
-                    None if label is None else parse_label(row[label], label_separator, lines.path, line),
-                )
-
-            yield from map_with_errors(filled, example, skip)
+            yield from map_with_errors(filled, _row_parser(index, label_separator, lines.path), skip)
 
     return read()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from graphattn.builders.files import FilePath, display_name, open_text
@@ -59,26 +59,39 @@ def read_conll(
     for option, value in (("separator", separator), ("comment", comment)):
         if value == "":
             raise ConfigError(f"{{{option}}} is empty. Set it to one or more characters", options=(option,))
-    return _read_sentences(_Layout(path, token_column, tag_column, separator), path, comment, skip)
+    return _read_sentences(_ColumnParser(path, token_column, tag_column, separator, comment), path, skip)
 
 
-class _Layout:
-    """Where a line has its token and its tag; the first line decides the separator and the number of columns."""
+class _ColumnParser:
+    """Splits lines into columns; the first line decides the separator and the number of columns."""
 
-    def __init__(self, path: FilePath, token_column: int, tag_column: int | None, separator: str | None):
+    def __init__(
+        self, path: FilePath, token_column: int, tag_column: int | None, separator: str | None, comment: str | None
+    ):
         self.path = display_name(path)
         self.columns = {"token": token_column}
         if tag_column is not None:
             self.columns["tag"] = tag_column
-        self.separator = separator
+        self.separator, self.comment = separator, comment
         self.width = 0
 
-    def split(self, content: str) -> list[str]:
+    def parse(self, content: str, line: int) -> list[str] | None:
+        """The columns of a token; none between two sentences; None for a comment."""
+        content = content.removesuffix("\n")
+        if self.comment is not None and content.startswith(self.comment):
+            return None
+        fields = self._split(content) if content.strip(" \t\r") else []
+        if not fields or _DOCUMENT_START in (fields[0], fields[self.columns["token"] % len(fields)]):
+            return []
+        self._check(line, fields)
+        return fields
+
+    def _split(self, content: str) -> list[str]:
         if not self.width and self.separator is None and "\t" in content:
             self.separator = "\t"
         return split_at_blanks(content) if self.separator is None else content.split(self.separator)
 
-    def check(self, line: int, fields: list[str]) -> None:
+    def _check(self, line: int, fields: list[str]) -> None:
         """Reject a line with other columns than the first."""
         if not self.width:
             self._check_columns(line, len(fields))
@@ -111,24 +124,16 @@ def _columns(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
 
-def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: Skip | None) -> Iterator[Sentence]:
+def _read_sentences(parser: _ColumnParser, path: FilePath, skip: Skip | None) -> Iterator[Sentence]:
     with open_text(path) as lines:
 
-        def fields_of(content: str) -> list[str] | None:
-            """The columns of a token; none between two sentences; None for a comment."""
-            content = content.removesuffix("\n")
-            if comment is not None and content.startswith(comment):
-                return None
-            fields = layout.split(content) if content.strip(" \t\r") else []
-            if fields and _DOCUMENT_START not in (fields[0], fields[layout.columns["token"] % len(fields)]):
-                layout.check(lines.line, fields)
-                return fields
-            return []
+        def parse(content: str) -> list[str] | None:
+            return parser.parse(content, lines.line)
 
         rows: list[list[str]] = []
         begin = 0
         first_error: DataError | None = None
-        for fields in chain(iterate_with_errors(map(fields_of, lines)), [[]]):
+        for fields in chain(iterate_with_errors(map(parse, lines)), [[]]):
             if isinstance(fields, DataError):
                 if skip is None:
                     raise fields
@@ -140,14 +145,14 @@ def _read_sentences(layout: _Layout, path: FilePath, comment: str | None, skip: 
                 if first_error is not None:
                     raise_or_skip(first_error, skip)
                 elif rows:
-                    yield _sentence(rows, layout, (lines.path, begin))
+                    yield _make_sentence(rows, parser.columns, (lines.path, begin))
                 rows, first_error = [], None
 
 
-def _sentence(rows: list[list[str]], layout: _Layout, origin: tuple[str, int]) -> Sentence:
-    tag = layout.columns.get("tag")
+def _make_sentence(rows: list[list[str]], columns: Mapping[str, int], origin: tuple[str, int]) -> Sentence:
+    tag = columns.get("tag")
     return Sentence(
-        tuple(row[layout.columns["token"]] for row in rows),
+        tuple(row[columns["token"]] for row in rows),
         tags=None if tag is None else tuple(row[tag] for row in rows),
         origin=origin,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphattn.builders.batch import check_edge_count
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Ints, Layout, ragged_arange
 from graphattn.schema import TOKEN, WORD
 
 if TYPE_CHECKING:
@@ -26,20 +26,6 @@ def indptr_from_degrees(degrees: Ints) -> Ints:
     indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
     np.cumsum(degrees, out=indptr[1:])
     return indptr
-
-
-def ragged_arange(first: Ints, counts: Ints, step: int = 1) -> Ints:
-    """Concatenated ranges: ``counts[i]`` numbers from ``first[i]``, ``step`` apart.
-
-    Examples
-    --------
-    >>> ragged_arange(np.array([5, 0]), np.array([2, 3]), step=10).tolist()
-    [5, 15, 0, 10, 20]
-    """
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total) - np.repeat(ends - counts, counts)
-    return within * step + np.repeat(first, counts)
 
 
 def destinations(indptr: Ints) -> Ints:

@@ -31,7 +31,7 @@ from graphattn.builders.store.manifest import (
     TOKENIZER,
     Manifest,
     ShardEntry,
-    damaged_shards,
+    find_damaged_shards,
 )
 from graphattn.builders.store.shard_statistics import collect_statistics, count_shard_words, finalize_manifest
 from graphattn.builders.store.shard_writer import REQUIRED_BY, ShardSettings, write_block
@@ -162,7 +162,7 @@ class _Build:
 
     def _run(self, *, append: bool) -> Manifest:
         previous = self._start(append=append)
-        damaged = damaged_shards(self.folder, previous)
+        damaged = find_damaged_shards(self.folder, previous)
         if append and damaged:
             raise DataError(
                 f"the shard {next(iter(damaged.values()))}",
@@ -217,15 +217,15 @@ class _Build:
         return manifest
 
     def _write_shards(self, previous: Manifest, damaged: Iterable[str], *, append: bool) -> int:
-        """Write the missing and damaged shards; returns the number of all."""
+        """Write the missing and damaged shards; return the number of all."""
         settings = self.settings.shard_settings()
         first = len(previous.shards) if append else 0
         job = partial(write_block, self.folder, settings, frozenset(damaged))
-        blocks = self._numbered_blocks(first, previous.shards if previous.complete else [], settings)
+        blocks = self._number_blocks(first, previous.shards if previous.complete else [], settings)
         numbers = self.watch(self.engine.run(job, blocks), "writing shards")
         return 1 + max(numbers, default=first - 1)
 
-    def _numbered_blocks(
+    def _number_blocks(
         self, first: int, complete: Sequence[ShardEntry], settings: ShardSettings
     ) -> Iterator[tuple[int, Block]]:
         """Number all blocks; those of a complete store must not have changed."""
@@ -233,13 +233,13 @@ class _Build:
         for corpus in self.corpora:
             for block in corpus_blocks(corpus, size=self.settings.block_bytes, skip=self.settings.skip):
                 if number < len(complete) and complete[number].digest not in ("", settings.digest(block)):
-                    raise self._changed_error(corpus)
+                    raise self._change_error(corpus)
                 yield number, block
                 number += 1
         if number < len(complete):
-            raise self._changed_error(self.corpora[-1])
+            raise self._change_error(self.corpora[-1])
 
-    def _changed_error(self, corpus: CorpusFile) -> DataError:
+    def _change_error(self, corpus: CorpusFile) -> DataError:
         return DataError(
             "has changed since the complete store was built",
             path=display_name(corpus.path),
@@ -254,7 +254,7 @@ class _Build:
         return Vocabulary.train(words, **self.settings.learn)
 
     def _finalize(self, manifest: Manifest, count: int, vocabulary: Vocabulary) -> Manifest:
-        """Write the list of skipped sentences; returns the complete manifest."""
+        """Write the list of skipped sentences; return the complete manifest."""
         builder = copy(self.settings.builder)
         ids_matter = vocabulary.level == "bpe" or any(map(may_read_ids, builder.relations))
         builder.vocabulary = vocabulary if ids_matter else None

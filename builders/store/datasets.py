@@ -34,11 +34,11 @@ GRAPHS_PER_FILE, EDGES_PER_FILE = 4096, 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class StoreBatch:
-    """Sentences of a store as one graph.
+    """Sentences of a store as a batch, with their labels and tags.
 
     Parameters
     ----------
-    arrays : of B sentences, for models
+    batch : of B sentences
     numbers : (B,) their numbers in the store
     labels : (B,) index of each label in ``store.manifest.labels``; -1 without a label or with several
     label_sets : (2, P) sentence and index of each label of texts that may have several
@@ -46,7 +46,7 @@ class StoreBatch:
     tags : (T,) index of each word's tag in ``store.manifest.tags``
     """
 
-    arrays: TextBatch
+    batch: TextBatch
     numbers: Tensor
     labels: Tensor
     label_sets: Tensor
@@ -65,7 +65,12 @@ class StoreBatch:
     @property
     def graph(self) -> DGLGraph:
         """The batch as a DGL graph."""
-        return self.arrays.to_dgl()
+        return self.batch.to_dgl()
+
+    @property
+    def arrays(self) -> TextBatch:
+        """Former name of ``batch``, for one release."""
+        return self.batch
 
 
 class _Decoder:

@@ -124,8 +124,8 @@ class Manifest:
         return manifest
 
 
-def damaged_shards(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """Read every byte; returns the shards that differ from what was written, with the reason."""
+def find_damaged_shards(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Read every byte; return the shards that differ from what was written, with the reason."""
     reasons = {}
     for entry in manifest.shards:
         path = folder / entry.file

@@ -23,7 +23,7 @@ from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.layouts import table_layout
-from graphattn.builders.store.manifest import TOKENIZER, Manifest, damaged_shards
+from graphattn.builders.store.manifest import TOKENIZER, Manifest, find_damaged_shards
 from graphattn.builders.store.shards import Shard
 from graphattn.builders.store.tables import count_words, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
@@ -93,7 +93,7 @@ class Store(Sequence[Sentence], LazyCorpus):
         if not 0 <= number < len(self):
             raise IndexError(f"sentence {index} of a store of {len(self)}")
         chunk = bisect_right(self.chunk_starts, number) - 1
-        return to_sentences(self._cached_chunk(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
+        return to_sentences(self._load_chunk(chunk).slice(number - int(self.chunk_starts[chunk]), 1))[0]
 
     def __iter__(self) -> Iterator[Sentence]:
         for number in range(self.num_chunks):
@@ -189,11 +189,11 @@ class Store(Sequence[Sentence], LazyCorpus):
         self._open.move_to_end(file)
         return self._open[file].chunk(position, None if columns is None else list(columns))
 
-    def damaged(self) -> dict[str, str]:
-        """Read every byte; returns the shards that differ from what was written, with the reason."""
-        return damaged_shards(self.folder, self.manifest)
+    def find_damaged(self) -> dict[str, str]:
+        """Read every byte; return the damaged shards with the reason."""
+        return find_damaged_shards(self.folder, self.manifest)
 
-    def _cached_chunk(self, number: int) -> pa.Table:
+    def _load_chunk(self, number: int) -> pa.Table:
         if number not in self._chunks:
             while len(self._chunks) >= max(1, self._cached_chunks):
                 self._chunks.popitem(last=False)
@@ -301,22 +301,22 @@ class StoredColumn(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         is_label = self._field == "label"
         for table in self._texts.tables(["label", "labels"] if is_label else [self._field]):
-            yield from _interned_labels(table) if is_label else _interned_lists(table[self._field])
+            yield from _intern_labels(table) if is_label else _intern_lists(table[self._field])
 
     def take(self, numbers: Sequence[int]) -> StoredColumn:
         """The values of some texts."""
         return StoredColumn(self._texts.take(numbers), self._field)
 
 
-def _interned_labels(table: pa.Table) -> Iterator[str | tuple[str, ...] | None]:
-    for label, labels in zip(table["label"].to_pylist(), _interned_lists(table["labels"]), strict=True):
+def _intern_labels(table: pa.Table) -> Iterator[str | tuple[str, ...] | None]:
+    for label, labels in zip(table["label"].to_pylist(), _intern_lists(table["labels"]), strict=True):
         if labels is not None:
             yield tuple(labels)
         else:
             yield None if label is None else sys.intern(label)
 
 
-def _interned_lists(column: pa.ChunkedArray) -> Iterator[list[str] | None]:
+def _intern_lists(column: pa.ChunkedArray) -> Iterator[list[str] | None]:
     """Rows in which equal strings share memory."""
     for row in column.to_pylist():
         yield None if row is None else [sys.intern(name) for name in row]

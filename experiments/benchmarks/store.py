@@ -101,7 +101,7 @@ def _time_reading(store: Store) -> tuple[float, float, int]:
 
 def _time_inference(encoder: Any, batches: list[StoreBatch]) -> float:
     """Mean seconds of a batch."""
-    inputs = [(batch.arrays, torch.randn(batch.arrays.num_nodes("token"), encoder.width)) for batch in batches]
+    inputs = [(batch.batch, torch.randn(batch.batch.num_nodes("token"), encoder.width)) for batch in batches]
     start = time.perf_counter()
     with torch.inference_mode():
         for graph, tokens in inputs:

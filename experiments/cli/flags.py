@@ -151,7 +151,7 @@ def flags_of(options: Any, panel: str | None = None, *, without: Collection[str]
     ]
 
 
-def merged_flags(alternatives: Mapping[str, Sequence[Flag]], panel: str) -> list[Flag]:
+def merge_flags(alternatives: Mapping[str, Sequence[Flag]], panel: str) -> list[Flag]:
     """Merge the flags of alternatives, such as encoders; the help says which alternatives have a flag.
 
     Parameters

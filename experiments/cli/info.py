@@ -58,7 +58,7 @@ def _show_store(folder: Path, batch_size: int, *, check: bool) -> None:
     store = Store(folder)
     print("\n".join(_store_lines(folder, store.manifest, batch_size)))
     if check:
-        damaged = store.damaged()
+        damaged = store.find_damaged()
         for reason in damaged.values():
             print(f"damaged: {reason}")
         if damaged:

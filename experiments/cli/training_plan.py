@@ -11,7 +11,7 @@ from graphattn.builders.readers import corpus_kind
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.config import read_config
 from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_options
-from graphattn.experiments.cli.flags import Flag, Values, flags_of, merged_flags
+from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
 from graphattn.models.encoders import ENCODERS
 
@@ -44,7 +44,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
             flags += flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(corpus_kind(task.corpus_kind)))
         elif name == "encoder":
             by_encoder = _encoder_flags(task, arguments)
-            flags += merged_flags({encoder: list(own.values()) for encoder, own in by_encoder.items()}, panel)
+            flags += merge_flags({encoder: list(own.values()) for encoder, own in by_encoder.items()}, panel)
         else:
             flags += flags_of(getattr(defaults, name), panel, without=task.unused_options)
     return [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags]

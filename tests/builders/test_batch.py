@@ -102,7 +102,7 @@ def test_edges_can_be_left_out(ids, edge_ids, batch):
     chain = Edges(indptr, indices, 3, None if edge_ids is None else torch.tensor(edge_ids))
     batch = TextBatch(batch.node_counts, {**batch.edges, CHAIN: chain}, batch.node_features, batch.edge_features)
     sources, targets = batch.to_dgl().edges(etype=CHAIN, order="eid")
-    smaller = batch.without_edges(CHAIN, np.array(ids, dtype=np.int64))
+    smaller = batch.remove_edges(CHAIN, np.array(ids, dtype=np.int64))
     kept = [edge for edge in range(4) if edge not in ids]
     graph = smaller.to_dgl()
     kept_sources, kept_targets = graph.edges(etype=CHAIN, order="eid")

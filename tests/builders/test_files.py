@@ -121,7 +121,7 @@ def test_latin_1_names_line_and_column(tmp_path, suffix):
     path = write(tmp_path, "latin.txt" + suffix, PACK[suffix](b"fine\ncaf\xe9 au lait\n"))
     assert message(path) == (
         f"{path}, line 2: byte 0xe9 at column 4 is not UTF-8."
-        " Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+        " Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
     )
 
 

@@ -149,7 +149,7 @@ def without_edges(
         ids = _edge_ids(EdgePositions.of(graph, edge_type), texts.index(text) * copies, group)
         removed.setdefault(edge_type, []).append(ids)
     for edge_type, groups in removed.items():
-        graph = graph.without_edges(edge_type, np.concatenate(groups))
+        graph = graph.remove_edges(edge_type, np.concatenate(groups))
     return graph
 
 

@@ -68,7 +68,7 @@ def test_stores_of_earlier_releases_open_and_stay_as_they_are(tmp_path, name, co
     build_store(corpora, new, settings)
     stores = Store(old), Store(new)
     assert list(stores[0]) == list(stores[1])
-    assert stores[0].damaged() == {}
+    assert stores[0].find_damaged() == {}
     assert [stores[0].chunk(n).equals(stores[1].chunk(n)) for n in range(stores[0].num_chunks)] == [True] * len(before)
     assert stores[0].vocabulary == stores[1].vocabulary
     first, second = (  # sizes and checksums depend on the version of Arrow
@@ -439,7 +439,7 @@ def test_a_wrong_encoding_is_found_wherever_it_is(tmp_path, name, line):
         build_store([CorpusFile(tmp_path / name)], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
     assert str(caught.value) == (
         f"{tmp_path / name}, line {line}: byte 0xe9 at column {bad.index(0xE9) + 1} is not UTF-8. "
-        "Convert the file, from Windows-1252 say: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
+        "Convert the file, for example from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW."
     )
 
 

@@ -103,7 +103,7 @@ def test_a_damaged_shard_is_named_and_the_rest_can_be_read(stored, trees):
         assert (caught.value.path, caught.value.hint) == (path, REPAIR)
         assert store[0] == sentences[0]
         assert store[int(count) :] == sentences[int(count) :]
-        assert store.damaged() == {"sentences/part-000001.parquet": f"sentences/part-000001.parquet {check}"}
+        assert store.find_damaged() == {"sentences/part-000001.parquet": f"sentences/part-000001.parquet {check}"}
 
 
 def test_every_flipped_bit_is_noticed(stored, trees):
@@ -114,7 +114,7 @@ def test_every_flipped_bit_is_noticed(stored, trees):
         flipped = bytearray(whole)
         flipped[place] ^= 16
         path.write_bytes(flipped)
-        assert Store(folder).damaged(), place
+        assert Store(folder).find_damaged(), place
 
 
 def test_versions_do_not_mix(stored, trees, monkeypatch):

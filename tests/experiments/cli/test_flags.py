@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.flags import Flag, as_flag, flags_of, merged_flags, with_flags
+from graphattn.experiments.cli.flags import Flag, as_flag, flags_of, merge_flags, with_flags
 from graphattn.models import MSTransOptions
 
 
@@ -159,7 +159,7 @@ def test_defaults_are_those_of_the_instance():
 def test_alternatives_share_a_flag_and_say_what_differs():
     one = [Flag("depth", int, False, 3, "how deep"), Flag("width", int, False, 5, "how wide")]
     two = [Flag("depth", int, False, 1, "how far down"), Flag("ends", tuple, False, (), "where")]
-    flags = merged_flags({"lake": one, "pond": two}, "Water")
+    flags = merge_flags({"lake": one, "pond": two}, "Water")
     assert [(flag.name, flag.help, flag.panel) for flag in flags] == [
         ("depth", "how deep (pond: 1)", "Water"),
         ("width", "how wide (lake)", "Water"),
