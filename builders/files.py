@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import glob
 import gzip
 import io
 import lzma
@@ -10,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -43,6 +45,7 @@ _DIRECTORIES = {
     "model.safetensors": "a model, for graphattn.load, graphattn evaluate and predict",
 }
 _LOCK = ".writing"
+_LEFTOVER_SECONDS = 24 * 3600
 _ARCHIVE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
@@ -341,6 +344,7 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
         return
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    _remove_leftovers(target)
     try:
         yield temporary
         if sync:
@@ -349,6 +353,14 @@ def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # the folder may be missing, too
             temporary.unlink(missing_ok=True)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove the temporary files of killed writers: those that nobody has written to for a day."""
+    with suppress(OSError):
+        for leftover in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.new"):
+            if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
+                leftover.unlink()
 
 
 @contextmanager

@@ -147,10 +147,7 @@ class RayEngine:
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
-            raise BuildError(
-                f"an actor of the Ray cluster died {_RESTARTS} times, perhaps because memory ran out "
-                f"({type(error).__name__}). {_RESUME}"
-            ) from error
+            raise _actor_error(error) from error
         finally:
             for actor in actors:
                 ray.kill(actor)
@@ -192,6 +189,18 @@ class RayEngine:
                     options=("jobs",),
                 )
         return gpus
+
+
+def _actor_error(error: Exception) -> BuildError:
+    if getattr(error, "actor_init_failed", False):
+        reason = str(error).strip().splitlines()[-1]  # of a traceback: the exception, an ImportError for example
+        return BuildError(
+            f"an actor of the Ray cluster cannot start ({reason}). Install the same packages on all its machines"
+        )
+    return BuildError(
+        f"an actor of the Ray cluster died {_RESTARTS} times, perhaps because memory ran out "
+        f"({type(error).__name__}). {_RESUME}"
+    )
 
 
 def gpu_share(jobs: int, gpus: float) -> float:

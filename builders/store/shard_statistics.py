@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class ShardStatistics:
 
 
 def count_shard_words(folder: Path, number: int) -> tuple[int, dict[str, int]]:
-    """Count the words of a shard, in the order of first occurrence; returns its number, too."""
+    """Count the words of a shard, in the order of first occurrence; return its number, too."""
     counts: Counter[str] = Counter()
     for table in _chunks(Shard(folder / shard_name(number)), ["tokens", "word_ids"]):
         counts.update(count_words(table))
@@ -83,7 +83,7 @@ def count_shard_words(folder: Path, number: int) -> tuple[int, dict[str, int]]:
 
 
 def collect_statistics(folder: Path, builder: TextGraphBuilder, number: int) -> tuple[int, ShardStatistics]:
-    """Count what a shard contains; returns its number, too.
+    """Count what a shard contains; return its number, too.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], rel
     shards : statistics of each shard, in order
     relations : their names, in order
     """
-    counts = _sum(shard.counts for shard in shards)
-    lengths = _sum(shard.lengths for shard in shards)
-    edges = _sum(shard.edges for shard in shards)
+    counts = _sum(shards, "counts")
+    lengths = _sum(shards, "lengths")
+    edges = _sum(shards, "edges")
     return replace(
         manifest,
         shards=[shard.entry for shard in shards],
@@ -125,19 +125,19 @@ def finalize_manifest(manifest: Manifest, shards: Sequence[ShardStatistics], rel
         lengths={low: lengths[low] for low in sorted(lengths, key=int)},
         edges={name: edges[name] for name in relations},
         most_edges=max((shard.most_edges for shard in shards), default=0),
-        labels=dict(_sum(shard.labels for shard in shards).most_common()),
-        tags=dict(_sum(shard.tags for shard in shards).most_common()),
-        deprels=dict(_sum(shard.deprels for shard in shards).most_common()),
+        labels=dict(_sum(shards, "labels").most_common()),
+        tags=dict(_sum(shards, "tags").most_common()),
+        deprels=dict(_sum(shards, "deprels").most_common()),
         cut=sum(shard.cut for shard in shards),
         skipped=sum(len(shard.skipped) for shard in shards),
         complete=True,
     )
 
 
-def _sum(counters: Iterable[Counter[str]]) -> Counter[str]:
+def _sum(shards: Sequence[ShardStatistics], field: str) -> Counter[str]:
     total: Counter[str] = Counter()
-    for counter in counters:
-        total.update(counter)
+    for shard in shards:
+        total.update(getattr(shard, field))
     return total
 
 

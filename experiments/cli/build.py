@@ -37,6 +37,7 @@ _Options = TypeVar("_Options", CorpusOptions, ParserOptions)
 def build(
     corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help="Corpora; several are read as one.")],
     given: Values,
+    *,
     out: Annotated[Path, typer.Option(help="Folder of the store.")],
     relations: Annotated[
         str,
@@ -81,26 +82,44 @@ def build(
     Run the same command again to resume after an interruption; the store gets the same bytes. The folder has Parquet
     files, tokenizer.json, skipped.jsonl and store.json with counts; see docs/build.md.
     """
-    from graphattn.builders import TextGraphBuilder
-    from graphattn.builders.store import CorpusFile, StoreSettings
+    from graphattn.builders.store import CorpusFile
 
     parser_options, corpus_options = _select(given, ParserOptions), _select(given, CorpusOptions)
     learn = {"level": level, "split": split, "lowercase": lowercase, "min_count": min_count, "size": vocabulary_size}
     vocabulary = None if tokenizer is None else _load_vocabulary(tokenizer, learn)
-    parser = parser_options.create_parser()
-    settings = StoreSettings(
-        TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
-        learn=learn if vocabulary is None else {},
-        skip=skip_bad,
-        parser=parser,
-        raw=parser_options.parser_cuts,
-        block_bytes=round((shard_size or (_SHARD_SIZE if parser is None else _PARSED_SHARD_SIZE)) * (1 << 20)),
+    settings = _make_settings(
+        relations, vocabulary, learn, parser_options, cls=cls, skip=skip_bad, megabytes=shard_size
     )
     task = PAIR if pairs or "second_column" in given else None
     arguments = {**corpus_options.reader_options(), **({"multilabel": True} if multilabel else {})}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = _executor(engine, jobs, address, parser_options.device)
+    executor = _make_executor(engine, jobs, address, parser_options.device)
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
+
+
+def _make_settings(
+    relations: str,
+    vocabulary: Vocabulary | None,
+    learn: dict[str, Any],
+    parser_options: ParserOptions,
+    *,
+    cls: bool,
+    skip: bool,
+    megabytes: float | None,
+) -> StoreSettings:
+    """The settings of a store; ``megabytes`` of text are in a shard, None for the default."""
+    from graphattn.builders import TextGraphBuilder
+    from graphattn.builders.store import StoreSettings
+
+    parser = parser_options.create_parser()
+    return StoreSettings(
+        TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
+        learn=learn if vocabulary is None else {},
+        skip=skip,
+        parser=parser,
+        raw=parser_options.parser_cuts,
+        block_bytes=round((megabytes or (_SHARD_SIZE if parser is None else _PARSED_SHARD_SIZE)) * (1 << 20)),
+    )
 
 
 def _build(
@@ -165,7 +184,7 @@ def _print_counts(manifest: Manifest, out: Path) -> None:
         print(f"{relation}: {edges:,} edges")
 
 
-def _executor(engine: str, jobs: int, address: str | None, device: str | None) -> Engine:
+def _make_executor(engine: str, jobs: int, address: str | None, device: str | None) -> Engine:
     """The executor; ``device`` is the parser's, None for a GPU if there is one."""
     if engine == "local":
         if address is not None:

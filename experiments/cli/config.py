@@ -12,6 +12,8 @@ import yaml
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.flags import Flag, Values
 
+_FORMAT = "write one 'option: value' on each line"
+
 
 def read_config(path: Path, flags: Sequence[Flag]) -> Values:
     """Read the options in a YAML file.
@@ -80,21 +82,25 @@ def _load_mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
         loader = _UniqueKeys(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         content = None if node is None else loader.construct_document(node)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: file not found; give --config a YAML file") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give --config a YAML file") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not UTF-8 text"
-        wrong = "has an invalid value" if isinstance(error, _InvalidValue) else "is not YAML"
-        raise ConfigError(f"{path}{place}: {wrong} ({problem}); write one 'option: value' on each line") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: is nested too deeply; write one 'option: value' on each line") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise _read_error(path, error) from None
     if content is None:
         return {}, {}
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: no options; write one 'option: value' on each line")
+        raise ConfigError(f"{path}: no options; {_FORMAT}")
     keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge"]
     return content, {str(loader.construct_object(key)): key.start_mark.line + 1 for key in keys}
+
+
+def _read_error(path: Path, error: Exception) -> ConfigError:
+    if isinstance(error, FileNotFoundError):
+        return ConfigError(f"{path}: file not found; give --config a YAML file")
+    if isinstance(error, OSError):
+        return ConfigError(f"{path}: cannot be read ({error.strerror}); give --config a YAML file")
+    if isinstance(error, RecursionError):
+        return ConfigError(f"{path}: is nested too deeply; {_FORMAT}")
+    mark = getattr(error, "problem_mark", None)
+    line = f", line {mark.line + 1}" if mark else ""
+    problem = getattr(error, "problem", None) or "not UTF-8 text"
+    verdict = "has an invalid value" if isinstance(error, _InvalidValue) else "is not YAML"
+    return ConfigError(f"{path}{line}: {verdict} ({problem}); {_FORMAT}")

@@ -49,6 +49,11 @@ class Outputs:
     kind: str
     other: Path | None
 
+    @property
+    def has_files(self) -> bool:
+        """Whether there is a file to write."""
+        return any(file is not None for file in (self.out, self.picture, self.html))
+
 
 @with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
 def inspect(
@@ -86,24 +91,27 @@ def inspect(
     """
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = Outputs(out, picture, html, kind, other)
-    set_flags = {f"--{name}" for name, value in {**selection, "by": by}.items() if value is not None}
+    selecting = _set_flags(**selection, by=by)
     if serve:
-        set_flags |= {f"--{name}" for name in ("out", "picture", "html", "other") if getattr(outputs, name) is not None}
-        set_flags |= {*({"--summary"} if summary else ()), *map(as_flag, given)}
-        _reject(set_flags, "--serve only serves the page")
+        writing = _set_flags(out=out, picture=picture, html=html, other=other, summary=summary or None)
+        _reject([*selecting, *writing, *map(as_flag, given)], "--serve only serves the page")
         _serve([model] if text is None else [model, Path(text)], host or "127.0.0.1", 8000 if port is None else port)
         return
-    _reject([flag for flag, value in (("--host", host), ("--port", port)) if value is not None], "only --serve listens")
+    _reject(_set_flags(host=host, port=port), "only --serve listens")
     if text is None:
         raise typer.BadParameter("give a text or a file, or --serve", param_hint="TEXT")
     if summary:
-        allowed = {"--layer"} if picture is not None else set()
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
-        _reject(sorted(set_flags - allowed), reason)
+        _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
         _inspect_corpus(model, text, CorpusOptions(**given), outputs, layer)
     else:
         groups = [] if by is None else [name.strip() for name in by.split(",")]
         _inspect_texts(model, text, CorpusOptions(**given), outputs, selection, (top, groups))
+
+
+def _set_flags(**options: object) -> list[str]:
+    """The flags of the options that are set."""
+    return [as_flag(name) for name, value in options.items() if value is not None]
 
 
 def _inspect_texts(
@@ -128,21 +136,26 @@ def _inspect_texts(
     if second is not None:
         texts = list(texts)
     attentions = _print_each(_attentions(estimator, texts, selection), *printing)
-    if outputs.out is None and outputs.picture is None and outputs.html is None:
+    if not outputs.has_files:
         for _ in attentions:
             pass
         return
-    collected = _collect(attentions)
+    columns = [(model, estimator, _collect(attentions))]
+    if outputs.other is not None and second is not None:
+        columns.append((outputs.other, second, list(_attentions(second, texts, selection))))
+    _write(columns, outputs)
+
+
+def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outputs) -> None:
+    """Write the files of ``outputs`` and print their names; only a page shows a second model."""
+    attentions = columns[0][-1]
     if outputs.out is not None:
-        _save(collected, outputs.out)
+        _save(attentions, outputs.out)
         print(outputs.out)
     if outputs.picture is not None:
-        _draw(collected[0], outputs.picture, outputs.kind)
+        _draw(attentions[0], outputs.picture, outputs.kind)
         print(outputs.picture)
     if outputs.html is not None:
-        columns = [(model, estimator, collected)]
-        if outputs.other is not None and second is not None:
-            columns.append((outputs.other, second, list(_attentions(second, texts, selection))))
         _write_page(columns, outputs.html)
         print(outputs.html)
 
@@ -186,8 +199,8 @@ def _serve(models: list[Path], host: str, port: int) -> None:
     estimators = [load(path) for path in models]
     texts = count_texts(estimators)
     live = [live_model(path, estimator) for path, estimator in zip(models, estimators, strict=True)]
-    for one in live:
-        one.explain(["a"] * texts)  # report a model without attention now
+    for live_page in live:
+        live_page.explain(["a"] * texts)  # report a model without attention now
 
     def ready(address: str) -> None:
         print(f"{address} shows the page; Ctrl-C ends it", flush=True)
@@ -199,19 +212,18 @@ def _check_files(outputs: Outputs, model: Path, text: str, *, summary: bool) -> 
     """Reject output files that cannot be written or are inputs, before any text is read."""
     from graphattn.models.inspection.files import SUFFIXES, check_suffix
 
-    out, picture = outputs.out, outputs.picture
-    to_folder = summary and out is not None and not out.suffix
-    if out is not None and not to_folder:
+    to_folder = summary and outputs.out is not None and not outputs.out.suffix
+    out = None if to_folder else outputs.out
+    if out is not None:
         check_suffix(out, [".json"] if summary else SUFFIXES)
-    if picture is not None:
+    if outputs.picture is not None:
         from graphattn.experiments.drawing.canvas import check_format
 
-        check_format(picture)
+        check_format(outputs.picture)
     models = [model] if outputs.other is None else [model, outputs.other]
     inputs: list[str | Path] = [text, *(file for path in models for file in model_files(path))]
-    for file in (None if to_folder else out, picture, outputs.html):
-        if file is not None:
-            check_output(file, *inputs)
+    for file in filter(None, (out, outputs.picture, outputs.html)):
+        check_output(file, *inputs)
 
 
 def _at_most_one(texts: Iterable[Any], outputs: Outputs) -> Iterable[Any]:
@@ -237,13 +249,8 @@ def _texts(text: str, task: type[Estimator], options: CorpusOptions) -> Iterator
     """The inputs in a file or standard input, or the text itself."""
     from graphattn.experiments.cli.text_stream import read_texts
 
-    path = Path(text)
-    if text == "-" or (text and path_test(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
+    if _is_corpus(text):
         return read_texts(text, task.corpus_kind, options)
-    if text and path_test(path.is_dir):
-        raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
-    if path.suffix.lower() in _FILES and not any(character.isspace() for character in text):
-        raise DataError("there is no such file", path=text, hint="Check the path.")
     if task.texts_per_input == 1:
         return iter([text.split() if options.format == "words" else text])
     pair = text.split("\t")
@@ -251,6 +258,18 @@ def _texts(text: str, task: type[Estimator], options: CorpusOptions) -> Iterator
         hint = "Put a tab between the two texts, $'first\\tsecond' in a shell."
         raise DataError(f"{text!r} is not a pair of texts", hint=hint)
     return iter([tuple(pair)])
+
+
+def _is_corpus(text: str) -> bool:
+    """Whether this names a file, a store or standard input; an error if it names a folder or a missing file."""
+    path = Path(text)
+    if text == "-" or (text and path_test(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
+        return True
+    if text and path_test(path.is_dir):
+        raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
+    if path.suffix.lower() in _FILES and not any(map(str.isspace, text)):
+        raise DataError("there is no such file", path=text, hint="Check the path.")
+    return False
 
 
 def _attentions(estimator: Estimator, texts: Iterable[Any], selection: dict[str, Any]) -> Iterator[Attention]:

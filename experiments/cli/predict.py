@@ -33,6 +33,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     given: Values,
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
+    *,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
     n_best: Annotated[
         int, typer.Option(min=1, help="Outputs for each text (translators); the beam is at least as wide.")

@@ -28,17 +28,17 @@ def change_search(estimator: Estimator, changes: str, longest: int | None) -> No
     Parameters
     ----------
     estimator : a fitted estimator
-    changes : see :func:`changed_search`; may be empty
+    changes : see :func:`apply_search_changes`; may be empty
     longest : maximum number of sub-words of a source; None leaves it unchanged
     """
     if changes:
         search = estimator.get_params(deep=False)["search"]
-        estimator.set_params(search=changed_search(search, changes))
+        estimator.set_params(search=apply_search_changes(search, changes))
     if longest is not None:
         estimator.set_params(inputs__longest=longest)
 
 
-def changed_search(search: SearchOptions, changes: str) -> SearchOptions:
+def apply_search_changes(search: SearchOptions, changes: str) -> SearchOptions:
     """Copy the options of a search with some changed.
 
     Parameters
@@ -54,7 +54,7 @@ def changed_search(search: SearchOptions, changes: str) -> SearchOptions:
     Examples
     --------
     >>> from graphattn.models import SearchOptions
-    >>> search = changed_search(SearchOptions(), "beam=8, max_length=20")
+    >>> search = apply_search_changes(SearchOptions(), "beam=8, max_length=20")
     >>> search.beam, search.max_length
     (8, 20)
     """

@@ -49,7 +49,7 @@ _ABOUT = (
 )
 
 
-def _registered() -> dict[str, type[Estimator]]:
+def _find_registered() -> dict[str, type[Estimator]]:
     """The tasks; only the user's modules, imported before, can have registered others than the built-in ones."""
     saving = sys.modules.get("graphattn.models.saving")
     return {} if saving is None else saving.TASKS
@@ -59,7 +59,7 @@ def _describe(task: str) -> tuple[str, str]:
     """Summary and examples of a task."""
     if task in _TASKS:
         return _TASKS[task]
-    summary = (getdoc(_registered()[task]) or task).partition("\n")[0]
+    summary = (getdoc(_find_registered()[task]) or task).partition("\n")[0]
     return summary, f"graphattn --import MODULE train {task} train.tsv --out model"
 
 
@@ -68,7 +68,7 @@ class TrainCommands(TyperGroup):
 
     @override
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(dict.fromkeys([*_TASKS, *_registered()]))
+        return list(dict.fromkeys([*_TASKS, *_find_registered()]))
 
     @override
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

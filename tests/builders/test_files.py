@@ -318,3 +318,14 @@ def test_writers_of_a_folder_wait_for_each_other_and_clean_up_after_a_kill(tmp_p
     writer.join(60)
     assert [path.name for path in folder.iterdir()] == ["whole"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_leftovers_of_killed_writers_are_removed_after_a_day(tmp_path):
+    old, new, other = (tmp_path / f".{name}.new" for name in ("a.txt.7", "a.txt.8", "b.txt.7"))
+    for leftover in (old, new, other):
+        leftover.touch()
+    for leftover in (old, other):
+        os.utime(leftover, (0, 0))
+    with atomic_file(tmp_path / "a.txt") as temporary:
+        temporary.write_text("a")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", new.name, other.name}

@@ -3,6 +3,7 @@
 import networkx as nx
 
 FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graphattn.experiments": 3}
+FLOORS["graphattn.__main__"] = 3  # python -m graphattn
 # DGL is dormant upstream: one module imports it, the backend calls it, all others go through them.
 DGL_IMPORTER = "graphattn.dgl_graphs"
 DGL_CALLERS = {"graphattn.backends.dgl"}

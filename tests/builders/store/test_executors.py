@@ -201,3 +201,12 @@ def test_without_ray_the_error_shows_how_to_install_it(monkeypatch):
     with pytest.raises(ConfigError) as caught:
         RayEngine()
     assert str(caught.value) == "the engine 'ray' is not installed: pip install 'graphattn[ray]'"
+
+
+def test_an_actor_that_cannot_start_shows_the_import_error():
+    exceptions = pytest.importorskip("ray.exceptions", reason="the extra graphattn[ray] is not installed")
+    error = exceptions.RayActorError(
+        "1", "The actor died.\n  Traceback\nModuleNotFoundError: No module named 'x'", True
+    )
+    assert "cannot start (ModuleNotFoundError: No module named 'x')" in str(executors._actor_error(error))
+    assert "died 10 times" in str(executors._actor_error(exceptions.RayActorError("1", "died", False)))

@@ -3,14 +3,14 @@
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.prediction_options import changed_search
+from graphattn.experiments.cli.prediction_options import apply_search_changes
 from graphattn.models import SearchOptions
 
 
 def test_changes_of_a_search():
     search = SearchOptions(beam=2)
-    assert changed_search(search, "") == search
-    changed = changed_search(search, "length-penalty = 1, max_length=none,sample=true,top_k=5")
+    assert apply_search_changes(search, "") == search
+    changed = apply_search_changes(search, "length-penalty = 1, max_length=none,sample=true,top_k=5")
     assert changed == SearchOptions(beam=2, length_penalty=1.0, sample=True, top_k=5)
 
 
@@ -25,5 +25,5 @@ def test_changes_of_a_search():
 )
 def test_impossible_changes(text, message):
     with pytest.raises(ConfigError) as caught:
-        changed_search(SearchOptions(), text)
+        apply_search_changes(SearchOptions(), text)
     assert str(caught.value).startswith(message)
