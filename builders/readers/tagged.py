@@ -161,7 +161,7 @@ def _make_sentence(rows: list[list[str]], columns: Mapping[str, int], origin: tu
 def read_word_tag(path: FilePath, *, separator: str = "/", skip: Skip | None = None) -> Iterator[Sentence]:
     """Read tagged sentences from lines such as ``a/DT dog/NN barks/VBZ``, one at a time.
 
-    A word ends at its last separator that no backslash stands before; in the word, a backslash before a separator
+    A word ends at its last separator without a backslash before it; in the word, a backslash before a separator
     is dropped, as in the Penn Treebank's ``1\\/2/CD``. Blank lines are skipped.
 
     Parameters

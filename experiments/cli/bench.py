@@ -23,26 +23,28 @@ app = typer.Typer(help="Measure speed and memory; only ratios within one run mea
 
 @dataclass(frozen=True)
 class BenchFlags:
-    """The flags of all benchmarks; each benchmark has some of them."""
+    """The flags of all benchmarks; each benchmark has some of these."""
 
     lengths: Annotated[
         str | None,
-        typer.Option(help="Workloads with commas between: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
+        typer.Option(help="Comma-separated workloads: 109, 8x2048 (sentences x tokens), mr, mtl16, imdb."),
     ] = None
     sentences: Annotated[int, typer.Option(help="Sentences to generate.", min=1)] = 1_000_000
     repeats: Annotated[int | None, typer.Option(help="Timed runs of each contender (default: 9, quick: 3).", min=1)] = (
         None
     )
-    peers: Annotated[
-        str | None, typer.Option(help="Peers with commas between, or none (default: all that can run).")
-    ] = None
+    peers: Annotated[str | None, typer.Option(help="Comma-separated peers, or none (default: all that can run).")] = (
+        None
+    )
     threads: Annotated[int | None, typer.Option(help="Threads of all contenders (default: all cores).", min=1)] = None
-    seconds: Annotated[float, typer.Option(help="Start no new round on a workload after so much time.", min=0)] = 120.0
+    seconds: Annotated[float, typer.Option(help="Seconds after which no new round on a workload starts.", min=0)] = (
+        120.0
+    )
     jobs: Annotated[int, typer.Option(help="Processes that build.", min=1)] = 2
     data: Annotated[Path | None, typer.Option(help="Data folder (default: the one GRAPHATTN_DATA names).")] = None
     folder: Annotated[Path | None, typer.Option(help="Folder for temporary files (default: the system's).")] = None
     out: Annotated[Path | None, typer.Option(help="Folder for NAME.md, NAME.json and NAME.png.")] = None
-    quick: Annotated[bool, typer.Option("--quick", help="Few, small workloads and few runs: a trial.")] = False
+    quick: Annotated[bool, typer.Option("--quick", help="A trial: few small workloads and few runs.")] = False
 
 
 class Benchmark(NamedTuple):
@@ -75,17 +77,17 @@ BENCHMARKS = {
         "lengths peers threads out quick",
     ),
     "build": Benchmark(
-        "Building a batch's graph (scales 1, 3, N/16, N/8, N/4, dependency) beside one MS-Trans forward pass over it.",
+        "Building a batch's graph (scales 1, 3, N/16, N/8, N/4, dependency) and one MS-Trans forward pass over it.",
         "--lengths 22,109",
         _TIMED,
     ),
     "predict": Benchmark(
-        "From a file of texts to a file of predictions, beside the bare encoder; and one short sentence.",
+        "From a file of texts to a file of predictions, the encoder alone, and one short sentence.",
         "--lengths mr",
         _TIMED,
     ),
     "inspect": Benchmark(
-        "Passes that return attention weights beside plain forward passes, for every encoder.",
+        "Passes that return attention weights and plain forward passes, for every encoder.",
         "--lengths 128x22,8x1024",
         _TIMED,
     ),
@@ -100,12 +102,12 @@ BENCHMARKS = {
         _COMPARED,
     ),
     "store": Benchmark(
-        "Building a store of parsed sentences, its memory, and reading it as batches beside inference.",
+        "Building a store of parsed sentences, its memory, reading it as batches, and inference.",
         "--sentences 100000",
         "sentences jobs folder out",
     ),
     "corpora": Benchmark(
-        "Stores of real corpora: IMDB's size beside xz, and Stanza's parses with and without a cache.",
+        "Stores of real corpora: IMDB's size compared to xz, and Stanza's parses with and without a cache.",
         "--jobs 2",
         "jobs data folder out",
     ),
@@ -187,7 +189,7 @@ def _split(flag: str, text: str | None) -> tuple[str, ...] | None:
         return None
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
-        raise ConfigError(f"{flag} is {text!r}; give names with commas between")
+        raise ConfigError(f"{flag} is {text!r}; give comma-separated names")
     return parts
 
 
@@ -206,4 +208,4 @@ def _make_folder(folder: Path, flag: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot be made ({error.strerror})", path=folder, hint=f"Choose another {flag}.") from error
+        raise DataError(f"cannot be created ({error.strerror})", path=folder, hint=f"Choose another {flag}.") from error

@@ -168,7 +168,9 @@ def merge_flags(alternatives: Mapping[str, Sequence[Flag]], panel: str) -> list[
 
 def _merge_help(flag: Flag, alternatives: Mapping[str, Sequence[Flag]]) -> str:
     """The help, with the alternatives that have the flag, and their defaults where they differ."""
-    defaults = {name: own.default for name, flags in alternatives.items() for own in flags if own.name == flag.name}
+    defaults = {
+        name: other.default for name, flags in alternatives.items() for other in flags if other.name == flag.name
+    }
     notes = [", ".join(defaults)] if len(defaults) < len(alternatives) else []
     notes += [f"{name}: {default}" for name, default in defaults.items() if default != flag.default]
     return f"{flag.help} ({'; '.join(notes)})" if notes else flag.help

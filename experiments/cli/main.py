@@ -63,7 +63,7 @@ class Commands(TyperGroup):
             _discard_output()
             raise typer.Exit(PIPE_CLOSED) from error
         except KeyboardInterrupt as error:
-            hint = "; run the same command again to go on" if ctx.invoked_subcommand in _RESUMED else ""
+            hint = "; run the same command again to resume" if ctx.invoked_subcommand in _RESUMED else ""
             print(f"stopped{hint}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
 

@@ -1,4 +1,4 @@
-"""``graphattn train``: a corpus in, a model directory with its metrics out."""
+"""``graphattn train``: train a model on a corpus and save it with its metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments.cli.flags import Values, with_flags
-from graphattn.experiments.cli.training_run import MEASURED, fit_and_save, print_run, refuse_to_overwrite, run_folder_of
+from graphattn.experiments.cli.training_run import MEASURED, check_overwrite, choose_run_folder, fit_and_save, print_run
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
@@ -44,8 +44,8 @@ _TASKS = {
 }
 """Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
 _ABOUT = (
-    "Run the same command again after an interruption to go on from the last epoch. A YAML file given with --config "
-    "sets the same options by the same names; the settings of a run are in its model directory, in train.yaml."
+    "After an interruption, run the same command again to resume from the last epoch. A YAML file (--config) sets the "
+    "same options by the same names; the model directory has the settings of its run in train.yaml."
 )
 
 
@@ -118,7 +118,7 @@ def _function(task: str) -> Callable[..., None]:
         config: Annotated[Path | None, typer.Option(help="YAML file of options; flags win over it.")] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     ) -> None:
-        refuse_to_overwrite(out, overwrite=overwrite)
+        check_overwrite(out, overwrite=overwrite)
         plan = TrainingPlan.of(estimator, given, config)
         print_run(train_model(plan, train, out), out)
 
@@ -139,7 +139,7 @@ def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[st
     -------
     The content of ``metrics.json``
     """
-    estimator = plan.estimator(run_dir=run_folder_of(plan.values, out))
+    estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out))
     estimator.validate()
     files: dict[str, Sequence[Any]] = {"training": train}
     for part in MEASURED:

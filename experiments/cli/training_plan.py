@@ -16,7 +16,7 @@ from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOpt
 from graphattn.models.encoders import ENCODERS
 
 RUN_DIR = "OUT.run"
-"""The default folder of a run: beside the model directory."""
+"""The default folder of a run, next to the model directory."""
 PANELS: dict[type, str] = {InputOptions: "Words", SubwordOptions: "Sub-words", ParsingOptions: "Parser"}
 """Heading of a group in ``--help`` where it is not the group's name."""
 OptionsT = TypeVar("OptionsT")
@@ -39,12 +39,14 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
             what = "what turns words into vectors"
             flags.append(Flag("encoder", str, False, defaults.encoder, what, tuple(ENCODERS), "Task"))
         elif name == "task":
-            own = {item.name: getattr(defaults, item.name) for item in fields(kind)}
-            flags += flags_of(kind(**own), panel)
+            task_defaults = {item.name: getattr(defaults, item.name) for item in fields(kind)}
+            flags += flags_of(kind(**task_defaults), panel)
             flags += flags_of(CorpusOptions(), "Corpus", without=irrelevant_options(corpus_kind(task.corpus_kind)))
         elif name == "encoder":
             by_encoder = _encoder_flags(task, arguments)
-            flags += merge_flags({encoder: list(own.values()) for encoder, own in by_encoder.items()}, panel)
+            flags += merge_flags(
+                {encoder: list(flags_by_name.values()) for encoder, flags_by_name in by_encoder.items()}, panel
+            )
         else:
             flags += flags_of(getattr(defaults, name), panel, without=task.unused_options)
     return [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags]
@@ -53,7 +55,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
 def _encoder_flags(task: type[Estimator], arguments: Mapping[str, Any]) -> dict[str, dict[str, Flag]]:
     """Encoder -> name of an option -> its flag, with this task's default."""
     options = {name: task(name, **arguments).resolved_encoder() for name in ENCODERS}
-    return {encoder: {flag.name: flag for flag in flags_of(own)} for encoder, own in options.items()}
+    return {name: {flag.name: flag for flag in flags_of(encoder)} for name, encoder in options.items()}
 
 
 def _check_encoder(encoder: str, values: Values, of_encoders: Mapping[str, Mapping[str, Flag]], place: str) -> None:
@@ -94,8 +96,8 @@ def resolve_options(task: type[Estimator], given: Values, config: Path | None = 
     _check_encoder(encoder_of_file, from_file, of_encoders, f"{config}: ")
     encoder = given.get("encoder", encoder_of_file)
     _check_encoder(encoder, given, of_encoders, "--")
-    of_any, own = {name for flags in of_encoders.values() for name in flags}, of_encoders[encoder]
-    relevant = [own.get(flag.name, flag) for flag in flags if flag.name in own or flag.name not in of_any]
+    of_any, of_encoder = {name for flags in of_encoders.values() for name in flags}, of_encoders[encoder]
+    relevant = [of_encoder.get(flag.name, flag) for flag in flags if flag.name in of_encoder or flag.name not in of_any]
     return {flag.name: both.get(flag.name, flag.default) for flag in relevant}
 
 

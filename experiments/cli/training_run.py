@@ -1,4 +1,4 @@
-"""What a training command leaves: a model directory with notes of how it was made, and a folder of its run."""
+"""One run of ``graphattn train``: fit, measure, save the model directory, and keep the folder of the run."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def fit_and_save(
 
     Parameters
     ----------
-    estimator : what is trained
+    estimator : the estimator to train
     plan : its options
     parts : ``training`` and perhaps ``dev`` and ``test`` -> inputs and labels; None for labels that inputs carry
     out : the model directory
 
     Returns
     -------
-    The content of ``metrics.json``; nothing in the other processes of a run than the first, which measures and saves
+    The content of ``metrics.json``; only the first process of a run measures and saves, in the others it is empty
 
     Raises
     ------
     DataError
-        when a part is not valid; if that is the test set, the model is saved before
+        when a part is not valid; if it is the test set, the model is saved first
     DivergenceError
-        when loss or weights are not finite; the model of the best epoch is saved in the run's folder before
+        when loss or weights are not finite; the model of the best epoch is saved in the run's folder first
     """
     from graphattn.models.training.checkpoints import is_first_process
 
@@ -57,11 +57,11 @@ def fit_and_save(
     except DivergenceError as error:
         if run_dir is None or not is_first_process() or not getattr(estimator, "history_", None):
             raise
-        fate = _save_best_model(estimator, plan, Path(run_dir, BEST_MODEL))
-        raise DivergenceError(f"{error}. The best epoch's model {fate}") from error
+        outcome = _save_best_model(estimator, plan, Path(run_dir, BEST_MODEL))
+        raise DivergenceError(f"{error}. The best epoch's model {outcome}") from error
     if not is_first_process():
         return {}
-    figures = run_facts(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
+    figures = collect_metrics(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
     unmeasured = None
     if "test" in parts:
         try:
@@ -69,7 +69,7 @@ def fit_and_save(
         except DataError as error:  # the training must not be lost
             unmeasured = error
     measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
-    estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: plan_text(plan)})
+    estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: format_plan(plan)})
     finish_run(run_dir, out)
     if unmeasured is not None:
         raise _test_set_error(unmeasured, plan.values["test"], out)
@@ -77,9 +77,9 @@ def fit_and_save(
 
 
 def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> str:
-    """Save the model of a training that diverged; the answer completes the error's sentence."""
+    """Save the model of a training that diverged; return the end of the error's sentence."""
     try:
-        estimator.save(folder, notes={CONFIG_FILE: plan_text(plan)})
+        estimator.save(folder, notes={CONFIG_FILE: format_plan(plan)})
     except (GraphAttnError, OSError) as error:
         return f"could not be saved ({error})"
     return f"is {folder}; to train with other options, start again with --no-resume"
@@ -105,7 +105,7 @@ def is_model(path: Path) -> bool:
     return path_test((path / "config.json").is_file)
 
 
-def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
+def check_overwrite(out: Path, *, overwrite: bool) -> None:
     """Reject a path that exists or cannot be written, before hours of training.
 
     Raises
@@ -117,7 +117,7 @@ def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
 
     if is_model_directory(out):
         if not overwrite:
-            raise ConfigError(f"{out} holds a model already; give --overwrite to replace it, or another --out")
+            raise ConfigError(f"{out} already has a model; give --overwrite to replace it, or another --out")
     elif out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"{out} exists and is no model directory; choose another --out")
     try:
@@ -129,8 +129,8 @@ def refuse_to_overwrite(out: Path, *, overwrite: bool) -> None:
         raise ConfigError(f"{out} cannot be written ({error.strerror}); choose another --out") from error
 
 
-def run_folder_of(values: Values, out: Path) -> str | None:
-    """The folder of a run's checkpoints and logs, if any; by default it is beside the model directory."""
+def choose_run_folder(values: Values, out: Path) -> str | None:
+    """The folder of a run's checkpoints and logs, if any; by default it is next to the model directory."""
     from graphattn.experiments.cli.training_plan import RUN_DIR
 
     if values["run_dir"] != RUN_DIR:
@@ -152,7 +152,7 @@ def finish_run(run_dir: str | None, out: Path) -> None:
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def run_facts(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
+def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
     """Metrics of the best epoch on the dev set, and what was trained.
 
     Parameters
@@ -176,8 +176,8 @@ def run_facts(estimator: Estimator, examples: dict[str, int]) -> dict[str, Any]:
     return {**facts, "dev": dev} if dev else facts
 
 
-def plan_text(plan: TrainingPlan) -> str:
-    """The options of a run as the text of a file for ``--config``."""
+def format_plan(plan: TrainingPlan) -> str:
+    """Write the options of a run as YAML for ``--config``."""
     from graphattn.experiments.cli.config import config_text
     from graphattn.experiments.cli.training_plan import RUN_DIR
 

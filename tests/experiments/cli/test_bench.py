@@ -62,7 +62,7 @@ def test_threads_are_set_for_all_libraries(graphattn, monkeypatch):
         (["attention", "--peers", "xla"], "--peers has 'xla'; choose from: dense, dgl, flex, pyg; or none"),
         (["encoder", "--peers", "flex"], "--peers has 'flex'; choose from: transformer, masked, dgl; or none"),
         (["memory", "--peers", "flex"], "--peers has 'flex'; choose from: torch, dgl, dense, pyg; or none"),
-        (["attention", "--lengths", "22,,3"], "--lengths is '22,,3'; give names with commas between"),
+        (["attention", "--lengths", "22,,3"], "--lengths is '22,,3'; give comma-separated names"),
         (
             ["build", "--lengths", "long"],
             "--lengths has 'long'; give lengths such as 109, sentences x length such as 8x2048, "
@@ -84,10 +84,10 @@ def test_an_unwritable_folder_is_an_error_before_anything_is_measured(graphattn,
     (tmp_path / "file").write_text("")
     answer = graphattn("bench", "attention", "--out", tmp_path / "file")
     assert answer.code == 1
-    assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --out.\n"
+    assert answer.err == f"error: {tmp_path / 'file'}: cannot be created (File exists). Choose another --out.\n"
     answer = graphattn("bench", "store", "--folder", tmp_path / "file")
     assert answer.code == 1
-    assert answer.err == f"error: {tmp_path / 'file'}: cannot be made (File exists). Choose another --folder.\n"
+    assert answer.err == f"error: {tmp_path / 'file'}: cannot be created (File exists). Choose another --folder.\n"
 
 
 def test_without_the_extra(graphattn, monkeypatch):

@@ -156,7 +156,7 @@ def test_ctrl_c_says_how_to_go_on(started, wait_for, corpora_folder, tmp_path, t
     wait_for(tmp_path / "model.run" / "last.ckpt", process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (130, "stopped; run the same command again to go on\n")
+    assert (process.returncode, errors) == (130, "stopped; run the same command again to resume\n")
     assert not out.exists()
 
 

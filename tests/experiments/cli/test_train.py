@@ -182,7 +182,7 @@ def test_a_model_is_not_overwritten_unasked(graphattn, corpora_folder, tmp_path,
     answer = graphattn(*command)
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 'model'} holds a model already; give --overwrite to replace it, or another --out\n",
+        f"error: {tmp_path / 'model'} already has a model; give --overwrite to replace it, or another --out\n",
     )
     assert graphattn(*command, "--overwrite", "--seed", "1").code == 0
     assert weights(tmp_path / "model") != before
@@ -219,7 +219,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr(TextEstimator, "save", interrupted)
         answer = graphattn(*command, tmp_path / "model")
-    assert (answer.code, answer.err) == (130, "stopped; run the same command again to go on\n")
+    assert (answer.code, answer.err) == (130, "stopped; run the same command again to resume\n")
     assert graphattn(*command, tmp_path / "model").code == 0
     graphattn(*command, tmp_path / "undisturbed")
     assert weights(tmp_path / "model") == weights(tmp_path / "undisturbed")
