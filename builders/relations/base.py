@@ -86,7 +86,7 @@ class Relation(ABC):
         return self.name
 
     def parts(self) -> tuple[Relation, ...]:
-        """The single relations that this one stands for; itself, unless it is compound."""
+        """The single relations of a compound relation; otherwise the relation itself."""
         return (self,)
 
     def operands(self) -> tuple[Relation, ...]:

@@ -142,10 +142,8 @@ def _iterate_levels(layout: Layout, count: int) -> Iterator[_Level]:
         size = np.repeat(sizes, layout.lengths)
         left = np.maximum(low - count + left_extra, 0)
         right = np.minimum(high + count - right_extra, size)
-        left_extra, right_extra = (
-            left & 1,
-            right & 1,
-        )  # the sibling is covered: use the node itself instead of its parent
+        # If the sibling is covered, use the node itself instead of its parent.
+        left_extra, right_extra = left & 1, right & 1
         left, right = left - left_extra, right + right_extra
         stop = np.minimum(right, size)
         yield _Level(left, low, np.minimum(high, stop), stop)

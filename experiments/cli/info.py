@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -126,7 +126,7 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
         f"{folder}: {estimator.description}, encoder {estimator.encoder_.name}",
         f"parameters: {count_parameters(estimator.model_):,} trained",
         f"size: {size:,} bytes",
-        f"vocabulary: {_vocabulary(estimator)}",
+        f"vocabulary: {_describe_vocabulary(estimator)}",
     ]
     if isinstance(estimator, LabellingEstimator):
         classes = join_names([*map(str, estimator.labels_.classes)])
@@ -137,12 +137,15 @@ def _model_lines(folder: Path, estimator: Estimator) -> list[str]:
     return [*lines, "", *_option_lines(estimator), "", *_epoch_lines(estimator)]
 
 
-def _vocabulary(estimator: Any) -> str:
-    if not hasattr(estimator, "vocabulary_"):
-        return f"{len(estimator.subwords_.vocabulary):,} sub-words"
-    kind = "words" if estimator.inputs_.level == "word" else "sub-words"
-    vectors = ", ".join(Path(name).name for name in estimator.inputs_.vector_files())
-    return f"{len(estimator.vocabulary_):,} {kind}" + (f", vectors of {vectors}" if vectors else "")
+def _describe_vocabulary(estimator: Estimator) -> str:
+    from graphattn.models import InputOptions
+
+    vocabulary, inputs = estimator.builder_.vocabulary, estimator.inputs_
+    assert vocabulary is not None
+    kind = "words" if vocabulary.level == "word" else "sub-words"
+    files = inputs.vector_files() if isinstance(inputs, InputOptions) else ()
+    vectors = ", ".join(Path(name).name for name in files)
+    return f"{len(vocabulary):,} {kind}" + (f", vectors of {vectors}" if vectors else "")
 
 
 def _option_lines(estimator: Estimator) -> list[str]:
