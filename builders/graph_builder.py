@@ -52,8 +52,7 @@ class TextGraphBuilder:
     Raises
     ------
     ConfigError
-        when there is no relation, two have the same name and node types, dependency labels differ, or a relation needs
-        vectors
+        when two relations have the same name and node types, dependency labels differ, or a relation needs vectors
 
     Examples
     --------
@@ -133,9 +132,13 @@ class TextGraphBuilder:
 
         Raises
         ------
+        ConfigError
+            when the builder has no relation
         GraphError
             when a relation has more edges than int32 can number
         """
+        if not self.relations:
+            raise ConfigError("a DGL graph needs at least one relation, Window(3) for example")
         return self.text_batch(layout).to_dgl()
 
     @torch.inference_mode(False)
@@ -222,7 +225,8 @@ class TextGraphBuilder:
 
     def num_edges(self, layout: Layout) -> Ints:
         """(B,) edges of each sentence over all relations, for budgets."""
-        return np.sum([count_edges(relation, layout) for relation in self.relations], axis=0)
+        counts = (count_edges(relation, layout) for relation in self.relations)
+        return sum(counts, start=np.zeros(len(layout), np.int64))
 
     def __repr__(self) -> str:
         return f"TextGraphBuilder({list(self.relations)}, cls={self.cls})"
@@ -249,8 +253,6 @@ def _edges(relation: Relation, layout: Layout, nodes: Mapping[str, Ints]) -> tup
 
 def _check_names(relations: Sequence[Relation]) -> None:
     names = [relation.canonical for relation in relations]
-    if not names:
-        raise ConfigError("no relations given; a graph needs at least one, Window(3) for example")
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
         raise ConfigError(f"relation {repeated[1]!r} is given twice; each needs a name of its own")

@@ -76,6 +76,8 @@ class TrainCommands(TyperGroup):
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.list_commands(ctx):
+            ctx.fail(f"There is no task {args[0]!r}; choose one of: {', '.join(self.list_commands(ctx))}")
         name, _, rest = super().resolve_command(ctx, args)
         return name, _command(str(name)), rest
 

@@ -55,7 +55,7 @@ class BiLSTMEncoder(Encoder):
 
     @override
     def relations(self) -> list[Relation]:
-        return [Window(1)]  # not used; a graph needs at least one
+        return [Window(1)]  # not used, but a DGL graph needs at least one
 
     @override
     def heads_along(self) -> dict[str, int]:

@@ -194,7 +194,6 @@ def test_a_graph_has_the_same_edges_after_a_round_trip_to_coordinates():
 @pytest.mark.parametrize(
     ("relations", "message"),
     [
-        ([], "no relations given; a graph needs at least one, Window(3) for example"),
         ([Window(3), Window("3")], "relation 'window:3' is given twice; each needs a name of its own"),
         ([Order(), Order("forward")], "relation 'forward' is given twice; each needs a name of its own"),
         (
@@ -207,6 +206,15 @@ def test_impossible_choices_of_relations_are_refused(relations, message):
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder(relations)
     assert str(caught.value) == message
+
+
+def test_a_batch_needs_no_relation_and_a_dgl_graph_does():
+    builder = TextGraphBuilder([])
+    batch = builder.text_batch([["dogs", "bark"], ["go"]])
+    assert batch.batch_num_nodes().tolist() == [3, 2]
+    assert builder.num_edges(builder.layout([["dogs", "bark"], ["go"]])).tolist() == [0, 0]
+    with pytest.raises(ConfigError):
+        builder.build(["dogs", "bark"])
 
 
 @pytest.mark.parametrize(

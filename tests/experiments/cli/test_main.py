@@ -101,6 +101,13 @@ def test_an_unknown_command_is_a_usage_error(graphattn):
     assert "No such command 'trian'" in answer.err
 
 
+def test_an_unknown_task_lists_the_known_ones(graphattn):
+    answer = graphattn("train", "clasify", "train.tsv", "--out", "model")
+    assert answer.code == 2
+    assert "no task 'clasify'" in answer.err
+    assert all(task in answer.err for task in ("classify", "pair", "tag", "translate"))
+
+
 def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
     (tmp_path / "texts.txt").write_text("a good film\n" * 20_000)
     process = started("predict", classifier, tmp_path / "texts.txt", "--chunk", "20")
