@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -56,21 +57,22 @@ are zero. Outputs stay in the layout of the inputs. `forward` runs in inference 
 the gradients of queries, keys and values. Not timed: random numbers, padding, masks, compilation, graph construction
 (each run of GraphAttn and of DGL gets a new graph without cached values)."""
 
-Triple = tuple[Tensor, Tensor, Tensor]
-"""Query, key and value."""
-Inputs = list[list[tuple[Tensor, ...]]]
-"""The tensors of each layer, for each batch."""
+Layers = list[tuple[Tensor, ...]]
+"""The tensors of each layer: queries, keys and values."""
+Inputs = list[Layers]
+"""The layers of each batch."""
 
 
 def measure(settings: Settings) -> Report:
     """Time all contenders on all workloads."""
     report = Report("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
-    compare(report, CONTENDERS, {FORWARD: False, BOTH: True}, settings, add_columns=_count_pairs)
+    compare(report, CONTENDERS, {FORWARD: False, BOTH: True}, settings, add_columns=count_pairs)
     report.notes = [line for task in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, task))]
     return report
 
 
-def _count_pairs(contender: Contender, workload: Workload) -> Row:
+def count_pairs(contender: Contender, workload: Workload) -> Row:
+    """The column ``pairs``: query-key pairs that the heads score."""
     return {"pairs": WindowHeads(workload, MSTransOptions()).pairs}
 
 
@@ -105,12 +107,10 @@ class AttentionProblem:
         shape = self.heads.num_heads, self.heads.head_feats
         self.builder = TextGraphBuilder(options.windows(), cls=False)
         random = torch.Generator().manual_seed(seed)
-
-        def draw(tokens: int) -> Triple:
-            query, key, value = torch.randn(3, tokens, *shape, generator=random)
-            return query, key, value
-
-        self.inputs = [[draw(sum(batch)) for _ in self.heads.layers] for batch in workload.batches]
+        self.inputs: Inputs = [
+            [tuple(torch.randn(3, sum(batch), *shape, generator=random)) for _ in self.heads.layers]
+            for batch in workload.batches
+        ]
 
     def build_graphs(self) -> list[TextBatch]:
         """New graphs of the batches, as models take them."""
@@ -126,28 +126,18 @@ class AttentionContender(Contender):
     def make_job(self, problem: AttentionProblem, *, backward: bool) -> Job:
         inputs = self.make_inputs(problem)
         leaves = [tensor.requires_grad_(backward) for layers in inputs for layer in layers for tensor in layer]
-        gradients = [
-            gradient
-            for layers in inputs
-            for gradient in self.make_gradients(problem, [self.get_value(problem, layer) for layer in layers])
-        ]
-        forward, prepare = self.prepare(problem)
+        gradients = [gradient for layers in inputs for gradient in self.make_gradients(problem, layers)]
 
-        def run(state: Any) -> Sequence[Tensor]:
-            if backward:
-                return torch.autograd.grad(forward(state, inputs), leaves, gradients)
-            with torch.inference_mode():
-                return forward(state, inputs)
+        def run(contexts: Sequence[Any]) -> Sequence[Tensor]:
+            with torch.inference_mode(not backward):
+                outputs = [
+                    output
+                    for context, layers in zip(contexts, inputs, strict=True)
+                    for output in self.attend(problem, context, layers)
+                ]
+            return torch.autograd.grad(outputs, leaves, gradients) if backward else outputs
 
-        return Job(run, prepare)
-
-    def make_gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
-        """The gradients of the outputs of one batch; ``values`` of its layers have the right shapes."""
-        return [value.detach().clone() for value in values]
-
-    def get_value(self, problem: AttentionProblem, inputs: tuple[Tensor, ...]) -> Tensor:
-        """The values among the inputs of a layer, which have the shape of its output."""
-        return inputs[2]
+        return Job(run, self.prepare(problem))
 
     def make_inputs(self, problem: AttentionProblem) -> Inputs:
         """The inputs in the layout of this contender."""
@@ -160,31 +150,23 @@ class AttentionContender(Contender):
         """Convert (N, H, D) to the favourite layout of this contender."""
         return flat.clone()
 
+    def make_gradients(self, problem: AttentionProblem, layers: Layers) -> list[Tensor]:
+        """The gradients of the outputs of one batch: copies of the values, which have the same shapes."""
+        return [value.detach().clone() for _, _, value in layers]
+
     @abstractmethod
-    def prepare(self, problem: AttentionProblem) -> tuple[Callable[[Any, Inputs], list[Tensor]], Callable[[], Any]]:
-        """The timed function, and the function that makes its first argument before each run."""
+    def prepare(self, problem: AttentionProblem) -> Callable[[], Sequence[Any]]:
+        """A function that makes the context of each batch before each run: its edges or its mask."""
+
+    @abstractmethod
+    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+        """The outputs of one batch."""
 
 
 class Ours(AttentionContender):
     """GraphAttn's ``attend_heads``, one call for each layer, as in models; each run on new graphs."""
 
     name, title = OURS, "GraphAttn"
-
-    @override
-    def prepare(self, problem: AttentionProblem) -> Any:
-        def forward(graphs: list[Any], inputs: Inputs) -> list[Tensor]:
-            outputs = []
-            for graph, layers in zip(graphs, inputs, strict=True):
-                edges = edges_of(graph, problem.heads.relations)  # timed, once for all layers, as in the encoder
-                for heads, (projected,) in zip(problem.heads.layers, layers, strict=True):
-                    outputs.append(attend_heads([edges[name] for name in heads], list(heads.values()), projected))
-            return outputs
-
-        return forward, problem.build_graphs
-
-    @override
-    def get_value(self, problem: AttentionProblem, inputs: tuple[Tensor, ...]) -> Tensor:
-        return inputs[0][:, -problem.heads.num_heads :]
 
     @override
     def make_inputs(self, problem: AttentionProblem) -> Inputs:
@@ -198,50 +180,33 @@ class Ours(AttentionContender):
             )
         return inputs
 
-
-class ByRelation(AttentionContender):
-    """GraphAttn's ``attend``, one call for each relation, with another backend."""
-
-    backend = "torch"
+    @override
+    def make_gradients(self, problem: AttentionProblem, layers: Layers) -> list[Tensor]:
+        return [projected.detach()[:, -problem.heads.num_heads :].clone() for (projected,) in layers]
 
     @override
-    def prepare(self, problem: AttentionProblem) -> Any:
-        def forward(graphs: list[Any], inputs: list[list[Triple]]) -> list[Tensor]:
-            outputs = []
-            for graph, layers in zip(graphs, inputs, strict=True):
-                edges = edges_of(graph, problem.heads.relations)
-                for heads, triple in zip(problem.heads.layers, layers, strict=True):
-                    parts = split_by_relation(heads, triple)
-                    outputs += [attend(edges[name], *parts[name], backend=self.backend) for name in heads]
-            return outputs
-
-        return forward, lambda: self.build_graphs(problem)
+    def prepare(self, problem: AttentionProblem) -> Callable[[], list[TextBatch]]:
+        return problem.build_graphs
 
     @override
-    def make_gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
-        return make_relation_gradients(problem, values)
+    def attend(self, problem: AttentionProblem, context: TextBatch, layers: Layers) -> list[Tensor]:
+        edges = edges_of(context, problem.heads.relations)  # timed, once for all layers, as in the encoder
+        return [
+            attend_heads([edges[name] for name in heads], list(heads.values()), projected)
+            for heads, (projected,) in zip(problem.heads.layers, layers, strict=True)
+        ]
 
-    def build_graphs(self, problem: AttentionProblem) -> list[Any]:
-        """New graphs of the batches, in the favourite form of this contender."""
-        return problem.build_graphs()
 
-
-class DGLOperators(ByRelation):
-    """DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
-
-    name, title, backend = "dgl", "DGL's three operators", "dgl"
+class AttendByRelation(AttentionContender):
+    """One call of an operator for each layer and relation."""
 
     @override
-    def build_graphs(self, problem: AttentionProblem) -> list[DGLGraph]:
-        return [graph.to_dgl() for graph in problem.build_graphs()]
-
-    @override
-    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
-        return problem.heads.estimate_dgl_bytes(backward=backward)
+    def make_gradients(self, problem: AttentionProblem, layers: Layers) -> list[Tensor]:
+        return [value.detach().clone() for _, _, (_, _, value) in split_by_relation(problem.heads, layers)]
 
 
-class TorchSegments(ByRelation):
-    """PyTorch's gathers and segment sums."""
+class TorchSegments(AttendByRelation):
+    """GraphAttn's ``attend`` with PyTorch's gathers and segment sums."""
 
     name, title, backend = "torch", "GraphAttn (backend torch)", "torch"
 
@@ -249,20 +214,38 @@ class TorchSegments(ByRelation):
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
         return problem.heads.estimate_edge_bytes(per_pair=FLOAT, kept=int(backward), transient=1, per_edge=4)
 
+    @override
+    def prepare(self, problem: AttentionProblem) -> Callable[[], list[Any]]:
+        return problem.build_graphs
 
-def split_by_relation(heads: Mapping[str, int], triple: Triple) -> dict[str, Triple]:
-    """Relation -> queries, keys and values of its heads, (N, heads of the relation, D)."""
-    queries, keys, values = (tensor.split(list(heads.values()), dim=1) for tensor in triple)
-    return dict(zip(heads, zip(queries, keys, values, strict=True), strict=True))
+    @override
+    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+        edges = edges_of(context, problem.heads.relations)
+        parts = split_by_relation(problem.heads, layers)
+        return [attend(edges[name], *triple, backend=self.backend) for _, name, triple in parts]
 
 
-def make_relation_gradients(problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
-    """(N, heads of the relation, D) for each layer and relation."""
-    return [
-        part.clone()
-        for heads, value in zip(problem.heads.layers, values, strict=True)
-        for part in value.detach().split(list(heads.values()), dim=1)
-    ]
+class DGLOperators(TorchSegments):
+    """GraphAttn's ``attend`` with DGL's u_dot_v, edge_softmax and u_mul_e_sum, on DGL graphs."""
+
+    name, title, backend = "dgl", "DGL's three operators", "dgl"
+
+    @override
+    def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
+        return problem.heads.estimate_dgl_bytes(backward=backward)
+
+    @override
+    def prepare(self, problem: AttentionProblem) -> Callable[[], list[DGLGraph]]:
+        return lambda: [graph.to_dgl() for graph in problem.build_graphs()]
+
+
+def split_by_relation(heads: WindowHeads, layers: Layers) -> list[tuple[int, str, tuple[Tensor, ...]]]:
+    """Layer, relation, and queries, keys and values of its heads, (N, heads of the relation, D)."""
+    parts = []
+    for number, (counts, tensors) in enumerate(zip(heads.layers, layers, strict=True)):
+        triples = zip(*(tensor.split(list(counts.values()), dim=1) for tensor in tensors), strict=True)
+        parts += [(number, name, triple) for name, triple in zip(counts, triples, strict=True)]
+    return parts
 
 
 class DenseAttention(AttentionContender):
@@ -276,17 +259,13 @@ class DenseAttention(AttentionContender):
         return pad(flat, torch.tensor(lengths)).transpose(1, 2).contiguous()
 
     @override
-    def prepare(self, problem: AttentionProblem) -> Any:
+    def prepare(self, problem: AttentionProblem) -> Callable[[], Sequence[Any]]:
         masks = [_mask_padding(batch) for batch in problem.workload.batches]
+        return lambda: masks
 
-        def forward(state: None, inputs: list[list[Triple]]) -> list[Tensor]:
-            return [
-                F.scaled_dot_product_attention(*triple, attn_mask=mask)
-                for mask, layers in zip(masks, inputs, strict=True)
-                for triple in layers
-            ]
-
-        return forward, _return_nothing
+    @override
+    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+        return [F.scaled_dot_product_attention(*triple, attn_mask=context) for triple in layers]
 
 
 class Flex(DenseAttention):
@@ -298,11 +277,11 @@ class Flex(DenseAttention):
         self.compiled = compiled
 
     @override
-    def missing_requirement(self) -> str | None:
+    def check_requirements(self) -> Contender:
         compilers = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
         if self.compiled and not any(compiler and shutil.which(compiler) for compiler in compilers):
-            return "there is no C++ compiler"
-        return None
+            raise UnableError("there is no C++ compiler")
+        return self
 
     @override
     def estimate_bytes(self, problem: AttentionProblem, *, backward: bool) -> int:
@@ -323,21 +302,20 @@ class Flex(DenseAttention):
         return job
 
     @override
-    def prepare(self, problem: AttentionProblem) -> Any:
+    def prepare(self, problem: AttentionProblem) -> Callable[[], list[list[Callable[..., Tensor]]]]:
         from torch.nn.attention.flex_attention import flex_attention
 
         torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
-        attention = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
-        masks = [_make_block_masks(batch, problem.heads.reaches(batch)) for batch in problem.workload.batches]
+        function = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
+        contexts = [
+            [partial(function, block_mask=mask) for mask in _make_block_masks(batch, problem.heads.reaches(batch))]
+            for batch in problem.workload.batches
+        ]
+        return lambda: contexts
 
-        def forward(state: None, inputs: list[list[Triple]]) -> list[Any]:
-            return [
-                attention(*triple, block_mask=mask)
-                for layer_masks, layers in zip(masks, inputs, strict=True)
-                for mask, triple in zip(layer_masks, layers, strict=True)
-            ]
-
-        return forward, _return_nothing
+    @override
+    def attend(self, problem: AttentionProblem, context: list[Callable[..., Tensor]], layers: Layers) -> list[Tensor]:
+        return [function(*triple) for function, triple in zip(context, layers, strict=True)]
 
 
 def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor]) -> list[Any]:
@@ -360,7 +338,7 @@ def _make_block_masks(lengths: Lengths, reaches: Sequence[Tensor]) -> list[Any]:
     return [make_mask(reach) for reach in reaches]
 
 
-class PyGTransformerConv(AttentionContender):
+class PyGTransformerConv(AttendByRelation):
     """The message passing of PyTorch Geometric's TransformerConv, without its projections."""
 
     name, title, package = "pyg", "PyG TransformerConv", "torch_geometric"
@@ -372,43 +350,34 @@ class PyGTransformerConv(AttentionContender):
         return problem.heads.estimate_edge_bytes(per_pair=width, kept=4 * backward, transient=4, per_edge=16)
 
     @override
-    def prepare(self, problem: AttentionProblem) -> Any:
+    def prepare(self, problem: AttentionProblem) -> Callable[[], list[dict[tuple[int, str], Callable[..., Tensor]]]]:
         from torch_geometric.nn import TransformerConv
 
         feats = problem.heads.head_feats
-        layer_convs = [
-            {name: TransformerConv(feats, feats, heads=count) for name, count in heads.items()}
-            for heads in problem.heads.layers
-        ]
-        batch_indices = []
+        contexts = []
         for graph in problem.build_graphs():
             edges = edges_of(graph, problem.heads.relations)
             indices = {name: torch.stack([relation.sources, relation.destinations]) for name, relation in edges.items()}
-            batch_indices.append(indices)
-
-        def forward(state: None, inputs: list[list[Triple]]) -> list[Tensor]:
-            outputs = []
-            for indices, layers in zip(batch_indices, inputs, strict=True):
-                for heads, convs, triple in zip(problem.heads.layers, layer_convs, layers, strict=True):
-                    for name, (query, key, value) in split_by_relation(heads, triple).items():
-                        propagate = convs[name].propagate
-                        outputs.append(propagate(indices[name], query=query, key=key, value=value, edge_attr=None))
-            return outputs
-
-        return forward, _return_nothing
+            contexts.append(
+                {
+                    (number, name): partial(TransformerConv(feats, feats, heads=count).propagate, indices[name])
+                    for number, heads in enumerate(problem.heads.layers)
+                    for name, count in heads.items()
+                }
+            )
+        return lambda: contexts
 
     @override
-    def make_gradients(self, problem: AttentionProblem, values: Sequence[Tensor]) -> list[Tensor]:
-        return make_relation_gradients(problem, values)
+    def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
+        return [
+            context[number, name](query=query, key=key, value=value, edge_attr=None)
+            for number, name, (query, key, value) in split_by_relation(problem.heads, layers)
+        ]
 
 
 def _mask_padding(lengths: Lengths) -> Tensor | None:
     """(B, 1, 1, T) True at tokens; None if there is no padding."""
     return None if is_uniform(lengths) else prefix_mask(torch.tensor(lengths))[:, None, None, :]
-
-
-def _return_nothing() -> None:
-    return None
 
 
 CONTENDERS = (Ours, DenseAttention, DGLOperators, Flex, PyGTransformerConv)

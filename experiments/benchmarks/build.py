@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from graphattn.builders import Dependency, Sentence, TextGraphBuilder
-from graphattn.experiments.benchmarks.harness import OURS, TIMES, Job, Settings, column, time_interleaved, timing_row
+from graphattn.experiments.benchmarks.harness import OURS, TIMES, Case, Job, Settings, column, time_jobs
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.models import MSTransOptions
@@ -67,15 +67,14 @@ def _measure_rows(
             return [encoder(graph, vectors) for graph, vectors in zip(graphs, tokens, strict=True)]
 
     jobs = {
-        OURS: Job(encode, build_arrays),
         ARRAYS: Job(lambda _: build_arrays()),
         GRAPH: Job(lambda _: [builder.graph(layout) for layout in layouts]),
+        OURS: Job(encode, build_arrays),
     }
-    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
     edges = sum(int(builder.num_edges(layout).sum()) for layout in layouts)
     return [
-        timing_row(workload, "build", name, title, timings[name], timings[OURS]) | {"edges": edges}
-        for name, title in TITLES.items()
+        Case(workload, "build", False).as_row(name, TITLES[name]) | row | {"edges": edges}
+        for name, row in time_jobs(jobs, settings).items()
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from io import StringIO
 from itertools import islice
@@ -14,19 +14,18 @@ from graphattn.builders import Sentence
 from graphattn.builders.readers import read_conllu
 from graphattn.builders.store import Store
 from graphattn.experiments.benchmarks.harness import column
-from graphattn.experiments.benchmarks.processes import build_in_subprocess
+from graphattn.experiments.benchmarks.processes import UnableError, build_in_subprocess
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.store import make_row
 from graphattn.experiments.papers.data_sets import data_folder
 
 DESCRIPTION = """\
-`graphattn build` of corpora in the data folder. IMDB (Maas et al. 2011): raw texts with the
-windows of MS-Trans; the size of the store is that of all its files, beside that of the corpus as packed by `xz -9`.
-Stanza (Qi et al. 2020): the words of the first sentences of the test set of UD English-EWT, parsed by small models
-without embeddings in one process, including the time to load them; first without a cache of parses, then with an empty
-cache, then with the cache of that run. The attachment scores are those of the heads in the store, by our count (of a
-relation its universal part counts) and by the scorer of the CoNLL shared tasks, which Stanza uses; the last line is
-that scorer's result for Stanza's pipeline on the same words, without GraphAttn."""
+`graphattn build` of corpora in the data folder. IMDB (Maas et al. 2011): raw texts with the windows of MS-Trans; the
+size of the store is that of all its files, beside that of the corpus as packed by `xz -9`. Stanza (Qi et al. 2020): the
+words of the first sentences of the test set of UD English-EWT, parsed by small models without embeddings in one
+process, including the time to load them; first without a cache of parses, then with an empty cache, then with the cache
+of that run. `attachment` is the score of the heads in the store by the scorer of the CoNLL shared tasks, `Stanza alone`
+that of Stanza's pipeline on the same words without GraphAttn."""
 _COLUMNS = {name: column(name) for name in ("corpus", "step", "seconds", "result")}
 _IMDB = ("imdb/train.tsv.xz", "imdb/test.tsv.xz")
 _PROCESSORS = "tokenize,pos,lemma,depparse"
@@ -53,43 +52,20 @@ def measure_corpora(jobs: int, *, data: Path | None = None, folder: Path | None 
     data = (data or data_folder()).absolute()
     report = Report("corpora", DESCRIPTION, _COLUMNS, {"jobs": jobs, "parsed": parsed})
     with tempfile.TemporaryDirectory(dir=None if folder is None else folder.absolute()) as name:
-        measures: dict[str, tuple[str | None, Callable[[], list[Row]]]] = {
-            "IMDB": (_missing_file(data, _IMDB), lambda: _measure_imdb(data, Path(name), jobs)),
-            "EWT by Stanza": (_missing_stanza(data), lambda: _measure_stanza(data, Path(name), parsed)),
+        measures: dict[str, Callable[[], list[Row]]] = {
+            "IMDB": lambda: _measure_imdb(data, Path(name), jobs),
+            "EWT by Stanza": lambda: _measure_stanza(data, Path(name), parsed),
         }
-        for corpus, (missing, measure) in measures.items():
-            if missing is None:
+        for corpus, measure in measures.items():
+            try:
                 report.rows += [{"corpus": corpus, **row} for row in measure()]
-            else:
-                report.left_out.append(f"{corpus}: {missing}")
+            except UnableError as error:
+                report.left_out.append(f"{corpus}: {error}")
     return report
 
 
-def attachment_scores(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
-    """Unlabelled and labelled attachment score in percent; of a relation its universal part counts.
-
-    Parameters
-    ----------
-    gold, parsed : the same sentences, both with heads and names of relations
-
-    Examples
-    --------
-    >>> gold = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    >>> attachment_scores([gold], [Sentence(["Dogs", "bark"], heads=[0, 0], deprels=["nsubj:pass", "root"])])
-    (50.0, 50.0)
-    """
-    heads = both = words = 0
-    for pair in zip(gold, parsed, strict=True):
-        arcs, parsed_arcs = (zip(s.heads or (), s.deprels or ("",) * s.num_words, strict=True) for s in pair)
-        for (head, name), (parsed_head, parsed_name) in zip(arcs, parsed_arcs, strict=True):
-            correct = head == parsed_head
-            heads += correct
-            both += correct and name.split(":")[0] == parsed_name.split(":")[0]
-            words += 1
-    return 100 * heads / max(words, 1), 100 * both / max(words, 1)
-
-
 def _measure_imdb(data: Path, folder: Path, jobs: int) -> list[Row]:
+    _require_files(data, _IMDB)
     corpora, store = [data / name for name in _IMDB], folder / "imdb"
     columns = ("--columns", "label,none,none,text", "--format", "labelled")
     built = build_in_subprocess(corpora, store, "--jobs", str(jobs), *columns)
@@ -105,6 +81,9 @@ def _measure_imdb(data: Path, folder: Path, jobs: int) -> list[Row]:
 
 
 def _measure_stanza(data: Path, folder: Path, count: int) -> list[Row]:
+    if find_spec("stanza") is None:
+        raise UnableError("not installed: pip install 'graphattn[stanza]'")
+    _require_files(data, (_TREEBANK, _MODELS))
     gold = list(islice(read_conllu(data / _TREEBANK), count))
     words = folder / "words.conll"
     lines = ("".join(f"{word}\tX\n" for word in sentence.words) for sentence in gold)
@@ -120,9 +99,8 @@ def _measure_stanza(data: Path, folder: Path, count: int) -> list[Row]:
         )
     stored = list(Store(store))
     scores = {
-        "attachment": attachment_scores(gold, stored),
-        "its scorer": _score_officially(gold, stored),
-        "Stanza alone": _score_officially(gold, _parse_with_stanza(gold, data / _MODELS)),
+        "attachment": _score_arcs(gold, stored),
+        "Stanza alone": _score_arcs(gold, _parse_with_stanza(gold, data / _MODELS)),
     }
     return [*rows, *(make_row(step, None, f"UAS {uas:.2f}, LAS {las:.2f}") for step, (uas, las) in scores.items())]
 
@@ -144,7 +122,7 @@ def _parse_with_stanza(gold: Sequence[Sentence], models: Path) -> list[Sentence]
     ]
 
 
-def _score_officially(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
+def _score_arcs(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
     """Unlabelled and labelled attachment score in percent, by the scorer of the CoNLL shared tasks."""
     from stanza.models.common.utils import ud_scores
 
@@ -156,21 +134,17 @@ def _score_officially(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> t
 
 
 def _to_conllu(sentences: Sequence[Sentence]) -> str:
-    return "".join("".join(_conllu_rows(sentence)) + "\n" for sentence in sentences)
+    blocks = []
+    for sentence in sentences:
+        columns = zip(sentence.words, sentence.heads or (), sentence.deprels or (), strict=True)
+        blocks += [
+            f"{n}\t{word}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n" for n, (word, head, name) in enumerate(columns, 1)
+        ]
+        blocks.append("\n")
+    return "".join(blocks)
 
 
-def _conllu_rows(sentence: Sentence) -> Iterator[str]:
-    columns = zip(sentence.words, sentence.heads or (), sentence.deprels or (), strict=True)
-    for number, (word, head, name) in enumerate(columns, start=1):
-        yield f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n"
-
-
-def _missing_file(data: Path, names: Sequence[str]) -> str | None:
-    missing = next((name for name in names if not (data / name).exists()), None)
-    return None if missing is None else f"there is no {missing} in the data folder"
-
-
-def _missing_stanza(data: Path) -> str | None:
-    if find_spec("stanza") is None:
-        return "not installed: pip install 'graphattn[stanza]'"
-    return _missing_file(data, (_TREEBANK, _MODELS))
+def _require_files(data: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if not (data / name).exists():
+            raise UnableError(f"there is no {name} in the data folder")

@@ -1,13 +1,12 @@
 """``bench encoder`` and ``bench train-step``: whole encoders over the same random token vectors.
 
-Letters: N tokens, B sentences, T tokens of the longest one, C width, H heads, D features of a head.
+Letters: B sentences, T tokens of the longest one, C width, H heads, D features of a head.
 """
 
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,19 +21,19 @@ from graphattn.experiments.benchmarks.harness import (
     OURS,
     TRAINING,
     Contender,
-    Job,
     Settings,
     column,
     compare,
 )
-from graphattn.experiments.benchmarks.operations import WindowHeads, count_ms_trans, count_transformer
+from graphattn.experiments.benchmarks.operations import WindowHeads, count_transformer
 from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models import MSTransOptions
 from graphattn.models.encoders import MSTransEncoder
-from graphattn.models.padding import pad, prefix_mask
+from graphattn.models.padding import prefix_mask
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 LENGTHS = ("22", "1024x22", "109", "201", "512", "2048", "8192", "mr", "mtl16", "imdb")
 QUICK = ("22", "109", "4x512")
 FFN = 1200
-LEARNING_RATE = 1e-4
 DESCRIPTION = """\
 Whole encoders in inference mode, float32: three layers, 300 wide, ten heads, from token vectors to token vectors.
 nn.TransformerEncoder has a feed-forward layer of 1200 and runs on its fast path; MS-Trans has none, as in its paper.
@@ -58,22 +56,21 @@ the ratio of floating-point operations, the same for training as for inference."
 
 def measure(settings: Settings) -> Report:
     """Time inference with every encoder on every workload."""
-    return _measure(Report("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost), {INFERENCE: False}, settings)
+    return _compare(Report("encoder", DESCRIPTION, _COLUMNS, settings, plot=plot_cost), {INFERENCE: False}, settings)
 
 
 def measure_training(settings: Settings) -> Report:
     """Time a training step of every encoder on every workload."""
     report = Report("train-step", TRAINING_DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
-    return _measure(report, {TRAINING: True}, settings)
+    return _compare(report, {TRAINING: True}, settings)
 
 
-def _measure(report: Report, tasks: dict[str, bool], settings: Settings) -> Report:
-    compare(report, CONTENDERS, tasks, settings, add_columns=_add_limit)
+def _compare(report: Report, tasks: dict[str, bool], settings: Settings) -> Report:
+    def add_limit(contender: Contender, workload: Workload) -> Row:
+        return {"limit": arithmetic_limit(workload)} if isinstance(contender, DenseTransformer) else {}
+
+    compare(report, CONTENDERS, tasks, settings, add_columns=add_limit)
     return report
-
-
-def _add_limit(contender: Contender, workload: Workload) -> Row:
-    return {"limit": arithmetic_limit(workload)} if isinstance(contender, DenseTransformer) else {}
 
 
 _COLUMNS = {**COLUMNS, "limit": column("limit", ".2f")}
@@ -83,82 +80,31 @@ def arithmetic_limit(workload: Workload) -> float:
     """Floating-point operations of the Transformer over those of MS-Trans; the backward pass doubles both."""
     options = MSTransOptions()
     dense = count_transformer(workload.lengths, hidden=options.hidden, layers=options.layers, ffn=FFN)
-    return dense / count_ms_trans(workload.lengths, options)
+    return dense / WindowHeads(workload, options).count_operations()
 
 
-class EncoderProblem:
-    """Random token vectors for a workload.
+class EncoderProblem(TokenProblem):
+    """Random token vectors for MS-Trans.
 
     Parameters
     ----------
     workload : the sentences
     options : of the MS-Trans encoder, without dropout; the paper's when None
-    seed : of the vectors
     """
 
-    def __init__(self, workload: Workload, options: MSTransOptions | None = None, *, seed: int = 0):
-        self.workload = workload
+    def __init__(self, workload: Workload, options: MSTransOptions | None = None):
         self.options = options or MSTransOptions(dropout=0.0)
+        super().__init__(workload, self.options.hidden)
         self.heads = WindowHeads(workload, self.options)
-        random = torch.Generator().manual_seed(seed)
-        self.tokens = [torch.randn(sum(batch), self.options.hidden, generator=random) for batch in workload.batches]
 
 
-class EncoderContender(Contender):
-    """An encoder over all batches: inference, or a training step with Adam; dropout is 0 for all."""
+class OursEncoder(GraphContender):
+    """The MS-Trans encoder as models use it."""
 
-    problem = EncoderProblem
+    name, title, problem, backend = OURS, "GraphAttn MS-Trans", EncoderProblem, "auto"
 
     @override
-    def make_job(self, problem: EncoderProblem, *, backward: bool) -> Job:
-        batches = problem.workload.batches
-        encoder = self.make_encoder(problem).train(backward)
-        inputs = [
-            self.to_layout(tokens, batch).requires_grad_(backward)
-            for tokens, batch in zip(problem.tokens, batches, strict=True)
-        ]
-        encode, prepare = self.prepare(problem, encoder)
-        if not backward:
-            return Job(lambda state: _infer(encode, state, inputs), prepare)
-        weights = [torch.randn_like(tokens) for tokens in inputs]  # of a loss that depends on every number
-        optimizer = torch.optim.Adam(encoder.parameters(), lr=LEARNING_RATE)
-
-        def step(state: Any) -> None:
-            for number, (tokens, weight) in enumerate(zip(inputs, weights, strict=True)):
-                (encode(state, number, tokens) * weight).mean().backward()
-                tokens.grad = None
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-
-        return Job(step, prepare)
-
-    @abstractmethod
-    def make_encoder(self, problem: EncoderProblem) -> nn.Module:
-        """The encoder, with new weights."""
-
-    def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
-        """Pad (N, C) to (B, T, C)."""
-        return pad(flat, torch.tensor(lengths))
-
-    @abstractmethod
-    def prepare(
-        self, problem: EncoderProblem, encoder: nn.Module
-    ) -> tuple[Callable[[Any, int, Tensor], Tensor], Callable[[], Any]]:
-        """A function that encodes a batch by its number, and one that makes its first argument before each run."""
-
-
-def _infer(encode: Callable[[Any, int, Tensor], Tensor], state: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
-    with torch.inference_mode():
-        return [encode(state, number, tokens) for number, tokens in enumerate(inputs)]
-
-
-class OursEncoder(EncoderContender):
-    """The MS-Trans encoder as models use it; every run gets new graphs, whose construction is not timed."""
-
-    name, title, backend = OURS, "GraphAttn MS-Trans", "auto"
-
-    @override
-    def make_encoder(self, problem: EncoderProblem) -> nn.Module:
+    def make_module(self, problem: EncoderProblem) -> nn.Module:
         encoder = MSTransEncoder(problem.options)
         for module in encoder.modules():
             if isinstance(module, MultiScaleAttention):
@@ -166,22 +112,8 @@ class OursEncoder(EncoderContender):
         return encoder
 
     @override
-    def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
-        return flat.clone()
-
-    @override
-    def prepare(self, problem: EncoderProblem, encoder: nn.Module) -> Any:
-        assert isinstance(encoder, MSTransEncoder)
-        builder = TextGraphBuilder(encoder.relations(), cls=False)
-
-        def encode(graphs: list[Any], number: int, tokens: Tensor) -> Tensor:
-            return encoder(graphs[number], tokens)
-
-        return encode, lambda: self.build_graphs(problem, builder)
-
-    def build_graphs(self, problem: EncoderProblem, builder: TextGraphBuilder) -> list[Any]:
-        """New graphs of the batches, in the favourite form of this contender."""
-        return list(problem.workload.graphs(builder))
+    def build_graphs(self, problem: EncoderProblem, module: MSTransEncoder) -> list[Any]:
+        return list(problem.workload.graphs(TextGraphBuilder(module.relations(), cls=False)))
 
 
 class DGLEncoder(OursEncoder):
@@ -190,44 +122,44 @@ class DGLEncoder(OursEncoder):
     name, title, backend = "dgl", "MS-Trans on DGL's operators", "dgl"
 
     @override
-    def build_graphs(self, problem: EncoderProblem, builder: TextGraphBuilder) -> list[DGLGraph]:
-        return [graph.to_dgl() for graph in problem.workload.graphs(builder)]
+    def build_graphs(self, problem: EncoderProblem, module: MSTransEncoder) -> list[DGLGraph]:
+        return [graph.to_dgl() for graph in super().build_graphs(problem, module)]
 
     @override
     def estimate_bytes(self, problem: EncoderProblem, *, backward: bool) -> int:
         return problem.heads.estimate_dgl_bytes(backward=backward)
 
 
-class DenseTransformer(EncoderContender):
+class DenseTransformer(ModuleContender):
     """PyTorch's ``nn.TransformerEncoder``, as wide and deep as ours, post-norm; in inference on its fast path."""
 
-    name, title = "transformer", "nn.TransformerEncoder"
+    name, title, problem = "transformer", "nn.TransformerEncoder", EncoderProblem
 
     @override
-    def make_encoder(self, problem: EncoderProblem) -> nn.Module:
+    def make_module(self, problem: EncoderProblem) -> nn.Module:
+        warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # from its fast path
         options = problem.options
         layer = nn.TransformerEncoderLayer(options.hidden, problem.heads.num_heads, FFN, dropout=0.0, batch_first=True)
         return nn.TransformerEncoder(layer, options.layers)
 
     @override
-    def prepare(self, problem: EncoderProblem, encoder: nn.Module) -> Any:
-        warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # from its fast path
+    def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[Tensor | None]]:
         batches = problem.workload.batches
         masks = [None if is_uniform(batch) else ~prefix_mask(torch.tensor(batch)) for batch in batches]
-
-        def encode(state: None, number: int, tokens: Tensor) -> Tensor:
-            return encoder(tokens, src_key_padding_mask=masks[number])
-
-        return encode, lambda: None
-
-
-class MaskedDense(EncoderContender):
-    """MS-Trans the usual way: dense attention of all heads at once, with a mask of every head's window."""
-
-    name, title = "masked", "MS-Trans (dense with masks)"
+        return lambda: masks
 
     @override
-    def make_encoder(self, problem: EncoderProblem) -> nn.Module:
+    def apply(self, module: nn.Module, tokens: Tensor, context: Tensor | None) -> Tensor:
+        return module(tokens, src_key_padding_mask=context)
+
+
+class MaskedDense(ModuleContender):
+    """MS-Trans by dense attention of all heads at once, with a mask of every head's window."""
+
+    name, title, problem = "masked", "MS-Trans (dense with masks)", EncoderProblem
+
+    @override
+    def make_module(self, problem: EncoderProblem) -> nn.Module:
         return MSTransEncoder(problem.options)
 
     @override
@@ -239,19 +171,16 @@ class MaskedDense(EncoderContender):
         return len(problem.heads.layers) * heads * sum(squares) + 12 * heads * max(squares) + scores * backward
 
     @override
-    def prepare(self, problem: EncoderProblem, encoder: nn.Module) -> Any:
-        assert isinstance(encoder, MSTransEncoder)
-        masks = [
-            [_mask_windows(batch, reach) for reach in problem.heads.reaches(batch)]
-            for batch in problem.workload.batches
-        ]
+    def prepare(self, problem: EncoderProblem, module: nn.Module) -> Callable[[], list[list[Tensor]]]:
+        batches = problem.workload.batches
+        masks = [[_mask_windows(batch, reach) for reach in problem.heads.reaches(batch)] for batch in batches]
+        return lambda: masks
 
-        def encode(state: None, number: int, tokens: Tensor) -> Tensor:
-            for layer, mask in zip(encoder.layers, masks[number], strict=True):
-                tokens = _apply_masked_layer(layer, tokens, mask)
-            return tokens
-
-        return encode, lambda: None
+    @override
+    def apply(self, module: MSTransEncoder, tokens: Tensor, context: list[Tensor]) -> Tensor:
+        for layer, mask in zip(module.layers, context, strict=True):
+            tokens = _apply_masked_layer(layer, tokens, mask)
+        return tokens
 
 
 def _mask_windows(lengths: Lengths, reach: Tensor) -> Tensor:

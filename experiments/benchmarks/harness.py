@@ -1,4 +1,4 @@
-"""The harness of all benchmarks: contenders, interleaved timing, and the rows of a table."""
+"""The harness of all benchmarks: contenders, their times and memory side by side, and the rows of a table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import psutil
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks.processes import PeakMemory, ProcessError, measure_peak_memory
+from graphattn.experiments.benchmarks.processes import UnableError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.experiments.cli.output import show_progress
@@ -23,6 +23,26 @@ OURS = "ours"
 FORWARD, BOTH = "forward", "forward + backward"
 INFERENCE, TRAINING = "inference", "training step"
 MEBIBYTE = 2**20
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a benchmark.
+
+    Parameters
+    ----------
+    lengths : workloads, as ``--lengths`` names them
+    repeats : timed runs of each contender
+    peers : their names; None for all
+    seconds : start no further round on a workload after this much measured time
+    """
+
+    lengths: tuple[str, ...]
+    repeats: int = 9
+    peers: tuple[str, ...] | None = None
+    seconds: float = 120.0
 
 
 @dataclass(frozen=True)
@@ -98,8 +118,13 @@ def time_interleaved(jobs: Mapping[str, Job], rounds: int, *, seconds: float = m
     return {name: Timing(tuple(runs)) for name, runs in times.items()}
 
 
-class UnableError(RuntimeError):
-    """A contender cannot run here, which it notices while it prepares; the message says why."""
+def time_jobs(jobs: Mapping[str, Job], settings: Settings, base: str = OURS) -> dict[str, Row]:
+    """Time jobs interleaved: name -> times, and for all but ``base`` their ratio to the times of ``base``."""
+    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
+    return {
+        name: timing.as_row() | (timing.compare_to(timings[base]) if name != base else {})
+        for name, timing in timings.items()
+    }
 
 
 class Contender(ABC):
@@ -108,7 +133,7 @@ class Contender(ABC):
     Attributes
     ----------
     name : in ``--peers`` and in JSON
-    title : in tables; without commas
+    title : in tables
     problem : makes the inputs of all contenders from a workload
     package : the package it needs besides our dependencies
     has_backward : whether it has gradients on a CPU
@@ -120,11 +145,11 @@ class Contender(ABC):
     package: ClassVar[str | None] = None
     has_backward: ClassVar[bool] = True
 
-    def missing_requirement(self) -> str | None:
-        """Why it cannot run on this machine; None if it can."""
+    def check_requirements(self) -> Contender:
+        """Raise an UnableError if it cannot run on this machine; return itself."""
         if self.package is not None and find_spec(self.package) is None:
-            return f"{self.package} is not installed (pip install {self.package})"
-        return None
+            raise UnableError(f"{self.package} is not installed (pip install {self.package})")
+        return self
 
     def estimate_bytes(self, problem: Any, *, backward: bool) -> int:
         """Estimated peak memory; 0 if it grows only with the inputs."""
@@ -132,22 +157,15 @@ class Contender(ABC):
 
     @abstractmethod
     def make_job(self, problem: Any, *, backward: bool) -> Job:
-        """The job to time; what all runs can share is prepared here.
+        """The job to time, after preparations that all runs share; raises an UnableError if these fail."""
 
-        Raises
-        ------
-        UnableError
-            if the contender cannot run here
-        """
-
-    def skip_reason(self, problem: Any, *, backward: bool) -> str | None:
-        """Why it cannot solve a problem; None if it can."""
+    def check_problem(self, problem: Any, *, backward: bool) -> None:
+        """Raise an UnableError if it cannot solve a problem."""
         if backward and not self.has_backward:
-            return "no backward pass on a CPU"
+            raise UnableError("no backward pass on a CPU")
         needed, available = self.estimate_bytes(problem, backward=backward), available_bytes()
         if needed > available:
-            return f"needs about {needed / 2**30:.1f} GiB; {available / 2**30:.1f} GiB may be used"
-        return None
+            raise UnableError(f"needs about {needed / 2**30:.1f} GiB; {available / 2**30:.1f} GiB may be used")
 
 
 def available_bytes() -> int:
@@ -155,22 +173,42 @@ def available_bytes() -> int:
     return int(0.8 * psutil.virtual_memory().available)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Options of a benchmark.
+class Skipped(NamedTuple):
+    """A contender that did not run: its title, on which workload and task, and why."""
 
-    Parameters
-    ----------
-    lengths : workloads, as ``--lengths`` names them
-    repeats : timed runs of each contender
-    peers : their names; None for all
-    seconds : start no further round on a workload after this much measured time
+    title: str
+    where: str
+    reason: str
+
+
+def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
+    """A line for each contender and reason.
+
+    Examples
+    --------
+    >>> describe_skipped([Skipped("Flex", "1x2", "no gradients"), Skipped("Flex", "3x4", "no gradients")])
+    ['Flex: no gradients (1x2; 3x4)']
     """
+    places: dict[tuple[str, str], list[str]] = {}
+    for title, where, reason in skipped:
+        places.setdefault((title, reason), []).append(where)
+    return [
+        f"{title}: {reason}" + (f" ({'; '.join(where)})" if any(where) else "")
+        for (title, reason), where in places.items()
+    ]
 
-    lengths: tuple[str, ...]
-    repeats: int = 9
-    peers: tuple[str, ...] | None = None
-    seconds: float = 120.0
+
+def try_each(
+    contenders: Iterable[Contender], function: Callable[[Contender], Result], skipped: list[Skipped], where: str = ""
+) -> dict[str, Result]:
+    """Name -> result of a function, for each contender that can run; ``skipped`` gets the others."""
+    results = {}
+    for contender in contenders:
+        try:
+            results[contender.name] = function(contender)
+        except UnableError as error:
+            skipped.append(Skipped(contender.title, where, str(error)))
+    return results
 
 
 def select(contenders: Iterable[type[Contender]], names: Sequence[str] | None) -> list[Contender]:
@@ -189,12 +227,83 @@ def select(contenders: Iterable[type[Contender]], names: Sequence[str] | None) -
     return [known[OURS](), *(known[name]() for name in peers if names is None or name in names)]
 
 
-def split_able(contenders: Sequence[Contender]) -> tuple[list[Contender], list[str]]:
-    """The contenders that can run on this machine, and a line for each of the others."""
-    reasons = [contender.missing_requirement() for contender in contenders]
-    pairs = list(zip(contenders, reasons, strict=True))
-    able = [contender for contender, reason in pairs if reason is None]
-    return able, [f"{contender.title}: {reason}" for contender, reason in pairs if reason is not None]
+@dataclass(frozen=True)
+class Case:
+    """What contenders compute: a workload, and a task with or without gradients."""
+
+    workload: Workload
+    task: str
+    backward: bool
+
+    @property
+    def name(self) -> str:
+        """Workload and task."""
+        return f"{self.workload.name}, {self.task}"
+
+    def as_row(self, contender: str, title: str) -> Row:
+        """The first columns of a contender's row."""
+        workload = self.workload
+        row: Row = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
+        return row | {"task": self.task, "contender": contender, "title": title}
+
+
+Measure = Callable[[Sequence[Contender], Case, Settings, list[Skipped]], dict[str, Row]]
+"""Measures contenders: name -> columns of a row; the list gets those that cannot run."""
+
+
+def measure_times(
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
+) -> dict[str, Row]:
+    """Time contenders interleaved on the same inputs."""
+    problem = contenders[0].problem(case.workload)
+
+    def make_job(contender: Contender) -> Job:
+        contender.check_problem(problem, backward=case.backward)
+        return contender.make_job(problem, backward=case.backward)
+
+    return time_jobs(try_each(contenders, make_job, skipped, case.name), settings)
+
+
+def measure_memory(
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped]
+) -> dict[str, Row]:
+    """Measure the peak memory of forward and backward, each contender once in a fresh process."""
+
+    def measure(contender: Contender) -> Row:
+        contender.check_problem(contender.problem(case.workload), backward=True)
+        return asdict(measure_peak_memory(type(contender), case.workload))
+
+    rows = try_each(contenders, measure, skipped, case.name)
+    _add_ratios(rows, "added", "ratio")
+    return rows
+
+
+def measure_times_and_memory(
+    contenders: Sequence[Contender], case: Case, settings: Settings, skipped: list[Skipped], *, column: str = "added"
+) -> dict[str, Row]:
+    """Time contenders; with gradients, also measure their memory by an allocator that keeps no freed memory.
+
+    ``added`` is the peak on top of graph and inputs, ``memory`` includes these; ``memory_ratio`` is of ``column``.
+    """
+
+    def measure(contender: Contender) -> Row:
+        memory = measure_peak_memory(type(contender), case.workload, keep_freed=False)
+        return {"added": memory.added, "memory": memory.held + memory.added}
+
+    rows = measure_times(contenders, case, settings, skipped)
+    if case.backward:
+        timed = [contender for contender in contenders if contender.name in rows]
+        memory = try_each(timed, measure, skipped, f"{case.name}, memory")
+        _add_ratios(memory, column, "memory_ratio")
+        rows = {name: row | memory.get(name, {}) for name, row in rows.items()}
+    return rows
+
+
+def _add_ratios(rows: Mapping[str, Row], column: str, ratio: str) -> None:
+    """Add the ratio of each peer's value to ours."""
+    for name, row in rows.items():
+        if name != OURS and OURS in rows:
+            row[ratio] = row[column] / max(1, rows[OURS][column])
 
 
 def compare(
@@ -203,9 +312,10 @@ def compare(
     tasks: Mapping[str, bool],
     settings: Settings,
     *,
+    measure: Measure = measure_times,
     add_columns: Callable[[Contender, Workload], Row] = lambda contender, workload: {},
-) -> list[Workload]:
-    """Time all contenders on all workloads and add the rows to a report.
+) -> None:
+    """Measure all contenders on all workloads and add the rows to a report.
 
     Parameters
     ----------
@@ -213,89 +323,19 @@ def compare(
     contenders : ours first
     tasks : name -> whether with gradients
     settings : workloads, peers and repeats
+    measure : what to measure
     add_columns : more columns of a row
-
-    Returns
-    -------
-    The workloads.
     """
-    selected = select(contenders, settings.peers)
+    skipped: list[Skipped] = []
+    able = try_each(select(contenders, settings.peers), Contender.check_requirements, skipped)
     workloads, missing = parse_workloads(settings.lengths)
-    able, unable = split_able(selected)
-    skipped: list[str] = []
     for workload in show_progress(workloads, "measuring"):
-        problem = able[0].problem(workload)
         for task, backward in tasks.items():
-            label = f"{workload.name}, {task}"
-            jobs = make_jobs(able, problem, backward=backward, label=label, skipped=skipped)
-            timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
-            for contender in able:
-                if contender.name in timings:
-                    timing, ours = timings[contender.name], timings[OURS]
-                    row = timing_row(workload, task, contender.name, contender.title, timing, ours)
-                    report.rows.append(row | add_columns(contender, workload))
-    report.left_out += missing + unable + merge_lines(skipped)
-    return workloads
-
-
-def make_jobs(
-    contenders: Sequence[Contender], problem: Any, *, backward: bool, label: str, skipped: list[str]
-) -> dict[str, Job]:
-    """The jobs of the contenders that can solve a problem; ``skipped`` gets a line for each of the others."""
-    jobs = {}
-    for contender in contenders:
-        reason = contender.skip_reason(problem, backward=backward)
-        if reason is None:
-            try:
-                jobs[contender.name] = contender.make_job(problem, backward=backward)
-            except UnableError as error:
-                reason = str(error)
-        if reason is not None:
-            skipped.append(f"{contender.title}, {label}: {reason}")
-    return jobs
-
-
-def timing_row(workload: Workload, task: str, name: str, title: str, timing: Timing, ours: Timing) -> Row:
-    """The row of one contender: its times, and their ratio to ours."""
-    row: Row = {
-        "workload": workload.name,
-        "length": workload.uniform_length,
-        "tokens": workload.tokens,
-        "task": task,
-        "contender": name,
-        "title": title,
-    }
-    return row | timing.as_row() | (timing.compare_to(ours) if name != OURS else {})
-
-
-def add_peak_memory(
-    report: Report,
-    contenders: Iterable[type[Contender]],
-    workloads: Iterable[Workload],
-    task: str,
-    column: str,
-    choose: Callable[[PeakMemory], float],
-) -> None:
-    """Measure the peak memory of each row of a task in a fresh process whose allocator keeps no freed memory.
-
-    Parameters
-    ----------
-    report : its rows get the column, and it gets a line for each process that fails
-    contenders, workloads : those of the rows
-    task : the rows to measure
-    column : name of the new column
-    choose : the number to write there
-    """
-    contender_of = {contender.name: contender for contender in contenders}
-    workload_of = {workload.name: workload for workload in workloads}
-    failed = []
-    for row in show_progress([row for row in report.rows if row["task"] == task], "measuring memory"):
-        contender, workload = contender_of[row["contender"]], workload_of[row["workload"]]
-        try:
-            row[column] = choose(measure_peak_memory(contender, workload, keep_freed=False))
-        except ProcessError as error:
-            failed.append(f"{row['title']}, {row['workload']}, memory: {error}")
-    report.left_out += merge_lines(failed)
+            case = Case(workload, task, backward)
+            for name, row in measure(list(able.values()), case, settings, skipped).items():
+                contender = able[name]
+                report.rows.append(case.as_row(name, contender.title) | row | add_columns(contender, workload))
+    report.left_out += missing + describe_skipped(skipped)
 
 
 def format_number(value: float) -> str:
@@ -327,30 +367,14 @@ TIMES: dict[str, Callable[[Row], str]] = {
 """Heading -> cell, for rows with a :class:`Timing`."""
 
 CONTENDER_TIMES: dict[str, Callable[[Row], str]] = {
-    "workload": lambda row: row["workload"],
-    "pass": lambda row: row["task"],
-    "contender": lambda row: row["title"],
+    "workload": column("workload"),
+    "pass": column("task"),
+    "contender": column("title"),
     **TIMES,
 }
 COLUMNS: dict[str, Callable[[Row], str]] = {
     **CONTENDER_TIMES,
     "peer / ours": column("ratio", ".2f"),
-    "within rounds": lambda row: " - ".join(f"{r:.2f}" for r in row["ratio_quartiles"]) if "ratio" in row else "",
+    "within rounds": lambda row: " - ".join(f"{r:.2f}" for r in row.get("ratio_quartiles", ())),
 }
 """Heading -> cell, for rows of :func:`compare`."""
-
-
-def merge_lines(lines: Iterable[str]) -> list[str]:
-    """Merge lines ``who, where: why`` that differ only in where.
-
-    Examples
-    --------
-    >>> merge_lines(["Flex, 1x2, backward: no gradients", "Flex, 3x4, backward: no gradients"])
-    ['Flex: no gradients (1x2, backward; 3x4, backward)']
-    """
-    places: dict[tuple[str, str], list[str]] = {}
-    for line in lines:
-        head, _, reason = line.partition(": ")
-        who, _, where = head.partition(", ")
-        places.setdefault((who, reason), []).append(where)
-    return [f"{who}: {reason} ({'; '.join(where)})" for (who, reason), where in places.items()]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from graphattn.builders import Sentence
-from graphattn.experiments.benchmarks.harness import TIMES, Job, Settings, column, time_interleaved
+from graphattn.experiments.benchmarks.harness import TIMES, Job, Settings, column, time_jobs
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.umst import split_layout
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
@@ -21,10 +21,10 @@ LENGTHS = ("64x22", "16x109", "1x1024", "1x22")
 QUICK = ("16x22", "4x109")
 ENCODERS = ("ms-trans", "transformer", "mtsa", "duo", "duo-transformer", "umst", "tnt", "multi-stage")
 _WORDS, _VOCABULARY = 500, 2000
-PLAIN, AFTER, WEIGHTS = "plain", "asked before", "asked"
+PLAIN, AFTER, WEIGHTS = "plain", "plain after weights", "weights"
 DESCRIPTION = """\
-`plain`: a model's forward pass in inference, after another one. `asked before`: the same pass right after a pass that
-returned weights. `asked`: one pass that returns the weights, of one text as `attention` returns them, after a plain
+`plain`: a model's forward pass in inference, after another one. `plain after weights`: the same pass right after a pass
+that returned weights. `weights`: a pass that returns the weights (of a single text, as `attention` does), after a plain
 one. Ratios are to `plain`. Encoders have their default sizes; one word in seven has two tokens, and every text has a
 tree over its words for the encoders that use words and arcs."""
 _COLUMNS = {
@@ -64,13 +64,7 @@ def train_model(encoder: str | EncoderOptions) -> TextClassifier:
 
 
 def make_text(length: int, random: np.random.Generator) -> Sentence:
-    """Make a random text of ``length`` tokens; a split word consists of two words of the vocabulary.
-
-    Parameters
-    ----------
-    length : tokens
-    random : draws the words
-    """
+    """Make a random text of ``length`` tokens; a split word consists of two words of the vocabulary."""
     layout = split_layout((length,))
     assert layout.heads is not None
     words = [""] * int(layout.word_counts[0])
@@ -104,9 +98,7 @@ def _measure_rows(estimator: TextClassifier, workload: Workload, settings: Setti
         AFTER: Job(run_plain, lambda: prepare_after(run_with_weights)),
         WEIGHTS: Job(run_with_weights, lambda: prepare_after(run_plain)),
     }
-    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
-    rows = []
-    for name, timing in timings.items():
-        row = {"encoder": estimator.encoder_.name, "workload": workload.name, "contender": name} | timing.as_row()
-        rows.append(row if name == PLAIN else row | {"ratio": timing.median / timings[PLAIN].median})
-    return rows
+    return [
+        {"encoder": estimator.encoder_.name, "workload": workload.name, "contender": name} | row
+        for name, row in time_jobs(jobs, settings, base=PLAIN).items()
+    ]

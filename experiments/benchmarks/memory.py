@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 from graphattn.experiments.benchmarks.attention import (
@@ -12,6 +12,7 @@ from graphattn.experiments.benchmarks.attention import (
     Ours,
     PyGTransformerConv,
     TorchSegments,
+    count_pairs,
 )
 from graphattn.experiments.benchmarks.encoder import OursEncoder
 from graphattn.experiments.benchmarks.harness import (
@@ -19,24 +20,17 @@ from graphattn.experiments.benchmarks.harness import (
     MEBIBYTE,
     OURS,
     TRAINING,
-    Contender,
     Settings,
     column,
-    merge_lines,
-    select,
-    split_able,
+    compare,
+    measure_memory,
 )
-from graphattn.experiments.benchmarks.operations import WindowHeads
 from graphattn.experiments.benchmarks.plots import Panel, Points, draw
-from graphattn.experiments.benchmarks.processes import ProcessError, measure_peak_memory
 from graphattn.experiments.benchmarks.report import Report, Row
-from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads, uniform
-from graphattn.experiments.cli.output import show_progress
-from graphattn.models import MSTransOptions
 
 LENGTHS = ("128x128", "2x512", "8x512", "32x512", "8x2048", "2x8192")
 QUICK = ("8x128", "2x512", "1x1024", "4x512")
-LONG_TEXT, QUICK_TEXT = uniform(1, 32_768), uniform(1, 1024)
+LONG_TEXT, QUICK_TEXT = "1x32768", "1x1024"
 DESCRIPTION = """\
 Peak memory of attention, forward and backward, three layers of MS-Trans heads as in `bench attention`; and of a
 training step of the whole MS-Trans encoder on one long text. Every contender runs once in a fresh process for each
@@ -57,49 +51,21 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 
-def measure(settings: Settings, *, text: Workload = LONG_TEXT) -> Report:
+def measure(settings: Settings, *, text: str = LONG_TEXT) -> Report:
     """Measure all contenders on all workloads, and a training step on one long text.
 
     Parameters
     ----------
     settings : workloads and peers; every contender runs once
-    text : the long text
+    text : the workload of the long text
     """
-    workloads, missing = parse_workloads(settings.lengths)
-    contenders, unable = split_able(select(CONTENDERS, settings.peers))
-    report = Report("memory", DESCRIPTION, _COLUMNS, settings, left_out=missing + unable, plot=plot_memory)
-    groups: list[tuple[str, Workload, Sequence[Contender]]] = [(BOTH, workload, contenders) for workload in workloads]
-    groups.append((TRAINING, text, [OursEncoder()]))
-    skipped: list[str] = []
-    for task, workload, members in show_progress(groups, "measuring"):
-        report.rows += _measure_rows(task, workload, members, skipped)
-    report.left_out += merge_lines(skipped)
+    report = Report("memory", DESCRIPTION, _COLUMNS, settings, plot=plot_memory)
+    compare(report, CONTENDERS, {BOTH: True}, settings, measure=measure_memory, add_columns=count_pairs)
+    long_text = replace(settings, lengths=(text,), peers=())
+    compare(report, (OursEncoder,), {TRAINING: True}, long_text, measure=measure_memory, add_columns=count_pairs)
     growth = summarize_growth(report.rows)
     report.notes = [growth] if growth else []
     return report
-
-
-def _measure_rows(task: str, workload: Workload, contenders: Sequence[Contender], skipped: list[str]) -> list[Row]:
-    """A row for each contender, ours first; ``skipped`` gets a line for each that does not run."""
-    rows: list[Row] = []
-    pairs = WindowHeads(workload, MSTransOptions()).pairs
-    for contender in contenders:
-        reason = contender.skip_reason(contender.problem(workload), backward=True)
-        if reason is None:
-            try:
-                memory = measure_peak_memory(type(contender), workload)
-            except ProcessError as error:
-                reason = str(error)
-        if reason is not None:
-            skipped.append(f"{contender.title}, {workload.name}, {task}: {reason}")
-            continue
-        row = {"workload": workload.name, "length": workload.uniform_length, "tokens": workload.tokens}
-        row |= {"pairs": pairs, "task": task, "contender": contender.name, "title": contender.title}
-        row |= asdict(memory)
-        if contender.name != OURS and rows and rows[0]["contender"] == OURS:
-            row["ratio"] = row["added"] / max(1, rows[0]["added"])
-        rows.append(row)
-    return rows
 
 
 def summarize_growth(rows: Sequence[Row]) -> str | None:
@@ -118,21 +84,20 @@ def summarize_growth(rows: Sequence[Row]) -> str | None:
 def _most_frequent(rows: Sequence[Row], name: str) -> list[Row]:
     """The rows with the most frequent value of a column."""
     values = [row[name] for row in rows if row[name] is not None]
-    usual = max(values, key=values.count, default=None)
-    return [row for row in rows if usual is not None and row[name] == usual]
+    mode = max(values, key=values.count, default=None)
+    return [row for row in rows if mode is not None and row[name] == mode]
 
 
 def plot_memory(rows: Sequence[Row], path: Path) -> None:
     """Plot memory against edges at one number of tokens, and against tokens at one length."""
     attention = [row for row in rows if row["task"] == BOTH]
-    by_edges, by_tokens = _most_frequent(attention, "tokens"), _most_frequent(attention, "length")
     panels = []
-    if by_edges:
-        heading = f"batches of {by_edges[0]['tokens']:,} tokens"
-        panels.append(Panel(heading, "edges of all heads", _collect_points(by_edges, "pairs")))
-    if by_tokens:
-        heading = f"sentences of {by_tokens[0]['length']:,} tokens"
-        panels.append(Panel(heading, "tokens of a batch", _collect_points(by_tokens, "tokens")))
+    for constant, varied, heading, across in (
+        ("tokens", "pairs", "batches of {:,} tokens", "edges of all heads"),
+        ("length", "tokens", "sentences of {:,} tokens", "tokens of a batch"),
+    ):
+        if members := _most_frequent(attention, constant):
+            panels.append(Panel(heading.format(members[0][constant]), across, _collect_points(members, varied)))
     draw(panels, path, up="MiB added by forward + backward")
 
 

@@ -5,28 +5,25 @@ Letters: B sentences, T tokens, C = 600 features, D = 300 of a head.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.builders import Order, TextGraphBuilder
+from graphattn.builders.batch import TextBatch
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.harness import (
     COLUMNS,
     MEBIBYTE,
     OURS,
-    Contender,
-    Job,
     Settings,
-    add_peak_memory,
     column,
     compare,
+    measure_times_and_memory,
 )
 from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report
+from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
 from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import TensorizedAttention
@@ -45,17 +42,11 @@ needs, not what the allocator keeps. Each run of MTSA takes its edges from a new
 
 
 def measure(settings: Settings) -> Report:
-    """Time all contenders, then measure their memory."""
+    """Time all contenders and measure their memory."""
     for workload in parse_workloads(settings.lengths)[0]:
-        uniform_length(workload)  # fail before the first workload has taken an hour
+        check_uniform(workload)  # fail before the first workload has taken an hour
     report = Report("mtsa", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
-    workloads = compare(report, CONTENDERS, {TASK: True}, settings)
-    add_peak_memory(report, CONTENDERS, workloads, TASK, "added", lambda memory: memory.added)
-    ours = {row["workload"]: row for row in report.rows if row["contender"] == OURS}
-    for row in report.rows:
-        our_row = ours[row["workload"]]
-        if row is not our_row and "added" in row and "added" in our_row:
-            row["memory_ratio"] = row["added"] / max(1, our_row["added"])
+    compare(report, CONTENDERS, {TASK: True}, settings, measure=measure_times_and_memory)
     return report
 
 
@@ -66,85 +57,50 @@ _COLUMNS = {
 }
 
 
-def uniform_length(workload: Workload) -> int:
-    """The length of all sentences of a workload of one batch.
-
-    Raises
-    ------
-    ConfigError
-        if lengths differ, as in corpora
-    """
-    if workload.uniform_length is None or len(workload.batches) != 1:
+def check_uniform(workload: Workload) -> None:
+    """Raise a ConfigError if lengths differ, as in corpora: these layers get no masks."""
+    if workload.uniform_length is None:
         raise ConfigError(f"--lengths has {workload.name!r}; give batches of one length, 64x128 for example")
-    return workload.uniform_length
 
 
-class ContextProblem:
-    """Random token vectors for one batch of sentences of one length.
+class ContextProblem(TokenProblem):
+    """Random token vectors for sentences of one length."""
 
-    Parameters
-    ----------
-    workload : the sentences
-    seed : of the vectors
-    """
-
-    def __init__(self, workload: Workload, *, seed: int = 0):
-        self.workload = workload
-        self.size, self.length = len(workload.lengths), uniform_length(workload)
-        random = torch.Generator().manual_seed(seed)
-        self.tokens = torch.randn(self.size, self.length, WIDTH, generator=random)
-        self.weights = torch.randn(self.size, self.length, WIDTH, generator=random)
+    def __init__(self, workload: Workload):
+        check_uniform(workload)
+        super().__init__(workload, WIDTH)
 
 
-class ContextContender(Contender):
-    """A layer in training: forward and backward down to weights and token vectors, without dropout."""
+class LayerContender(ModuleContender):
+    """A layer: forward, and backward down to weights and token vectors."""
 
     problem = ContextProblem
 
     @override
-    def make_job(self, problem: ContextProblem, *, backward: bool) -> Job:
-        layer = self.make_layer()
-        tokens = problem.tokens.clone().requires_grad_(backward)
+    def backward(self, output: Tensor, weight: Tensor) -> None:
+        output.backward(weight)
 
-        def run(state: Any) -> None:
-            with torch.set_grad_enabled(backward):
-                out = self.apply(layer, tokens, state)
-            if backward:
-                layer.zero_grad(set_to_none=True)
-                tokens.grad = None
-                out.backward(problem.weights)
-
-        return Job(run, lambda: self.prepare(problem))
-
-    @abstractmethod
-    def make_layer(self) -> nn.Module:
-        """The layer, with new weights."""
-
-    def apply(self, layer: Any, tokens: Tensor, state: Any) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
-        return layer(tokens)
-
-    def prepare(self, problem: ContextProblem) -> Any:
-        """The last argument of :meth:`apply`, new in every run."""
+    @override
+    def make_optimizer(self, module: nn.Module) -> None:
         return None
 
 
-class Tensorized(ContextContender):
+class Tensorized(LayerContender, GraphContender):
     """MTSA with two heads of 300, one forward and one backward."""
 
     name, title, variant = OURS, "MTSA", "gated"
 
     @override
-    def make_layer(self) -> nn.Module:
+    def make_module(self, problem: ContextProblem) -> nn.Module:
         return TensorizedAttention(WIDTH, WIDTH // 2, RELATIONS, variant=self.variant)
 
     @override
-    def apply(self, layer: Any, tokens: Tensor, state: Any) -> Tensor:
-        return layer(edges_of(state, RELATIONS), tokens.flatten(0, 1)).view_as(tokens)
+    def build_graphs(self, problem: ContextProblem, module: nn.Module) -> list[TextBatch]:
+        return problem.workload.graphs(TextGraphBuilder([Order()], cls=False))
 
     @override
-    def prepare(self, problem: ContextProblem) -> Any:
-        return problem.workload.graphs(TextGraphBuilder([Order()], cls=False))[0]
+    def apply(self, module: nn.Module, tokens: Tensor, context: TextBatch) -> Tensor:
+        return module(edges_of(context, RELATIONS), tokens)
 
 
 class TensorizedPaper(Tensorized):
@@ -153,21 +109,21 @@ class TensorizedPaper(Tensorized):
     name, title, variant = "paper", "MTSA (Eq. 5-13)", "paper"
 
 
-class MultiHead(ContextContender):
+class MultiHead(LayerContender):
     """PyTorch's multi-head attention, 8 heads of 75 as in section 4, without weights on its fast path."""
 
     name, title = "multihead", "nn.MultiheadAttention, 8 heads"
 
     @override
-    def make_layer(self) -> nn.Module:
+    def make_module(self, problem: ContextProblem) -> nn.Module:
         return nn.MultiheadAttention(WIDTH, 8, batch_first=True)
 
     @override
-    def apply(self, layer: Any, tokens: Tensor, state: Any) -> Tensor:
-        return layer(tokens, tokens, tokens, need_weights=False)[0]
+    def apply(self, module: nn.Module, tokens: Tensor, context: None) -> Tensor:
+        return module(tokens, tokens, tokens, need_weights=False)[0]
 
 
-class DenseMultiDim(ContextContender):
+class DenseMultiDim(LayerContender):
     """Multi-dimensional masked self-attention with its tensor of scores (DiSA; MTSA, Eq. 6), two directions of 300."""
 
     name, title = "dense", "DiSA, (T, T, D) scores"
@@ -175,40 +131,41 @@ class DenseMultiDim(ContextContender):
     @override
     def estimate_bytes(self, problem: ContextProblem, *, backward: bool) -> int:
         """Scores before and after tanh and softmax, and their gradients, in two directions."""
-        return 4 * problem.size * problem.length**2 * (WIDTH // 2) * (10 if backward else 4)
+        pairs = max(len(batch) * max(batch) ** 2 for batch in problem.workload.batches)
+        return 4 * pairs * (WIDTH // 2) * (10 if backward else 4)
 
     @override
-    def make_layer(self) -> nn.Module:
+    def make_module(self, problem: ContextProblem) -> nn.Module:
         return _DirectionalAttention()
 
 
-class BiLSTM(ContextContender):
+class BiLSTM(LayerContender):
     """PyTorch's bidirectional LSTM of 300 and 300."""
 
     name, title = "bilstm", "BiLSTM"
 
     @override
-    def make_layer(self) -> nn.Module:
+    def make_module(self, problem: ContextProblem) -> nn.Module:
         return nn.LSTM(WIDTH, WIDTH // 2, batch_first=True, bidirectional=True)
 
     @override
-    def apply(self, layer: Any, tokens: Tensor, state: Any) -> Tensor:
-        return layer(tokens)[0]
+    def apply(self, module: nn.Module, tokens: Tensor, context: None) -> Tensor:
+        return module(tokens)[0]
 
 
-class MultiCNN(ContextContender):
+class MultiCNN(LayerContender):
     """Three padded convolutions of 3, 4 and 5 tokens, 200 filters each (Kim 2014)."""
 
     name, title = "cnn", "CNN, 3/4/5-grams"
 
     @override
-    def make_layer(self) -> nn.Module:
+    def make_module(self, problem: ContextProblem) -> nn.Module:
         return nn.ModuleList(nn.Conv1d(WIDTH, WIDTH // 3, size, padding="same") for size in (3, 4, 5))
 
     @override
-    def apply(self, layer: Any, tokens: Tensor, state: Any) -> Tensor:
+    def apply(self, module: nn.ModuleList, tokens: Tensor, context: None) -> Tensor:
         channels = tokens.transpose(1, 2)
-        return torch.cat([convolution(channels) for convolution in layer], dim=1).relu().transpose(1, 2)
+        return torch.cat([convolution(channels) for convolution in module], dim=1).relu().transpose(1, 2)
 
 
 class _DirectionalAttention(nn.Module):

@@ -1,4 +1,4 @@
-"""Floating-point operations by arithmetic, which no implementation can go below, and the windows behind them.
+"""Counts of floating-point operations, which no implementation can go below, and the windows behind them.
 
 A multiply-add counts as two. Matrix products, scores and weighted sums are counted; norms, softmax, activations and
 biases are not. A window of width 1 is the identity on values and costs nothing.
@@ -6,16 +6,14 @@ biases are not. A window of width 1 is the identity on values and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload
 from graphattn.models import MSTransOptions
-from graphattn.scales import Scale
-from graphattn.schema import WINDOW
 
 FLOAT = 4
 
@@ -30,36 +28,6 @@ def count_window_edges(length: int, width: int) -> int:
     """
     reach = min((width - 1) // 2, length - 1)
     return length * (2 * reach + 1) - reach * (reach + 1)
-
-
-def count_scored_pairs(lengths: Iterable[int], layer_heads: Sequence[Mapping[str, int]]) -> int:
-    """Query-key pairs over all sentences, layers and heads; windows of width 1 score none.
-
-    Parameters
-    ----------
-    lengths : tokens of each sentence
-    layer_heads : for each layer, window relation -> number of heads
-    """
-    scales = _heads_by_scale(layer_heads)
-    return sum(
-        count * count_window_edges(length, width)
-        for length in lengths
-        for width, count in _scoring_heads(scales, length)
-    )
-
-
-def count_ms_trans(lengths: Sequence[int], options: MSTransOptions) -> int:
-    """Operations of a forward pass through the MS-Trans encoder.
-
-    All heads of all layers have values and an output; those that score have queries and keys too.
-    """
-    layers = options.layer_heads()
-    heads = sum(layers[0].values())
-    head_feats = options.head_feats or options.hidden // heads
-    scales = _heads_by_scale(layers)
-    scoring = sum(length * count for length in lengths for _, count in _scoring_heads(scales, length))
-    projections = 2 * options.layers * heads * sum(lengths) + 2 * scoring
-    return 2 * options.hidden * head_feats * projections + 4 * head_feats * count_scored_pairs(lengths, layers)
 
 
 def count_transformer(lengths: Sequence[int], *, hidden: int, layers: int, ffn: int) -> int:
@@ -85,24 +53,8 @@ def count_umst(lengths: Sequence[int], word_counts: Sequence[int], *, hidden: in
     return count_transformer(lengths, hidden=hidden, layers=layers, ffn=ffn) + on_words
 
 
-def _heads_by_scale(layer_heads: Sequence[Mapping[str, int]]) -> dict[Scale, int]:
-    heads: dict[str, int] = {}
-    for layer in layer_heads:
-        for relation, count in layer.items():
-            heads[relation] = heads.get(relation, 0) + count
-    return {Scale(relation.removeprefix(f"{WINDOW}:")): count for relation, count in heads.items()}
-
-
-def _scoring_heads(scales: Mapping[Scale, int], length: int) -> Iterator[tuple[int, int]]:
-    """Width and number of heads of each scale that is wider than a token."""
-    for scale, count in scales.items():
-        width = scale.width(length)
-        if width > 1:
-            yield width, count
-
-
 class WindowHeads:
-    """The heads of an MS-Trans encoder over a workload: their windows, pairs and memory.
+    """The heads of an MS-Trans encoder over a workload: their windows, operations and memory.
 
     Parameters
     ----------
@@ -116,21 +68,39 @@ class WindowHeads:
         self.num_heads = sum(self.layers[0].values())
         self.head_feats = options.head_feats or options.hidden // self.num_heads
         self._scales = {window.name: window.scale for window in options.windows()}
+        self._head_counts = sum(map(Counter, self.layers), Counter[str]())
 
     @property
     def relations(self) -> list[str]:
         """The relations with at least one head."""
-        return [name for name in self._scales if any(name in heads for heads in self.layers)]
+        return [name for name in self._scales if name in self._head_counts]
 
     def count_edges(self, relation: str) -> int:
         """Edges of one relation over all batches."""
         scale = self._scales[relation]
         return sum(count_window_edges(length, scale.width(length)) for length in self.workload.lengths)
 
-    @cached_property
+    def _scoring_heads(self) -> Iterator[tuple[int, int, int]]:
+        """Length, width and number of heads of all layers, for each sentence and each window wider than a token."""
+        for length in self.workload.lengths:
+            for name, count in self._head_counts.items():
+                width = self._scales[name].width(length)
+                if width > 1:
+                    yield length, width, count
+
+    @property
     def pairs(self) -> int:
-        """Query-key pairs that heads score."""
-        return count_scored_pairs(self.workload.lengths, self.layers)
+        """Query-key pairs that heads score; windows of width 1 score none."""
+        return sum(count * count_window_edges(length, width) for length, width, count in self._scoring_heads())
+
+    def count_operations(self) -> int:
+        """Operations of a forward pass through the encoder.
+
+        All heads of all layers have values and an output; those that score have queries and keys too.
+        """
+        scoring = sum(length * count for length, _, count in self._scoring_heads())
+        projections = 2 * self.options.layers * self.num_heads * self.workload.tokens + 2 * scoring
+        return 2 * self.options.hidden * self.head_feats * projections + 4 * self.head_feats * self.pairs
 
     def reaches(self, batch: Lengths) -> list[Tensor]:
         """For each layer (B, H): how far each head sees to each side in each sentence of a batch."""
@@ -145,7 +115,7 @@ class WindowHeads:
         ]
 
     def estimate_edge_bytes(self, *, per_pair: int, kept: int, transient: int, per_edge: int) -> int:
-        """Bytes of arrays of the edges' size.
+        """Bytes of arrays with a value per edge.
 
         Parameters
         ----------

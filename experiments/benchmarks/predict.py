@@ -16,10 +16,10 @@ from graphattn.experiments.benchmarks.harness import (
     TIMES,
     Job,
     Settings,
-    Timing,
     column,
     format_number,
     time_interleaved,
+    time_jobs,
 )
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import CORPORA, Workload, corpus_texts, parse_workloads
@@ -105,9 +105,9 @@ def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settin
         "predict": Job(lambda _: predict_file(estimator, source, folder / "predictions.jsonl")),
         "encoder": Job(batches.run_encoder, batches.build),
     }
-    timings = time_interleaved(jobs, settings.repeats, seconds=settings.seconds)
-    whole = _make_row(workload.name, "predict", "predict, end to end", batches.tokens, timings["predict"])
-    bare = _make_row(workload.name, "encoder", "bare encoder", batches.tokens, timings["encoder"])
+    times = time_jobs(jobs, settings, base="encoder")
+    whole = _make_row(workload.name, "predict", "predict, end to end", batches.tokens) | times["predict"]
+    bare = _make_row(workload.name, "encoder", "bare encoder", batches.tokens) | times["encoder"]
     return [{**whole, "share": bare["median_ms"] / whole["median_ms"]}, bare]
 
 
@@ -160,9 +160,9 @@ class EncoderBatches:
 def _measure_latency(estimator: Any) -> Row:
     random = np.random.default_rng(2)
     job = Job(lambda text: estimator.predict([text]), lambda: _make_text(SHORT, random))
-    timing = time_interleaved({"sentence": job}, LATENCY_RUNS)["sentence"]
-    return _make_row(f"1x{SHORT}", "sentence", "one sentence", SHORT, timing)
+    times = time_interleaved({"sentence": job}, LATENCY_RUNS)["sentence"].as_row()
+    return _make_row(f"1x{SHORT}", "sentence", "one sentence", SHORT) | times
 
 
-def _make_row(workload: str, name: str, title: str, tokens: int, timing: Timing) -> Row:
-    return {"workload": workload, "contender": name, "title": title, "tokens": tokens} | timing.as_row()
+def _make_row(workload: str, name: str, title: str, tokens: int) -> Row:
+    return {"workload": workload, "contender": name, "title": title, "tokens": tokens}

@@ -31,8 +31,8 @@ _COMMAND = "from graphattn.experiments.cli.main import main; main()"
 _PAUSE = 0.05  # seconds between two samples of the memory
 
 
-class ProcessError(RuntimeError):
-    """The process ended without a measurement; the message says how."""
+class UnableError(RuntimeError):
+    """A contender cannot run here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def measure_peak_memory(contender: type[Contender], workload: Workload, *, keep_
 
     Raises
     ------
-    ProcessError
+    UnableError
         if the process ends without a measurement, killed for lack of memory for example
     """
     request = [contender.__module__, contender.__name__, workload.name, workload.batches]
@@ -84,9 +84,9 @@ def measure_peak_memory(contender: type[Contender], workload: Workload, *, keep_
             check=False,
         )
     if done.returncode < 0:
-        raise ProcessError(f"ended by signal {-done.returncode}; the memory may have been too small")
+        raise UnableError(f"ended by signal {-done.returncode}; the memory may have been too small")
     if done.returncode:
-        raise ProcessError((done.stderr.strip().splitlines() or ["no figures"])[-1])
+        raise UnableError((done.stderr.strip().splitlines() or ["no figures"])[-1])
     return PeakMemory(**json.loads(done.stdout.splitlines()[-1]))
 
 

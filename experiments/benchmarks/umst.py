@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
-import torch
-from torch import Tensor
 from typing_extensions import override
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.builders.batch import TextBatch
 from graphattn.builders.layout import Layout
 from graphattn.experiments.benchmarks.harness import (
     CONTENDER_TIMES,
@@ -20,25 +18,24 @@ from graphattn.experiments.benchmarks.harness import (
     OURS,
     TRAINING,
     Contender,
-    Job,
     Settings,
-    add_peak_memory,
     column,
     compare,
+    measure_times_and_memory,
 )
 from graphattn.experiments.benchmarks.operations import count_transformer, count_umst
 from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report, Row
+from graphattn.experiments.benchmarks.token_modules import GraphContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, count_within
 from graphattn.models import TransformerOptions, UMSTOptions
-from graphattn.models.encoders import Encoder, make_encoder
+from graphattn.models.encoders import Encoder, EncoderOptions, make_encoder
 
 LENGTHS = ("164x25", "41x100", "10x400")
 QUICK = ("8x25", "2x100")
 OPTIONS = UMSTOptions.of_size("base", layers=2, dropout=0.0)
 SPLIT_EVERY = 7
 """One word in so many has two tokens."""
-LEARNING_RATE = 1e-4
 DESCRIPTION = """\
 Encoders of two layers as wide as the paper's base model (512, eight heads, feed-forward layer of 2048), float32,
 without dropout, from token vectors to token vectors: UMST with all its parts, UMST without inter-group interaction, and
@@ -51,16 +48,11 @@ efficiency."""
 
 
 def measure(settings: Settings) -> Report:
-    """Time all contenders in inference and training, then measure the memory of training."""
+    """Time all contenders in inference and training, and measure the memory of training."""
     report = Report("umst", DESCRIPTION, _COLUMNS, settings, plot=plot_cost)
+    measure_all = partial(measure_times_and_memory, column="memory")
     tasks = {INFERENCE: False, TRAINING: True}
-    workloads = compare(report, CONTENDERS, tasks, settings, add_columns=_add_limit)
-    add_peak_memory(report, CONTENDERS, workloads, TRAINING, "memory", lambda memory: memory.held + memory.added)
-    ours = {(row["workload"], row["task"]): row for row in report.rows if row["contender"] == OURS}
-    for row in report.rows:
-        our_row = ours[row["workload"], row["task"]]
-        if row is not our_row and "memory" in row and "memory" in our_row:
-            row["memory_ratio"] = our_row["memory"] / row["memory"]
+    compare(report, CONTENDERS, tasks, settings, measure=measure_all, add_columns=_add_limit)
     return report
 
 
@@ -71,12 +63,10 @@ def _add_limit(contender: Contender, workload: Workload) -> Row:
 _COLUMNS = {
     **CONTENDER_TIMES,
     "UMST / peer": lambda row: f"{1 / row['ratio']:.2f}" if "ratio" in row else "",
-    "within rounds": lambda row: (
-        " - ".join(f"{1 / r:.2f}" for r in reversed(row["ratio_quartiles"])) if "ratio" in row else ""
-    ),
+    "within rounds": lambda row: " - ".join(f"{1 / r:.2f}" for r in reversed(row.get("ratio_quartiles", ()))),
     "limit": column("limit", ".2f"),
     "memory, MiB": column("memory", ",.0f", MEBIBYTE),
-    "memory, UMST / peer": column("memory_ratio", ".2f"),
+    "memory, UMST / peer": lambda row: f"{1 / row['memory_ratio']:.2f}" if "memory_ratio" in row else "",
 }
 
 
@@ -108,87 +98,44 @@ def split_layout(lengths: Lengths) -> Layout:
     return Layout(token_counts, word_counts, word_ids, heads, np.zeros_like(heads))
 
 
-class SplitProblem:
-    """Random token vectors for sentences in which some words are split, each with a tree over its words.
+class SplitProblem(TokenProblem):
+    """Random token vectors for sentences in which some words are split, each with a tree over its words."""
 
-    Parameters
-    ----------
-    workload : the sentences
-    seed : of the vectors
-    """
-
-    def __init__(self, workload: Workload, *, seed: int = 0):
+    def __init__(self, workload: Workload):
+        super().__init__(workload, OPTIONS.hidden)
         self.layouts = [split_layout(batch) for batch in workload.batches]
-        random = torch.Generator().manual_seed(seed)
-        sizes = [(sum(batch), OPTIONS.hidden) for batch in workload.batches]
-        self.tokens, self.weights = ([torch.randn(size, generator=random) for size in sizes] for _ in range(2))
 
 
-class SplitContender(Contender):
-    """An encoder over all batches: inference, or a training step with Adam; without dropout."""
-
-    problem = SplitProblem
-
-    @override
-    def make_job(self, problem: SplitProblem, *, backward: bool) -> Job:
-        encoder = self.make_encoder().train(backward)
-        builder = TextGraphBuilder(encoder.relations(), cls=False)
-        inputs = [tokens.clone().requires_grad_(backward) for tokens in problem.tokens]
-
-        def build_graphs() -> list[Any]:
-            return [builder.text_batch(layout) for layout in problem.layouts]
-
-        def infer(graphs: list[Any]) -> list[Tensor]:
-            with torch.inference_mode():
-                return [encoder(graph, tokens) for graph, tokens in zip(graphs, inputs, strict=True)]
-
-        if not backward:
-            return Job(infer, build_graphs)
-        optimizer = torch.optim.Adam(encoder.parameters(), lr=LEARNING_RATE, fused=True)
-
-        def step(graphs: list[Any]) -> None:
-            for graph, tokens, weight in zip(graphs, inputs, problem.weights, strict=True):
-                (encoder(graph, tokens) * weight).mean().backward()
-                tokens.grad = None
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-
-        return Job(step, build_graphs)
-
-    @abstractmethod
-    def make_encoder(self) -> Encoder:
-        """The encoder, with new weights."""
-
-
-class OursUMST(SplitContender):
+class OursUMST(GraphContender):
     """UMST with all its parts."""
 
-    name, title = OURS, "UMST"
+    name, title, problem = OURS, "UMST", SplitProblem
+    options: EncoderOptions = OPTIONS
+    fused_adam = True
 
     @override
-    def make_encoder(self) -> Encoder:
-        return make_encoder(OPTIONS)
+    def make_module(self, problem: SplitProblem) -> Encoder:
+        return make_encoder(self.options)
+
+    @override
+    def build_graphs(self, problem: SplitProblem, module: Encoder) -> list[TextBatch]:
+        builder = TextGraphBuilder(module.relations(), cls=False)
+        return [builder.text_batch(layout) for layout in problem.layouts]
 
 
-class PlainTransformer(SplitContender):
+class PlainTransformer(OursUMST):
     """The pre-norm Transformer of the same width, on the same operator."""
 
     name, title = "transformer", "Transformer"
-
-    @override
-    def make_encoder(self) -> Encoder:
-        names = ("hidden", "layers", "heads", "ffn", "dropout")
-        return make_encoder(TransformerOptions(**{name: getattr(OPTIONS, name) for name in names}, norm="pre"))
+    options = TransformerOptions(
+        **{name: getattr(OPTIONS, name) for name in ("hidden", "layers", "heads", "ffn", "dropout")}, norm="pre"
+    )
 
 
-class WithoutWords(SplitContender):
+class WithoutWords(OursUMST):
     """UMST without inter-group interaction: neither phrase convolution nor attention between words."""
 
-    name, title = "without-words", "UMST without words"
-
-    @override
-    def make_encoder(self) -> Encoder:
-        return make_encoder(replace(OPTIONS, inter_group=False))
+    name, title, options = "without-words", "UMST without words", replace(OPTIONS, inter_group=False)
 
 
 CONTENDERS = (OursUMST, PlainTransformer, WithoutWords)

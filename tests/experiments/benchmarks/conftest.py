@@ -1,4 +1,4 @@
-"""A small model's options, ragged workloads, and attention the slow way."""
+"""A small model's options, workloads of one length and of several, and reference attention."""
 
 import pytest
 import torch
@@ -13,23 +13,23 @@ def small() -> MSTransOptions:
     return MSTransOptions(hidden=12, heads=4, layers=2, scales=("1", "3", "N/4", "N/2"), dropout=0.0)
 
 
-@pytest.fixture(scope="session", params=["alike", "ragged"])
+@pytest.fixture(scope="session", params=["uniform", "ragged"])
 def workload(request) -> Workload:
-    """Two batches; sentences of one length, or not."""
-    return Workload("some", ((9, 9), (9,)) if request.param == "alike" else ((7, 12, 1), (5, 9)))
+    """Two batches; sentences of one length, or of several."""
+    return Workload("some", ((9, 9), (9,)) if request.param == "uniform" else ((7, 12, 1), (5, 9)))
 
 
 @pytest.fixture(scope="session")
-def attend_slowly():
+def reference_attention():
     """Attention of one head over one sentence: a loop over tokens, float64."""
 
     def attend(query, key, value, reach):
         query, key, value = query.double(), key.double(), value.double()
         rows = []
-        for here in range(len(query)):
-            seen = slice(max(0, here - reach), here + reach + 1)
-            weights = torch.softmax(key[seen] @ query[here] / query.shape[1] ** 0.5, dim=0)
-            rows.append(weights @ value[seen])
+        for position in range(len(query)):
+            window = slice(max(0, position - reach), position + reach + 1)
+            weights = torch.softmax(key[window] @ query[position] / query.shape[1] ** 0.5, dim=0)
+            rows.append(weights @ value[window])
         return torch.stack(rows)
 
     return attend

@@ -29,17 +29,17 @@ def run(job: Job):
     return job.run(job.prepare())
 
 
-def compute_slowly(problem, attend_slowly, reaches=None):
+def compute_reference(problem, reference_attention, reaches=None):
     """(N, H, D) for each batch and layer; with ``reaches`` every head sees that far."""
     outputs = []
     for batch, layers in zip(problem.workload.batches, problem.inputs, strict=True):
         for reach, (query, key, value) in zip(problem.heads.reaches(batch), layers, strict=True):
             parts, start = [], 0
             for sentence, length in enumerate(batch):
-                own = slice(start, start + length)
+                tokens = slice(start, start + length)
                 heads = [
-                    attend_slowly(
-                        *(t[own, head] for t in (query, key, value)),
+                    reference_attention(
+                        *(t[tokens, head] for t in (query, key, value)),
                         int(reach[sentence, head]) if reaches is None else reaches,
                     )
                     for head in range(query.shape[1])
@@ -52,88 +52,100 @@ def compute_slowly(problem, attend_slowly, reaches=None):
 
 def unpad_outputs(problem, padded):
     lengths = [batch for batch in problem.workload.batches for _ in problem.heads.layers]
-    return [unpad(own.transpose(1, 2), torch.tensor(batch)) for own, batch in zip(padded, lengths, strict=True)]
+    return [unpad(rows.transpose(1, 2), torch.tensor(batch)) for rows, batch in zip(padded, lengths, strict=True)]
 
 
 def concatenate_relations(problem, outputs):
     """(N, H, D) for each batch and layer, from one output for each of them or for each relation."""
     if len(outputs) == len(problem.workload.batches) * len(problem.heads.layers):
         return outputs
-    waiting = iter(outputs)
+    remaining = iter(outputs)
     return [
-        torch.cat([next(waiting) for _ in heads], dim=1)
+        torch.cat([next(remaining) for _ in heads], dim=1)
         for _ in problem.workload.batches
         for heads in problem.heads.layers
     ]
 
 
-@pytest.mark.parametrize("kind", FLAT)
-def test_edges_of_windows_forward(problem, attend_slowly, kind):
-    if kind().missing_requirement():
-        pytest.skip(kind().missing_requirement())
-    for found, expected in zip(
+@pytest.fixture(params=FLAT)
+def kind(request):
+    try:
+        request.param().check_requirements()
+    except UnableError as error:
+        pytest.skip(str(error))
+    return request.param
+
+
+def test_edges_of_windows_forward(problem, reference_attention, kind):
+    for output, expected in zip(
         concatenate_relations(problem, run(kind().make_job(problem, backward=False))),
-        compute_slowly(problem, attend_slowly),
+        compute_reference(problem, reference_attention),
         strict=True,
     ):
-        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", FLAT)
-def test_edges_of_windows_backward(problem, attend_slowly, kind):
-    if kind().missing_requirement():
-        pytest.skip(kind().missing_requirement())
-    leaves = [t.double().requires_grad_() for layers in problem.inputs for triple in layers for t in triple]
+def regroup(problem, tensors):
+    """The tensors of queries, keys and values in the shape of ``problem.inputs``."""
+    triples = iter(zip(*[iter(tensors)] * 3, strict=True))
+    return [[next(triples) for _ in layers] for layers in problem.inputs]
+
+
+def test_edges_of_windows_backward(problem, reference_attention, kind):
     copy = AttentionProblem(problem.workload, problem.heads.options)
-    triples = iter(zip(*[iter(leaves)] * 3, strict=True))
-    copy.inputs = [[next(triples) for _ in layers] for layers in problem.inputs]
-    upstream = [triple[2].detach() for layers in copy.inputs for triple in layers]
-    expected = torch.autograd.grad(compute_slowly(copy, attend_slowly), leaves, upstream, allow_unused=True)
-    found = run(kind().make_job(problem, backward=True))
+    leaves = [t.double().requires_grad_() for layers in problem.inputs for triple in layers for t in triple]
+    copy.inputs = regroup(problem, leaves)
+    upstream = [value.detach() for layers in copy.inputs for _, _, value in layers]
+    outputs = compute_reference(copy, reference_attention)
+    expected = torch.autograd.grad(outputs, leaves, upstream, allow_unused=True)
     assert len(expected) == 3 * 2 * 2
-    if kind is Ours:  # all in one tensor, without queries and keys of heads on single tokens, whose gradients are zero
-        triples = iter(zip(*[iter(expected)] * 3, strict=True))
-        copy.inputs = [[next(triples) for _ in layers] for layers in problem.inputs]
-        everything, expected = expected, [rows for layers in Ours().make_inputs(copy) for (rows,) in layers]
-        left_out = sum(map(torch.count_nonzero, everything)) - sum(map(torch.count_nonzero, expected))
-        assert left_out == 0
-        assert sum(rows.numel() for rows in expected) < sum(rows.numel() for rows in everything)
-    assert len(found) == len(expected)
-    for own, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(own.double(), other, rtol=1e-4, atol=1e-5)
+    if kind is Ours:
+        copy.inputs = regroup(problem, expected)
+        expected = join_scoring_heads(copy, expected)
+    gradients = run(kind().make_job(problem, backward=True))
+    for gradient, reference in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient.double(), reference, rtol=1e-4, atol=1e-5)
 
 
-def test_dense_attention_attends_to_everything(problem, attend_slowly):
-    found = unpad_outputs(problem, run(DenseAttention().make_job(problem, backward=False)))
-    for own, expected in zip(found, compute_slowly(problem, attend_slowly, reaches=1000), strict=True):
-        torch.testing.assert_close(own.double(), expected, rtol=1e-5, atol=1e-5)
+def join_scoring_heads(problem, gradients):
+    """One tensor per layer, as in our inputs: without queries and keys of heads on single tokens (zero gradients)."""
+    joined = [rows for layers in Ours().make_inputs(problem) for (rows,) in layers]
+    assert sum(map(torch.count_nonzero, gradients)) == sum(map(torch.count_nonzero, joined))
+    assert sum(rows.numel() for rows in joined) < sum(rows.numel() for rows in gradients)
+    return joined
+
+
+def test_dense_attention_attends_to_everything(problem, reference_attention):
+    outputs = unpad_outputs(problem, run(DenseAttention().make_job(problem, backward=False)))
+    for output, expected in zip(outputs, compute_reference(problem, reference_attention, reaches=1000), strict=True):
+        torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_dense_attention_has_gradients_of_all_inputs(problem):
-    found = run(DenseAttention().make_job(problem, backward=True))
-    assert len(found) == 3 * 2 * 2
-    assert all(bool(gradient.isfinite().all()) for gradient in found)
+    gradients = run(DenseAttention().make_job(problem, backward=True))
+    assert len(gradients) == 3 * 2 * 2
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_flex_attention_masks_the_same_windows(problem, attend_slowly):
+def test_flex_attention_masks_the_same_windows(problem, reference_attention):
     """Not compiled here: its result is the same, and compiling takes half a minute."""
-    found = unpad_outputs(problem, run(Flex(compiled=False).make_job(problem, backward=False)))
-    for own, expected in zip(found, compute_slowly(problem, attend_slowly), strict=True):
-        torch.testing.assert_close(own.double(), expected, rtol=1e-5, atol=1e-5)
+    outputs = unpad_outputs(problem, run(Flex(compiled=False).make_job(problem, backward=False)))
+    for output, expected in zip(outputs, compute_reference(problem, reference_attention), strict=True):
+        torch.testing.assert_close(output.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_flex_attention_needs_a_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    assert Flex().missing_requirement() == "there is no C++ compiler"
-    assert Flex(compiled=False).missing_requirement() is None
+    with pytest.raises(UnableError, match=r"^there is no C\+\+ compiler$"):
+        Flex().check_requirements()
+    Flex(compiled=False).check_requirements()
     compiler = tmp_path / "mine"
     compiler.write_text("")
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", "mine")
-    assert Flex().missing_requirement() is None
-    assert not Flex.has_backward
+    Flex().check_requirements()
 
 
 def test_a_failed_compilation_of_flex_attention_is_reported(problem, monkeypatch):
@@ -152,7 +164,7 @@ def test_every_run_of_ours_gets_new_graphs(problem):
     assert all(a is not b for a, b in zip(first, second, strict=True))
 
 
-def test_long_texts_need_more_memory_with_arrays_of_the_edges_size():
+def test_arrays_per_edge_need_memory_in_long_texts():
     short, long = AttentionProblem(uniform(1, 64)), AttentionProblem(uniform(1, 256))
     for kind in (DGLOperators, TorchSegments, PyGTransformerConv, Flex):
         assert kind().estimate_bytes(long, backward=False) > 5 * kind().estimate_bytes(short, backward=False) > 0
@@ -204,6 +216,6 @@ def test_cost_of_an_edge_between_long_texts():
     )
 
 
-def test_one_length_alone_says_nothing_about_growth():
+def test_cost_of_an_edge_needs_two_lengths():
     rows = [row("8x2048", 2048, 2.0, 9), row("4x2048", 2048, 2.0, 9), row("1x9", 9, 1.0, 9), row("mr", None, 1.0, 9)]
     assert attention.summarize_pair_cost(rows, "forward") is None

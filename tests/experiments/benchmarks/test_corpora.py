@@ -4,16 +4,8 @@ import random
 
 import pytest
 
-from graphattn.builders import Sentence
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.benchmarks.corpora import attachment_scores, measure_corpora
-
-
-def test_attachment_scores_are_shares_of_words():
-    gold = Sentence(["a", "b", "c", "d"], heads=[2, 0, 2, 3], deprels=["x", "root", "y:z", "w"])
-    found = Sentence(["a", "b", "c", "d"], heads=[2, 0, 2, 2], deprels=["v", "root", "y", "w"])
-    assert attachment_scores([gold, gold], [gold, found]) == (87.5, 75.0)
-    assert attachment_scores([], []) == (0.0, 0.0)
+from graphattn.experiments.benchmarks.corpora import measure_corpora
 
 
 def test_the_size_of_a_store_beside_xz(tmp_path, monkeypatch):
@@ -46,9 +38,9 @@ def test_parses_are_measured_and_scored(corpora, tmp_path):
     for name in ("ud_english_ewt", "stanza_en_ewt_small"):
         (tmp_path / name).symlink_to(corpora / name)
     report = measure_corpora(1, data=tmp_path, parsed=30)
-    steps = ["no cache", "empty cache", "full cache", "attachment", "its scorer", "Stanza alone"]
+    steps = ["no cache", "empty cache", "full cache", "attachment", "Stanza alone"]
     assert [row["step"] for row in report.rows] == steps
     assert report.rows[0]["result"].startswith("30 sentences, ")
-    ours, official, stanza = (row["result"] for row in report.rows[-3:])
+    ours, stanza = (row["result"] for row in report.rows[-2:])
     assert ours.startswith("UAS ")
-    assert ours == official == stanza
+    assert ours == stanza

@@ -29,25 +29,24 @@ def encode(kind, problem):
 
 
 def test_masks_and_dgl_give_the_numbers_of_the_graph(problem):
-    ours = encode(OursEncoder, problem)
-    for own, other in zip(ours, encode(DGLEncoder, problem), strict=True):
-        torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
-    for own, other, batch in zip(ours, encode(MaskedDense, problem), problem.workload.batches, strict=True):
-        torch.testing.assert_close(own, unpad(other, torch.tensor(batch)), rtol=1e-5, atol=1e-5)
+    outputs = (encode(kind, problem) for kind in (OursEncoder, DGLEncoder, MaskedDense))
+    for ours, dgl, masked, batch in zip(*outputs, problem.workload.batches, strict=True):
+        torch.testing.assert_close(ours, dgl, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(ours, unpad(masked, torch.tensor(batch)), rtol=1e-5, atol=1e-5)
 
 
 def test_the_transformer_is_pytorchs_and_padding_changes_nothing(problem):
     contender = DenseTransformer()
     torch.manual_seed(0)
-    transformer = contender.make_encoder(problem).eval()
+    transformer = contender.make_module(problem).eval()
     assert len(transformer.layers) == problem.options.layers
     assert transformer.layers[0].linear1.out_features == 1200
     assert not any(module.p for module in transformer.modules() if isinstance(module, torch.nn.Dropout))
-    found = encode(DenseTransformer, problem)
-    for tokens, rows, batch in zip(problem.tokens, found, problem.workload.batches, strict=True):
+    outputs = encode(DenseTransformer, problem)
+    for tokens, rows, batch in zip(problem.tokens, outputs, problem.workload.batches, strict=True):
         flat = unpad(rows, torch.tensor(batch))
-        for own, alone in zip(flat.split(batch), tokens.split(batch), strict=True):
-            torch.testing.assert_close(own, transformer(alone.unsqueeze(0)).squeeze(0), rtol=1e-4, atol=1e-4)
+        for output, sentence in zip(flat.split(batch), tokens.split(batch), strict=True):
+            torch.testing.assert_close(output, transformer(sentence.unsqueeze(0)).squeeze(0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", CONTENDERS)
@@ -57,22 +56,16 @@ def test_inference_keeps_nothing_for_gradients(problem, kind):
 
 @pytest.mark.parametrize("kind", CONTENDERS)
 def test_a_training_step_changes_the_weights_and_is_in_training_mode(problem, kind, monkeypatch):
-    contender, made = kind(), []
-    make = contender.make_encoder
-
-    def remember(problem):
-        made.append(make(problem))
-        return made[-1]
-
-    monkeypatch.setattr(contender, "make_encoder", remember)
+    contender = kind()
+    module = contender.make_module(problem).eval()
+    monkeypatch.setattr(contender, "make_module", lambda problem: module)
     job = contender.make_job(problem, backward=True)
-    (trained,) = made
-    before = [parameter.detach().clone() for parameter in trained.parameters()]
+    before = [parameter.detach().clone() for parameter in module.parameters()]
     job.run(job.prepare())
-    assert trained.training
-    changed = [not torch.equal(a, b) for a, b in zip(before, trained.parameters(), strict=True)]
+    assert module.training
+    changed = [not torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True)]
     assert sum(changed) > 0.7 * len(changed)  # biases of keys cancel in the softmax
-    assert all(parameter.grad is None for parameter in trained.parameters())
+    assert all(parameter.grad is None for parameter in module.parameters())
 
 
 def test_masks_of_long_texts_need_memory():

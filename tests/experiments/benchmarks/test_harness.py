@@ -1,29 +1,36 @@
 """The harness: interleaved rounds, ratios, contenders that cannot run, and rows with their cells."""
 
+from dataclasses import replace
+
 import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks import harness
 from graphattn.experiments.benchmarks.harness import (
     COLUMNS,
+    Case,
     Contender,
     Job,
     Settings,
+    Skipped,
     Timing,
     UnableError,
     compare,
+    describe_skipped,
     format_number,
-    make_jobs,
-    merge_lines,
+    measure_memory,
+    measure_times,
+    measure_times_and_memory,
     select,
-    split_able,
     time_interleaved,
-    timing_row,
+    time_jobs,
+    try_each,
 )
+from graphattn.experiments.benchmarks.processes import PeakMemory
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
-RAN = []
+CALLS = []
 
 
 class Ours(Contender):
@@ -31,7 +38,7 @@ class Ours(Contender):
     problem = staticmethod(lambda workload: workload.tokens)
 
     def make_job(self, problem, *, backward):
-        return Job(lambda _: RAN.append((self.name, problem, backward)))
+        return Job(lambda _: CALLS.append((self.name, problem, backward)))
 
 
 class Large(Ours):
@@ -49,14 +56,15 @@ class Absent(Ours):
     name, title, package = "pyg", "PyG", "no_such_package"
 
 
-class Late(Ours):
-    name, title = "late", "Late peer"
+class Failing(Ours):
+    name, title = "failing", "Failing peer"
 
     def make_job(self, problem, *, backward):
         raise UnableError("does not compile here (no room)")
 
 
 KINDS = (Ours, Large, Absent, ForwardOnly)
+CASE = Case(uniform(1, 3), "forward", False)
 
 
 @pytest.fixture
@@ -72,9 +80,9 @@ def clock(monkeypatch):
 
 
 def test_rounds_rotate_after_one_untimed_run():
-    ran = []
-    timings = time_interleaved({name: Job(lambda _, name=name: ran.append(name)) for name in "abc"}, rounds=4)
-    assert "".join(ran) == "abc" + "abc" + "bca" + "cab" + "abc"
+    calls = []
+    timings = time_interleaved({name: Job(lambda _, name=name: calls.append(name)) for name in "abc"}, rounds=4)
+    assert "".join(calls) == "abc" + "abc" + "bca" + "cab" + "abc"
     assert {name: len(timing.times) for name, timing in timings.items()} == {"a": 4, "b": 4, "c": 4}
     assert all(time >= 0 for timing in timings.values() for time in timing.times)
 
@@ -136,32 +144,68 @@ def test_unknown_peers_are_errors(name):
 
 
 def test_missing_packages_are_reported():
-    able, lines = split_able(select(KINDS, None))
-    assert [contender.name for contender in able] == ["ours", "large", "flex"]
-    assert lines == ["PyG: no_such_package is not installed (pip install no_such_package)"]
+    skipped = []
+    able = try_each(select(KINDS, None), Contender.check_requirements, skipped)
+    assert list(able) == ["ours", "large", "flex"]
+    assert skipped == [Skipped("PyG", "", "no_such_package is not installed (pip install no_such_package)")]
 
 
 @pytest.mark.parametrize(
     ("backward", "names", "lines"),
     [
-        (False, ["ours", "large", "flex"], ["Late peer, here: does not compile here (no room)"]),
+        (False, ["ours", "large", "flex"], ["Failing peer: does not compile here (no room) (1x3, forward)"]),
         (
             True,
             ["ours"],
             [
-                "Large peer, here: needs about 6.0 GiB; 5.0 GiB may be used",
-                "Flex, here: no backward pass on a CPU",
-                "Late peer, here: does not compile here (no room)",
+                "Large peer: needs about 6.0 GiB; 5.0 GiB may be used (1x3, forward)",
+                "Flex: no backward pass on a CPU (1x3, forward)",
+                "Failing peer: does not compile here (no room) (1x3, forward)",
             ],
         ),
     ],
 )
 def test_contenders_that_cannot_solve_a_problem_are_reported(monkeypatch, backward, names, lines):
     monkeypatch.setattr(harness, "available_bytes", lambda: 5 * 2**30)
+    skipped, case = [], replace(CASE, backward=backward)
+    contenders = [Ours(), Large(), ForwardOnly(), Failing()]
+    assert list(measure_times(contenders, case, Settings((), repeats=1), skipped)) == names
+    assert describe_skipped(skipped) == lines
+
+
+@pytest.fixture
+def peak_memory(monkeypatch):
+    """Replace processes by fixed measurements; the peer "failing" is killed."""
+
+    def measure(contender, workload, *, keep_freed=True):
+        if contender is Failing:
+            raise UnableError("ended by signal 9")
+        size = {"ours": 100, "large": 300}[contender.name] + 1000 * keep_freed
+        return PeakMemory(held=50, added=size, whole=size, run_ms=1.0)
+
+    monkeypatch.setattr(harness, "measure_peak_memory", measure)
+
+
+def test_memory_of_each_contender_and_ratios(peak_memory):
     skipped = []
-    contenders = [Ours(), Large(), ForwardOnly(), Late()]
-    assert list(make_jobs(contenders, 3, backward=backward, label="here", skipped=skipped)) == names
-    assert skipped == lines
+    rows = measure_memory([Ours(), Large(), Failing()], CASE, Settings(()), skipped)
+    assert [(name, row["added"], row.get("ratio")) for name, row in rows.items()] == [
+        ("ours", 1100, None),
+        ("large", 1300, 1300 / 1100),
+    ]
+    assert skipped == [Skipped("Failing peer", "1x3, forward", "ended by signal 9")]
+
+
+@pytest.mark.parametrize(("column", "ratio"), [("added", 3), ("memory", 350 / 150)])
+def test_memory_beside_times_is_measured_with_gradients_only(peak_memory, column, ratio):
+    skipped, settings, contenders = [], Settings((), repeats=1), [Ours(), Large()]
+    rows = measure_times_and_memory(contenders, CASE, settings, skipped, column=column)
+    assert not any("added" in row for row in rows.values())
+    case = replace(CASE, backward=True)
+    ours, large = measure_times_and_memory(contenders, case, settings, skipped, column=column).values()
+    assert (ours["added"], ours["memory"], large["added"], large["memory"]) == (100, 150, 300, 350)
+    assert "memory_ratio" not in ours
+    assert large["memory_ratio"] == ratio
 
 
 def test_some_memory_is_available():
@@ -169,20 +213,19 @@ def test_some_memory_is_available():
 
 
 def test_all_contenders_run_on_all_workloads_interleaved():
-    RAN.clear()
+    CALLS.clear()
     report = Report("some", "", {}, {})
     settings = Settings(("1x2", "1x3"), repeats=2)
     kinds = (Ours, Absent, ForwardOnly)
     columns = {"add_columns": lambda contender, workload: {"more": f"{contender.name} {workload.name}"}}
-    workloads = compare(report, kinds, {"forward": False, "both": True}, settings, **columns)
-    assert workloads == [uniform(1, 2), uniform(1, 3)]
+    compare(report, kinds, {"forward": False, "both": True}, settings, **columns)
     assert [(row["workload"], row["task"], row["contender"], len(row["times_ms"])) for row in report.rows] == [
         (name, task, contender, 2)
         for name in ("1x2", "1x3")
         for task, contenders in (("forward", ("ours", "flex")), ("both", ("ours",)))
         for contender in contenders
     ]
-    assert RAN[:6] == [(name, 2, False) for name in ("ours", "flex", "ours", "flex", "flex", "ours")]
+    assert CALLS[:6] == [(name, 2, False) for name in ("ours", "flex", "ours", "flex", "flex", "ours")]
     assert report.rows[1]["more"] == "flex 1x2"
     assert report.left_out == [
         "PyG: no_such_package is not installed (pip install no_such_package)",
@@ -191,20 +234,25 @@ def test_all_contenders_run_on_all_workloads_interleaved():
 
 
 def test_cells_of_a_peer():
-    ours, peer = Timing((10.0, 20.0, 40.0)), Timing((90.0, 90.0, 100.0))
-    row = timing_row(uniform(128, 22), "forward", "dense", "Dense", peer, ours)
+    row = Case(uniform(128, 22), "forward", False).as_row("dense", "Dense")
     assert (row["length"], row["tokens"]) == (22, 2816)
+    ours, peer = Timing((10.0, 20.0, 40.0)), Timing((90.0, 90.0, 100.0))
+    row |= peer.as_row() | peer.compare_to(ours)
     assert [cell(row) for cell in COLUMNS.values()] == [
         *("128x22", "forward", "Dense", "90", "90 - 95", "3", "4.50", "3.50 - 6.75"),
     ]
 
 
 def test_cells_of_ours_have_no_ratio():
-    timing = Timing((1.0,))
-    row = timing_row(Workload("mr", ((3, 2),)), "forward", "ours", "Ours", timing, timing)
+    row = Case(Workload("mr", ((3, 2),)), "forward", False).as_row("ours", "Ours") | Timing((1.0,)).as_row()
     assert row["length"] is None
-    assert "ratio" not in row
     assert [cell(row) for cell in COLUMNS.values()][-2:] == ["", ""]
+
+
+def test_ratios_are_to_the_base():
+    rows = time_jobs({"a": Job(lambda _: None), "b": Job(lambda _: None)}, Settings((), repeats=2), base="b")
+    assert rows["a"]["ratio"] == rows["a"]["median_ms"] / rows["b"]["median_ms"]
+    assert "ratio" not in rows["b"]
 
 
 @pytest.mark.parametrize(
@@ -215,12 +263,6 @@ def test_numbers_are_short(value, text):
 
 
 def test_equal_reasons_are_merged():
-    lines = ["A, 1x2: too large", "B, 1x2: too large", "A, 1x3: too large", "A, 1x4: larger"]
-    assert merge_lines(lines) == ["A: too large (1x2; 1x3)", "B: too large (1x2)", "A: larger (1x4)"]
-
-
-def test_titles_have_no_commas_because_lines_are_split_there():
-    from graphattn.experiments.benchmarks import attention, encoder, memory
-
-    kinds = [*attention.CONTENDERS, *encoder.CONTENDERS, *memory.CONTENDERS]
-    assert [kind.title for kind in kinds if "," in kind.title] == []
+    large = [("A", "1x2", "too large"), ("B", "1x2", "too large"), ("A", "1x3", "too large"), ("A", "1x4", "larger")]
+    lines = describe_skipped(Skipped(*each) for each in large)
+    assert lines == ["A: too large (1x2; 1x3)", "B: too large (1x2)", "A: larger (1x4)"]

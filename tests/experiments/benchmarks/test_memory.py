@@ -1,29 +1,28 @@
-"""``bench memory``: rows, ratios and plots; the processes are replaced by made-up measurements."""
+"""``bench memory``: rows, ratios and plots; fixed measurements replace the processes."""
 
 import pytest
 
 from graphattn.experiments.benchmarks import harness, memory
 from graphattn.experiments.benchmarks.harness import Settings
-from graphattn.experiments.benchmarks.processes import PeakMemory, ProcessError
-from graphattn.experiments.benchmarks.workloads import uniform
+from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
 
 ADDED = {"ours": 100, "torch": 300, "dgl": 520, "dense": 50, "pyg": 900}
-BOTH, TEXT = "forward + backward", uniform(1, 8)
+BOTH, TEXT = "forward + backward", "1x8"
 
 
 @pytest.fixture
 def processes(monkeypatch):
-    """Replace processes by made-up measurements; returns the requests."""
+    """Replace processes by fixed measurements; returns the requests."""
     requests = []
 
     def measure(contender, workload):
         requests.append((contender.__name__, workload.name))
         if contender.name == "torch":
-            raise ProcessError("ended by signal 9; the memory may have been too small")
+            raise UnableError("ended by signal 9; the memory may have been too small")
         added = ADDED[contender.name] * 2**20
         return PeakMemory(held=2**20, added=added, whole=added + 5 * 2**30, run_ms=1.0)
 
-    monkeypatch.setattr(memory, "measure_peak_memory", measure)
+    monkeypatch.setattr(harness, "measure_peak_memory", measure)
     return requests
 
 

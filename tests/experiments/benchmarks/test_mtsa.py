@@ -27,28 +27,27 @@ def test_rows_with_time_and_memory(monkeypatch):
 @pytest.mark.parametrize("contender", CONTENDERS)
 def test_every_layer_runs_forward_and_backward(contender):
     problem = ContextProblem(uniform(2, 5))
-    member = contender()
-    assert member.apply(member.make_layer(), problem.tokens, member.prepare(problem)).shape == (2, 5, 600)
     for backward in (False, True):
-        job = member.make_job(problem, backward=backward)
-        job.run(job.prepare())
+        job = contender().make_job(problem, backward=backward)
+        outputs = job.run(job.prepare())
+        assert backward or outputs[0].numel() == 2 * 5 * 600
 
 
-def test_disa_looks_one_way_in_each_half():
+def test_disa_attends_in_one_direction_per_half():
     torch.manual_seed(0)
     tokens = torch.randn(1, 6, 600)
-    layer = DenseMultiDim().make_layer()
-    changed = tokens.clone()
-    changed[0, 3] += 1
-    moved = (layer(tokens) - layer(changed))[0].abs() > 1e-6
-    forward, backward = (half.any(1) for half in moved.chunk(2, -1))
+    layer = DenseMultiDim().make_module(None)
+    perturbed = tokens.clone()
+    perturbed[0, 3] += 1
+    differs = (layer(tokens) - layer(perturbed))[0].abs() > 1e-6
+    forward, backward = (half.any(1) for half in differs.chunk(2, -1))
     assert forward[4:].all()
-    assert not forward[1:3].any()  # the first token sees none, and then takes the mean of all
+    assert not forward[1:3].any()  # the first token attends to none, so it takes the mean of all
     assert backward[:3].all()
     assert not backward[4].any()
 
 
-def test_lengths_must_agree():
+def test_lengths_must_be_equal():
     with pytest.raises(ConfigError) as caught:
         ContextProblem(Workload("mr", ((3, 4),)))
     assert str(caught.value) == "--lengths has 'mr'; give batches of one length, 64x128 for example"
@@ -57,6 +56,6 @@ def test_lengths_must_agree():
 def test_different_lengths_are_an_error_before_anything_is_measured(monkeypatch):
     varied = [Workload("64x2", ((2,) * 64,)), Workload("mr", ((3, 4),))]
     monkeypatch.setattr(mtsa, "parse_workloads", lambda names: (varied, []))
-    monkeypatch.setattr(mtsa, "compare", lambda *arguments: pytest.fail("it measured"))
+    monkeypatch.setattr(mtsa, "compare", lambda *arguments, **options: pytest.fail("it measured"))
     with pytest.raises(ConfigError, match="--lengths has 'mr'"):
         mtsa.measure(Settings(("64x2", "mr"), 1, None, 1.0))

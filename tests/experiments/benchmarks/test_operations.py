@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from graphattn.experiments.benchmarks.operations import (
     WindowHeads,
-    count_ms_trans,
-    count_scored_pairs,
     count_transformer,
     count_umst,
     count_window_edges,
@@ -21,15 +19,20 @@ WORKLOAD = Workload("some", ((4, 2), (5,)))
 
 
 @given(st.integers(1, 40), st.integers(0, 45))
-def test_window_edges_are_those_one_counts(length, reach):
+def test_window_edges_equal_a_count_of_pairs(length, reach):
     counted = sum(abs(a - b) <= reach for a in range(length) for b in range(length))
     assert count_window_edges(length, 2 * reach + 1) == counted
 
 
+def count(options, *lengths):
+    return WindowHeads(Workload("some", (lengths,)), options)
+
+
 def test_pairs_by_hand():
-    layers = [{"window:1": 5, "window:3": 2, "window:N/4": 1}, {"window:3": 1, "window:N/4": 2}]
+    options = MSTransOptions(hidden=16, heads=8, layers=1, scales=("1", "3", "N/4"), alpha=0.0)
+    assert WindowHeads(WORKLOAD, options).layers == [{"window:1": 3, "window:3": 3, "window:N/4": 2}]
     # of 9 tokens: width 3 has 25 edges, N/4 = 2 becomes 3; of 4 tokens: 10 edges, N/4 = 1 has nothing to score
-    assert count_scored_pairs([9, 4], layers) == 3 * 25 + 3 * 25 + 3 * 10
+    assert count(options, 9, 4).pairs == 3 * 25 + 2 * 25 + 3 * 10
 
 
 def test_ms_trans_by_hand():
@@ -37,20 +40,20 @@ def test_ms_trans_by_hand():
     # layers, tokens, multiply and add: values and output in full, queries and keys of the heads that score
     projections = 2 * 5 * 2 * (2 * 12 * 12 + 2 * 12 * 6)
     attention = 2 * 2 * (13 * 3 * 2 * 2)  # layers, heads of width 3, 13 edges of 3 features, scores and sums
-    assert count_ms_trans([5], options) == projections + attention
+    assert count(options, 5).count_operations() == projections + attention
 
 
 def test_the_transformer_by_hand():
     projections = 5 * (4 * 12 * 12 * 2)
     feed_forward = 5 * (12 * 48 * 2 + 48 * 12 * 2)
     attention = (9 + 4) * (12 * 2 + 12 * 2)  # sentences of 3 and 2 tokens; all heads together are 12 wide
-    found = count_transformer([3, 2], hidden=12, layers=2, ffn=48)
-    assert found == 2 * (projections + feed_forward + attention)
+    expected = 2 * (projections + feed_forward + attention)
+    assert count_transformer([3, 2], hidden=12, layers=2, ffn=48) == expected
 
 
 def test_the_papers_sizes_at_22_tokens():
-    """Three layers 300 wide: the feed-forward part makes the Transformer three times as costly, attention a little."""
-    ours = count_ms_trans([22], MSTransOptions())
+    """Three layers 300 wide: the feed-forward layer makes the Transformer three times as costly, attention a little."""
+    ours = count(MSTransOptions(), 22).count_operations()
     dense = count_transformer([22], hidden=300, layers=3, ffn=1200)
     assert dense == 3 * 22 * (8 * 300 * 300 + 4 * 300 * 1200 + 4 * 300 * 22)
     # heads over the three layers: 6 on width 3 (64 edges), 4 on N/8 = 3 and 3 on N/4 = 5 (104 edges); 17 score nothing
@@ -61,10 +64,10 @@ def test_the_papers_sizes_at_22_tokens():
 
 def test_umst_by_hand():
     """Two layers of width 4 on a sentence of 5 tokens and 3 words, beside the Transformer's operations."""
-    own = count_umst([5], [3], hidden=4, layers=2, ffn=8)
     projections = 2 * 3 * (4 * 2 * 4 * 4)  # layers, words: W_w, W_p, queries, keys
     attention = 2 * (9 * 4 * 2 * 2)  # layers: 9 pairs of 4 features, scores and sums
-    assert own - count_transformer([5], hidden=4, layers=2, ffn=8) == projections + attention
+    plain = count_transformer([5], hidden=4, layers=2, ffn=8)
+    assert count_umst([5], [3], hidden=4, layers=2, ffn=8) == plain + projections + attention
 
 
 def test_reaches_follow_the_heads_and_the_lengths():
@@ -87,10 +90,9 @@ def test_relations_without_heads_have_no_edges_to_count():
     assert len(heads.relations) == 1
 
 
-def test_memory_of_edge_sized_arrays():
+def test_memory_of_arrays_per_edge():
     heads = WindowHeads(WORKLOAD, OPTIONS)
-    every = 2 * (11 + 27 + 37)
-    assert heads.estimate_edge_bytes(per_pair=4, kept=1, transient=2, per_edge=8) == 4 * (every + 2 * 37) + 8 * (
-        11 + 27 + 37
-    )
+    edges = 11 + 27 + 37
+    expected = 4 * (2 * edges + 2 * 37) + 8 * edges
+    assert heads.estimate_edge_bytes(per_pair=4, kept=1, transient=2, per_edge=8) == expected
     assert heads.estimate_dgl_bytes(backward=True) > heads.estimate_dgl_bytes(backward=False) > 0

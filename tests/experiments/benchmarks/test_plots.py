@@ -1,4 +1,4 @@
-"""Plots: which points are drawn, and that a picture comes out."""
+"""Plots: which points are drawn, and that a picture is written."""
 
 from graphattn.experiments.benchmarks.plots import collect_costs, plot_cost
 

@@ -12,12 +12,9 @@ from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
 @pytest.fixture(scope="module")
 def report(small):
-    patch = pytest.MonkeyPatch()
-    patch.setattr(predict, "LATENCY_RUNS", 3)
-    with patch.context():
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predict, "LATENCY_RUNS", 3)
-        yield predict.measure(Settings(("3x7", "2x40"), repeats=2), options=small)
-    patch.undo()
+        return predict.measure(Settings(("3x7", "2x40"), repeats=2), options=small)
 
 
 def test_rows_and_shares(report):
@@ -44,7 +41,7 @@ def test_texts_have_the_lengths_of_the_workload():
     assert len(set(texts)) == 3
 
 
-def test_texts_of_a_corpus_are_its_own(monkeypatch, tmp_path):
+def test_texts_of_a_corpus(monkeypatch, tmp_path):
     (tmp_path / "mr").mkdir()
     (tmp_path / "mr" / "all.tsv").write_text("1\tone film\n0\tno film at all\n")
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
@@ -52,8 +49,12 @@ def test_texts_of_a_corpus_are_its_own(monkeypatch, tmp_path):
     assert sorted(predict.make_texts(Workload("mr", ((4, 2),)))) == ["no film at all", "one film"]
 
 
-def test_the_file_is_the_one_of_the_command(small, tmp_path):
-    estimator = predict.train_model(tmp_path / "model", small)
+@pytest.fixture(scope="module")
+def estimator(small, tmp_path_factory):
+    return predict.train_model(tmp_path_factory.mktemp("models") / "model", small)
+
+
+def test_the_file_is_that_of_the_command(estimator, tmp_path):
     source = tmp_path / "texts.txt"
     source.write_text("word1 word2\nword3\n")
     predict.predict_file(estimator, source, tmp_path / "out.jsonl")
@@ -62,8 +63,7 @@ def test_the_file_is_the_one_of_the_command(small, tmp_path):
     assert [row["label"] for row in rows] == estimator.predict(["word1 word2", "word3"]).tolist()
 
 
-def test_the_bare_encoder_sees_the_same_tokens(small, tmp_path):
-    estimator = predict.train_model(tmp_path / "model", small)
+def test_the_bare_encoder_gets_the_same_tokens(estimator):
     texts = ["word1 word2 word3", "word1", "word9 word9"]
     batches = predict.EncoderBatches.encode(estimator, texts)
     assert batches.tokens == sum(len(text.split()) + 1 for text in texts)

@@ -8,7 +8,7 @@ from graphattn.experiments.benchmarks.attention import AttentionProblem, DenseAt
 from graphattn.experiments.benchmarks.encoder import OursEncoder
 from graphattn.experiments.benchmarks.mtsa import MultiHead
 from graphattn.experiments.benchmarks.processes import (
-    ProcessError,
+    UnableError,
     measure_peak_memory,
     peak_bytes,
     reset_peak,
@@ -33,7 +33,7 @@ def test_the_peak_remains_until_it_is_reset():
 
 
 def test_a_fresh_process_measures_a_training_step():
-    tokens = 8 * 512  # so many that memory left over in the heap does not count
+    tokens = 8 * 512  # so many that free memory in the heap does not matter
     memory = measure_peak_memory(OursEncoder, uniform(8, 512))
     # what three layers keep of each token for the backward pass: at least queries, keys and values
     assert memory.added > tokens * 300 * 4 * 9
@@ -41,7 +41,7 @@ def test_a_fresh_process_measures_a_training_step():
     assert memory.run_ms > 0
 
 
-def test_edge_sized_arrays_count():
+def test_arrays_per_edge_are_measured():
     """Weights of DGL's operators: at least one number for each pair."""
     workload = uniform(1, 2048)
     pairs = AttentionProblem(workload).heads.pairs
@@ -49,14 +49,14 @@ def test_edge_sized_arrays_count():
 
 
 def test_an_error_in_the_process_is_reported():
-    with pytest.raises(ProcessError, match="give batches of one length"):
+    with pytest.raises(UnableError, match="give batches of one length"):
         measure_peak_memory(MultiHead, Workload("mr", ((3, 4),)))
 
 
 def test_a_killed_process_is_reported(monkeypatch):
     monkeypatch.setattr(processes.sys, "executable", "/bin/sh")
     monkeypatch.setattr(processes, "__name__", "x; kill -9 $$ #")
-    with pytest.raises(ProcessError, match="ended by signal 9; the memory may have been too small"):
+    with pytest.raises(UnableError, match="ended by signal 9; the memory may have been too small"):
         measure_peak_memory(Ours, uniform(1, 2))
 
 

@@ -13,7 +13,7 @@ from graphattn.exceptions import DataError
 from graphattn.experiments.benchmarks import report as reports
 from graphattn.experiments.benchmarks.report import Report, format_table
 
-WHERE = {
+MACHINE = {
     "cpu": "Some CPU",
     "vectors": "AVX2",
     "cores": 2,
@@ -26,20 +26,20 @@ WHERE = {
 
 
 def report(**changes):
-    given = {
+    fields = {
         "name": "attention",
         "description": "What is compared.",
         "columns": {"who": lambda row: row["who"], "ms": lambda row: f"{row['ms']:.1f}"},
         "rows": [{"who": "ours", "ms": 1.26}, {"who": "dense", "ms": 5.0}],
         "settings": {"repeats": 3},
-        "machine": WHERE,
+        "machine": MACHINE,
     }
-    return Report(**{**given, **changes})
+    return Report(**{**fields, **changes})
 
 
-def test_markdown_says_what_was_compared_where_and_who_is_missing():
-    found = report(notes=["constant: met"], left_out=["PyG: not installed"]).to_markdown()
-    assert found == (
+def test_markdown_has_description_machine_table_notes_and_what_was_left_out():
+    text = report(notes=["constant: met"], left_out=["PyG: not installed"]).to_markdown()
+    assert text == (
         "# graphattn bench attention\n\n"
         "What is compared.\n\n"
         "Some CPU (AVX2), 2 cores, 8.0 GiB, Linux x86_64; 2 threads; python 3.11.0, torch 2.13.0, commit abc.\n\n"
@@ -49,23 +49,23 @@ def test_markdown_says_what_was_compared_where_and_who_is_missing():
     )
 
 
-def test_nothing_is_said_of_nobody():
-    found = report().to_markdown("attention.png")
-    assert "Left out" not in found
-    assert found.endswith("| dense | 5.0 |\n\n![attention](attention.png)\n")
+def test_empty_parts_are_omitted():
+    text = report().to_markdown("attention.png")
+    assert "Left out" not in text
+    assert text.endswith("| dense | 5.0 |\n\n![attention](attention.png)\n")
 
 
-def test_files_hold_everything_unrounded(tmp_path):
+def test_json_has_everything_unrounded(tmp_path):
     def plot(rows, path):
         path.write_text(f"{len(rows)} rows")
 
     report(plot=plot, notes=["n"], left_out=["l"]).write(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.json", "attention.md", "attention.png"]
-    found = json.loads((tmp_path / "attention.json").read_text())
-    assert found == {
+    content = json.loads((tmp_path / "attention.json").read_text())
+    assert content == {
         "command": "attention",
         "settings": {"repeats": 3},
-        "circumstances": WHERE,
+        "circumstances": MACHINE,
         "rows": [{"who": "ours", "ms": 1.26}, {"who": "dense", "ms": 5.0}],
         "notes": ["n"],
         "left_out": ["l"],
@@ -79,7 +79,7 @@ def test_without_rows_there_is_no_picture(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.json", "attention.md"]
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path):
+def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(DataError, match="cannot be written"):
         report().write(tmp_path / "none")
 
@@ -89,30 +89,30 @@ def test_a_table_without_rows_has_its_headings():
 
 
 def test_the_machine_on_one_line():
-    found = reports.describe_machine()
-    assert found["vectors"] in {"DEFAULT", "AVX2", "AVX512"} or "x86" not in found["system"]
-    assert found["threads"] == torch.get_num_threads()
-    assert found["memory_gib"] == pytest.approx(psutil.virtual_memory().total / 2**30, abs=0.06)
-    assert found["versions"]["graphattn"] == graphattn.__version__
-    assert {"python", "torch", "dgl", "numba"} <= found["versions"].keys()
-    line = reports.summarize_machine({**found, "cpu": "Some CPU", "vectors": "AVX2", "cores": 2, "commit": "abc"})
-    assert line.startswith(f"Some CPU (AVX2), 2 cores, {found['memory_gib']} GiB, ")
+    machine = reports.describe_machine()
+    assert machine["vectors"] in {"DEFAULT", "AVX2", "AVX512"} or "x86" not in machine["system"]
+    assert machine["threads"] == torch.get_num_threads()
+    assert machine["memory_gib"] == pytest.approx(psutil.virtual_memory().total / 2**30, abs=0.06)
+    assert machine["versions"]["graphattn"] == graphattn.__version__
+    assert {"python", "torch", "dgl", "numba"} <= machine["versions"].keys()
+    line = reports.summarize_machine({**machine, "cpu": "Some CPU", "vectors": "AVX2", "cores": 2, "commit": "abc"})
+    assert line.startswith(f"Some CPU (AVX2), 2 cores, {machine['memory_gib']} GiB, ")
     assert line.endswith(", commit abc")
-    assert "commit" not in reports.summarize_machine({**found, "commit": None})
+    assert "commit" not in reports.summarize_machine({**machine, "commit": None})
 
 
-def test_the_processor_has_a_name(tmp_path):
+def test_the_name_of_the_processor(tmp_path):
     path = tmp_path / "cpuinfo"
-    path.write_text("processor\t: 0\nmodel name\t: Fast One 9000\n\nmodel name\t: Fast One 9000\n")
-    assert reports.cpu_model(path) == "Fast One 9000"
-    path.write_text("nothing of use\n")
+    path.write_text("processor\t: 0\nmodel name\t: Fast 9000\n\nmodel name\t: Fast 9000\n")
+    assert reports.cpu_model(path) == "Fast 9000"
+    path.write_text("no model\n")
     assert reports.cpu_model(path)
     assert reports.cpu_model(tmp_path / "missing")
 
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A clone of ours, as far as the question goes."""
+    """A repository with the file by which ours is recognized."""
     package = tmp_path / "graphattn"
     package.mkdir()
     (package / "attention.py").write_text("")

@@ -1,4 +1,4 @@
-"""``bench store``: the generated corpus is one, and the figures belong to it."""
+"""``bench store``: the generated corpus, the steps, and errors of the process that builds."""
 
 import io
 
@@ -11,7 +11,7 @@ from graphattn.experiments.benchmarks import processes, store
 from graphattn.experiments.benchmarks.store import measure_store, write_conllu
 
 
-def test_the_corpus_is_parsed_sentences():
+def test_the_corpus_has_parsed_sentences():
     file = io.StringIO()
     write_conllu(file, 400)
     lines = lines_within(file.getvalue().encode(), "generated", 1)
@@ -31,9 +31,9 @@ def test_steps_and_ratios(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkout_does_not_come_before_the_installed_package(tmp_path, monkeypatch):
+def test_a_clone_does_not_shadow_the_installed_package(tmp_path, monkeypatch):
     (tmp_path / "graphattn").mkdir()
-    (tmp_path / "graphattn" / "__init__.py").write_text("raise ImportError('the folder of a checkout')")
+    (tmp_path / "graphattn" / "__init__.py").write_text("raise ImportError('the folder of a clone')")
     monkeypatch.chdir(tmp_path)
     assert "| build | " in measure_store(20, 1).to_markdown()
 

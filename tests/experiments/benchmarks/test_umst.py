@@ -18,19 +18,18 @@ def test_rows_with_time_and_memory(monkeypatch):
     added = {"ours": 29, "transformer": 19, "without-words": 24}
 
     def measure(contender, workload, *, keep_freed):
-        return PeakMemory(held=1, added=added[contender.name], whole=0, run_ms=1.0)
+        return PeakMemory(held=2**20, added=added[contender.name] * 2**20, whole=0, run_ms=1.0)
 
     monkeypatch.setattr(harness, "measure_peak_memory", measure)
     report = umst.measure(Settings(("2x9",), repeats=1))
-    assert [(row["task"], row["contender"]) for row in report.rows] == [
-        (task, name) for task in ("inference", "training step") for name in ("ours", "transformer", "without-words")
-    ]
-    cells = [report.columns["memory, UMST / peer"](row) for row in report.rows]
-    assert cells == ["", "", "", "", "1.50", "1.20"]
-    assert [report.columns["memory, MiB"](row) for row in report.rows[:3]] == ["", "", ""]
-    assert [report.columns["limit"](row) for row in report.rows[:3]] == ["", f"{report.rows[1]['limit']:.2f}", ""]
-    for row in report.rows[1:3]:
-        assert report.columns["UMST / peer"](row) == f"{report.rows[0]['median_ms'] / row['median_ms']:.2f}"
+    cells = {name: [cell(row) for row in report.rows] for name, cell in report.columns.items()}
+    assert cells["pass"] == ["inference"] * 3 + ["training step"] * 3
+    assert cells["contender"] == ["UMST", "Transformer", "UMST without words"] * 2
+    assert cells["memory, UMST / peer"] == ["", "", "", "", "1.50", "1.20"]
+    assert cells["memory, MiB"] == ["", "", "", "30", "20", "25"]
+    assert cells["limit"] == ["", f"{umst.arithmetic_limit(uniform(2, 9)):.2f}", ""] * 2
+    medians = [row["median_ms"] for row in report.rows]
+    assert cells["UMST / peer"][1:3] == [f"{medians[0] / median:.2f}" for median in medians[1:3]]
 
 
 def test_the_limit_of_arithmetic():
@@ -46,8 +45,8 @@ def test_every_encoder_runs_forward_and_backward(contender):
     problem = SplitProblem(uniform(2, 9))
     for backward in (False, True):
         job = contender().make_job(problem, backward=backward)
-        found = job.run(job.prepare())
-        assert backward or found[0].shape == (18, 512)
+        outputs = job.run(job.prepare())
+        assert backward or outputs[0].shape == (18, 512)
 
 
 @given(lengths=st.lists(st.integers(0, 40), max_size=4))
@@ -64,6 +63,6 @@ def test_split_words_and_trees_are_those_of_sentences(lengths):
         heads = [0 if word == 0 else (word - 1) // 2 + 1 for word in range(words)]
         sentences.append(Sentence(["x"] * length, word_ids=word_ids, heads=heads))
     expected = Layout.of(sentences, with_cls=False, deprel_id=lambda name: 0)
-    found = split_layout(tuple(lengths))
+    layout = split_layout(tuple(lengths))
     for name in ("lengths", "word_counts", "word_ids", "heads", "deprels"):
-        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+        assert np.array_equal(getattr(layout, name), getattr(expected, name)), name

@@ -10,19 +10,19 @@ from graphattn.experiments.benchmarks.workloads import Workload, draw_sample, is
 
 
 @pytest.fixture(autouse=True)
-def forget_corpora():
+def clear_cache():
     workloads._read_texts.cache_clear()
     yield
     workloads._read_texts.cache_clear()
 
 
-def test_a_length_stands_for_a_batch_of_the_usual_size():
+def test_a_length_names_a_batch_of_the_usual_size():
     names = ["22", "109", "201", "512", "2048", "8192", "32768", "100000", "3x7"]
-    found, absent = parse_workloads(names)
+    parsed, missing = parse_workloads(names)
     sizes = ["128x22", "128x109", "128x201", "32x512", "8x2048", "2x8192", "1x32768", "1x100000", "3x7"]
-    assert [workload.name for workload in found] == sizes
-    assert [workload.tokens for workload in found][:5] == [2816, 13952, 25728, 16384, 16384]
-    assert absent == []
+    assert [workload.name for workload in parsed] == sizes
+    assert [workload.tokens for workload in parsed][:5] == [2816, 13952, 25728, 16384, 16384]
+    assert missing == []
 
 
 @pytest.mark.parametrize("name", ["x7", "7x", "0", "3x0", "sst", "-1", "1e3", ""])
@@ -50,8 +50,8 @@ def test_a_corpus_gives_its_lengths(monkeypatch, tmp_path):
     (tmp_path / "mtl16" / "books.task.test").write_text("1\ta b c\n0\td\n")
     (tmp_path / "mtl16" / "dvd.task.test").write_text("1\te f\n")
     monkeypatch.setenv("GRAPHATTN_DATA", str(tmp_path))
-    (workload,), absent = parse_workloads(["mtl16"])
-    assert (workload.name, workload.lengths, absent) == ("mtl16", (3, 2, 1), [])
+    (workload,), missing = parse_workloads(["mtl16"])
+    assert (workload.name, workload.lengths, missing) == ("mtl16", (3, 2, 1), [])
 
 
 @pytest.mark.parametrize("name", ["mr", "mtl16", "imdb"])
@@ -62,14 +62,14 @@ def test_real_corpora_have_their_lengths(corpora, name):
     assert {"mr": 18, "mtl16": 80, "imdb": 180}[name] < mean < {"mr": 26, "mtl16": 180, "imdb": 320}[name]
 
 
-def test_a_draw_is_long_enough_sorted_and_repeatable():
+def test_a_sample_is_long_enough_sorted_and_repeatable():
     population = list(range(1, 101))
     workload = draw_sample("some", population, tokens=500)
     assert workload == draw_sample("some", population, tokens=500)
     assert workload != draw_sample("some", population, tokens=500, seed=1)
     assert 500 <= workload.tokens < 600
     assert list(workload.lengths) == sorted(workload.lengths, reverse=True)
-    assert len(set(workload.lengths)) == len(workload.lengths)  # without putting back
+    assert len(set(workload.lengths)) == len(workload.lengths)  # without replacement
 
 
 def test_padded_batches_stay_within_the_budget():
@@ -77,7 +77,7 @@ def test_padded_batches_stay_within_the_budget():
     assert workload.batches == ((9000,), (5000,), (3000, 3000), (2000, 10, 10, 10))
 
 
-def test_a_small_corpus_is_taken_whole():
+def test_a_small_corpus_is_used_whole():
     assert draw_sample("some", [3, 1, 2], tokens=500).lengths == (3, 2, 1)
 
 
