@@ -52,11 +52,11 @@ def reproduce(
             range(seeds),
             out,
             folder=data,
-            report=lambda row: print(rows.describe(row), flush=True),
+            report=lambda row: print(rows.describe_run(row), flush=True),
         )
     filters = (("data_set", data_sets), ("encoder", encoder)) if table else ()
     kept = [row for row in rows.read_rows(out) if all(not names or row[name] in names for name, names in filters)]
     if table and not kept:
         hint = "Name the file that runs were written to, and data sets and encoders that are in it."
         raise DataError("holds no such runs", path=out, hint=hint)
-    print(rows.side_by_side_table(kept) if side_by_side else rows.results_table(kept))
+    print(rows.comparison_table(kept) if side_by_side else rows.results_table(kept))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import DataError
 
 LABELS = ("negative", "positive")
 LONGEST = 40
@@ -107,11 +107,6 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
     Sentences of 4 to 40 tokens with label, tags, heads and relation names; of sentences 2 i and 2 i + 1, one is
     positive and one negative.
 
-    Raises
-    ------
-    ConfigError
-        if ``count`` is negative
-
     Examples
     --------
     >>> for sentence in generate(3, seed=471):
@@ -120,8 +115,6 @@ def generate(count: int, *, seed: int, subwords: bool = False) -> list[Sentence]
     positive | the salmon were never a dreadful choice .
     negative | although the fish were fine , the trout that the cooks never roast were poor .
     """
-    if count < 0:
-        raise ConfigError(f"count is {count}. Ask for 0 sentences or more.")
     sentences = _distinct_sentences(random.Random(seed), subwords)
     return [next(sentences) for _ in range(count)]
 
@@ -136,19 +129,11 @@ def corpus(
     train, dev, test : sentences of each part
     seed, subwords : as in :func:`generate`
 
-    Raises
-    ------
-    ConfigError
-        if a number is negative
-
     Examples
     --------
     >>> [len(part) for part in corpus(60, 20, 20, seed=1)]
     [60, 20, 20]
     """
-    for name, size in (("train", train), ("dev", dev), ("test", test)):
-        if size < 0:
-            raise ConfigError(f"{name} is {size}. Ask for 0 sentences or more.")
     sentences = generate(train + dev + test, seed=seed, subwords=subwords)
     return sentences[:train], sentences[train : train + dev], sentences[train + dev :]
 
@@ -165,24 +150,24 @@ def explain(sentence: Sentence) -> str:
     --------
     >>> for sentence in generate(3, seed=471):
     ...     print(explain(sentence))
-    negative: "pleasant" is praise, turned around by "never", and what follows "but" decides
-    positive: "dreadful" is blame, turned around by "never"
+    negative: "pleasant" is praise, negated by "never", and what follows "but" decides
+    positive: "dreadful" is blame, negated by "never"
     negative: "poor" is blame, and the clause with "although" does not count
     """
     if not (sentence.words and sentence.heads and sentence.deprels):
-        raise DataError("no heads and relation names to explain the label by", hint=_ONLY_GENERATED)
+        raise DataError("the sentence has no heads and relation names", hint=_ONLY_GENERATED)
     root = sentence.heads.index(0)
     conjunction = _dependent_word(sentence, _find_dependent(sentence, root, "conj"), "cc")
     predicate = _find_predicate(sentence, root, conjunction)
     adjective = sentence.words[_find_dependent(sentence, predicate, "amod") or predicate]
     if adjective not in _POLARITY:
-        raise DataError(f"{adjective!r} is no adjective of this grammar", hint=_ONLY_GENERATED)
+        raise DataError(f"{adjective!r} is not an adjective of this grammar", hint=_ONLY_GENERATED)
     positive = _POLARITY[adjective]
     reasons = [f'"{adjective}" is {"praise" if positive else "blame"}']
     negator = _dependent_word(sentence, predicate, "advmod")
     if negator in _NEGATORS:
         positive = not positive
-        reasons.append(f'turned around by "{negator}"')
+        reasons.append(f'negated by "{negator}"')
     if conjunction:
         reasons.append(f'and what follows "{conjunction}" {"decides" if conjunction == "but" else "agrees"}')
     elif subordinator := _dependent_word(sentence, _find_dependent(sentence, root, "advcl"), "mark"):
@@ -190,7 +175,7 @@ def explain(sentence: Sentence) -> str:
     return f"{LABELS[positive]}: {', '.join(reasons)}"
 
 
-_ONLY_GENERATED = "explain() reads the sentences of generate()."
+_ONLY_GENERATED = "Pass sentences of generate()."
 
 
 def _find_predicate(sentence: Sentence, root: int, conjunction: str) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,6 @@ from graphattn.models import TASKS, SequenceTagger, TextClassifier, load
 
 RELATIONS = ("window:3", "window:N/4", "group", "dependency")
 SENTENCE = "although the soup was lovely , the fish that the guests never ordered were not good ."
-_SETTINGS_FILES = {CLASSIFY: "classify.yaml", TAG: "tag.yaml"}
-_CORPUS_FILES = {CLASSIFY: "tsv", TAG: "conllu"}
-_MODELS = {CLASSIFY: "classifier", TAG: "tagger"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,29 @@ class DemoSize:
     hidden: int = 64
     classifier_epochs: int = 12
     tagger_epochs: int = 4
+
+
+@dataclass(frozen=True)
+class DemoModel:
+    """One of the models: its corpus, its training and its baseline.
+
+    Parameters
+    ----------
+    folder : of the model
+    suffix, header, format : of the corpus files: their names, their first line, and the lines of a sentence
+    options : of the training
+    epochs : from the size of the demo
+    baseline, measure_baseline : its name, and its accuracy from the training and test set
+    """
+
+    folder: str
+    suffix: str
+    header: str
+    format: Callable[[Sentence], str]
+    options: dict[str, Any]
+    epochs: Callable[[DemoSize], int]
+    baseline: str
+    measure_baseline: Callable[[Sequence[Sentence], Sequence[Sentence]], float]
 
 
 MARK = ".graphattn-demo"
@@ -77,7 +98,7 @@ class Demo:
     def __init__(self, out: Path, *, seed: int = 0, size: DemoSize | None = None):
         self.out, self.seed, self.size = out, seed, size or DemoSize()
         if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
-            raise ConfigError(f"{out} is there already and holds no demo; choose another --out")
+            raise ConfigError(f"{out} exists and is not the folder of a demo; choose another --out")
         parts = grammar.corpus(self.size.train, self.size.dev, self.size.test, seed=seed)
         self.parts = dict(zip(("train", "dev", "test"), parts, strict=True))
 
@@ -85,15 +106,13 @@ class Demo:
         """Write the corpus as ``label<TAB>text`` and as CoNLL-U, and settings for both trainings."""
         (self.out / "corpus").mkdir(parents=True, exist_ok=True)
         (self.out / MARK).touch()
-        for part, sentences in self.parts.items():
-            with open_output(self.corpus_file(CLASSIFY, part)) as file:
-                print("label\ttext", file=file)
-                file.writelines(f"{sentence.label}\t{' '.join(sentence.tokens)}\n" for sentence in sentences)
-            with open_output(self.corpus_file(TAG, part)) as file:
-                file.writelines(map(_as_conllu, sentences))
-        for task in (CLASSIFY, TAG):
+        for task, model in _MODELS.items():
+            for part, sentences in self.parts.items():
+                with open_output(self.corpus_file(task, part)) as file:
+                    file.write(model.header)
+                    file.writelines(map(model.format, sentences))
             with open_output(self.settings_file(task)) as file:
-                file.write(config_text(self._settings(task), f"Settings of the demo's {_MODELS[task]}"))
+                file.write(config_text(self._settings(task), f"Settings of the demo's {model.folder}"))
         return self.parts["train"][0]
 
     def build_store(self) -> Manifest:
@@ -115,11 +134,9 @@ class Demo:
         """Train one of the models; return the accuracies on the test set in percent, that of a baseline first."""
         plan = TrainingPlan.of(TASKS[task], {"resume": False}, self.settings_file(task))
         figures = train_model(plan, [self.corpus_file(task, "train")], self.model(task))
-        if task == CLASSIFY:
-            baseline = {"bag of words": bag_of_words_accuracy(self.parts["train"], self.parts["test"])}
-        else:
-            baseline = {"usual tag of each word": frequent_tag_accuracy(self.parts["train"], self.parts["test"])}
-        return {**baseline, "ms-trans": figures["test"]["accuracy"]}
+        model = _MODELS[task]
+        baseline = model.measure_baseline(self.parts["train"], self.parts["test"])
+        return {model.baseline: baseline, "ms-trans": figures["test"]["accuracy"]}
 
     def predict(self, text: str) -> dict[str, Any]:
         """Predict a text with the saved models: label, its probability, and words with their tags."""
@@ -147,32 +164,34 @@ class Demo:
 
     def corpus_file(self, task: str, part: str) -> Path:
         """A part of the corpus in the format that a task reads."""
-        return self.out / "corpus" / f"{part}.{_CORPUS_FILES[task]}"
+        return self.out / "corpus" / f"{part}.{_MODELS[task].suffix}"
 
     def settings_file(self, task: str) -> Path:
         """The settings of a training."""
-        return self.out / _SETTINGS_FILES[task]
+        return self.out / f"{task}.yaml"
 
     def model(self, task: str) -> Path:
         """The directory of a model."""
-        return self.out / _MODELS[task]
+        return self.out / _MODELS[task].folder
 
     def _settings(self, task: str) -> dict[str, Any]:
-        size = self.size
+        size, model = self.size, _MODELS[task]
         return {
             "dev": str(self.corpus_file(task, "dev")),
             "test": str(self.corpus_file(task, "test")),
-            **({"tags": "xpos"} if task == TAG else {}),
             "encoder": "ms-trans",
             **{"hidden": size.hidden, "heads": 4, "layers": 2, "scales": ("1", "3", "5", "9"), "alpha": 0.0},
             **{"embedding": size.hidden, "embedding_dropout": 0.1, "dropout": 0.1, "head_dropout": 0.1},
-            "epochs": size.classifier_epochs if task == CLASSIFY else size.tagger_epochs,
-            "learning_rate": 0.002 if task == CLASSIFY else 0.005,
-            **{"seed": self.seed, "logs": False},
+            **{"epochs": model.epochs(size), "seed": self.seed, "logs": False},
+            **model.options,
         }
 
 
-def _as_conllu(sentence: Sentence) -> str:
+def _format_labelled(sentence: Sentence) -> str:
+    return f"{sentence.label}\t{' '.join(sentence.tokens)}\n"
+
+
+def _format_conllu(sentence: Sentence) -> str:
     columns: Sequence[Any] = (sentence.tokens, sentence.tags or (), sentence.heads or (), sentence.deprels or ())
     rows = [
         f"{number}\t{form}\t_\t_\t{tag}\t_\t{head}\t{deprel}\t_\t_\n"
@@ -207,7 +226,31 @@ def frequent_tag_accuracy(train: Sequence[Sentence], test: Sequence[Sentence]) -
     for sentence in train:
         for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
             counts[word][tag] += 1
-    usual = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
-    common = sum(counts.values(), Counter()).most_common(1)[0][0]
+    tag_of = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+    most_frequent = sum(counts.values(), Counter()).most_common(1)[0][0]
     pairs = [(word, tag) for s in test for word, tag in zip(s.words, s.tags or (), strict=True)]
-    return 100 * sum(usual.get(word, common) == tag for word, tag in pairs) / len(pairs)
+    return 100 * sum(tag_of.get(word, most_frequent) == tag for word, tag in pairs) / len(pairs)
+
+
+_MODELS = {
+    CLASSIFY: DemoModel(
+        folder="classifier",
+        suffix="tsv",
+        header="label\ttext\n",
+        format=_format_labelled,
+        options={"learning_rate": 0.002},
+        epochs=attrgetter("classifier_epochs"),
+        baseline="bag of words",
+        measure_baseline=bag_of_words_accuracy,
+    ),
+    TAG: DemoModel(
+        folder="tagger",
+        suffix="conllu",
+        header="",
+        format=_format_conllu,
+        options={"tags": "xpos", "learning_rate": 0.005},
+        epochs=attrgetter("tagger_epochs"),
+        baseline="most frequent tag of each word",
+        measure_baseline=frequent_tag_accuracy,
+    ),
+}

@@ -1,8 +1,7 @@
 """The page that shows attention: one HTML file, or the same live from a server on this machine."""
 
-from graphattn.experiments.page.document import PageModel, render_page, write_page
-from graphattn.experiments.page.estimators import count_texts, live_model, page_model
-from graphattn.experiments.page.request_queue import Limits, LiveModel
+from graphattn.experiments.page.document import PageModel, page_model, render_page, write_page
+from graphattn.experiments.page.request_queue import Limits, LiveModel, count_texts, live_model
 from graphattn.experiments.page.server import serve
 
 __all__ = [

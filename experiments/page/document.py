@@ -12,11 +12,15 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.output import open_output
 from graphattn.experiments.page.packing import pack_page
+
+if TYPE_CHECKING:
+    from graphattn.models import Estimator
+    from graphattn.models.inspection import Attention
 
 SCRIPTS = (
     "elements.js",
@@ -56,6 +60,16 @@ class PageModel:
     results: Iterable[Mapping[str, Any]]
 
 
+def page_model(path: str | Path, estimator: Estimator, attentions: Iterable[Attention]) -> PageModel:
+    """A column for a model, its folder, and its attention result for each text."""
+    return PageModel(name_model(path, estimator), (attention.to_page(arrays=True) for attention in attentions))
+
+
+def name_model(path: str | Path, estimator: Estimator) -> str:
+    """The heading of a model's column: its folder and its encoder."""
+    return f"{Path(path).absolute().name} · {estimator.encoder_.name}"
+
+
 def write_page(path: Path, models: Sequence[PageModel], *, title: str = "Attention") -> None:
     """Write results as an HTML file that works offline.
 
@@ -93,9 +107,7 @@ def render_page(models: Sequence[PageModel], *, title: str = "Attention", live: 
     columns = [{"name": model.name, "results": [pack_page(result) for result in model.results]} for model in models]
     data = dump_for_html({"version": 1, "title": title, "models": columns, "live": live})
     if len(data) > MAX_CHARACTERS:
-        raise ConfigError(
-            f"the page would have {len(data) / 1e6:,.0f} MB, more than a browser opens well; show fewer texts"
-        )
+        raise ConfigError(f"the page would have {len(data) / 1e6:,.0f} MB, too much for a browser; show fewer texts")
     parts = {
         "policy": escape(content_policy(live=live is not None)),
         "title": escape(title),

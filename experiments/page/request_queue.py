@@ -6,13 +6,17 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphattn.exceptions import GraphAttnError
+from graphattn.exceptions import ConfigError, GraphAttnError
+from graphattn.experiments.page.document import name_model
 from graphattn.experiments.page.packing import pack_page
 
 if TYPE_CHECKING:
     from fastapi import Request
+
+    from graphattn.models import Estimator
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,30 @@ class LiveModel:
     name: str
     count_tokens: Callable[[str], int]
     explain: Callable[[Sequence[str]], Mapping[str, Any]]
+
+
+def live_model(path: str | Path, estimator: Estimator) -> LiveModel:
+    """A model for the live page, from its folder and the estimator."""
+
+    def explain(texts: Sequence[str]) -> Mapping[str, Any]:
+        item = tuple(texts) if estimator.texts_per_input > 1 else texts[0]
+        return estimator.attention(item).to_page(arrays=True)
+
+    return LiveModel(name_model(path, estimator), estimator.count_tokens, explain)
+
+
+def count_texts(estimators: Sequence[Estimator]) -> int:
+    """The number of texts of an input of these models: two for pairs.
+
+    Raises
+    ------
+    ConfigError
+        if the models differ
+    """
+    sizes = {estimator.texts_per_input for estimator in estimators}
+    if len(sizes) > 1:
+        raise ConfigError("one model takes pairs of texts and the other single texts; they cannot share a page")
+    return sizes.pop()
 
 
 @dataclass(frozen=True)

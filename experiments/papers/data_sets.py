@@ -41,7 +41,7 @@ class DataSet:
     ----------
     task : name of the estimator
     train, test : files below the data folder; a corpus without a test file is cut into ten folds, and the seed of a
-        run chooses the test fold
+        run selects the test fold
     dev : file of the dev set; when None a tenth of the training set is held out
     read : reader of one file
     metric : what the tables report, in percent
@@ -55,28 +55,18 @@ class DataSet:
     metric: str = "accuracy"
 
     def load(self, part: str, folder: Path | None = None) -> list[Any]:
-        """``train``, ``dev`` or ``test`` in memory.
-
-        Raises
-        ------
-        ConfigError
-            when no data folder is given
-        """
+        """Read ``train``, ``dev`` or ``test``; the folder is :func:`data_folder` when None."""
         return list(self.read((folder or data_folder()) / getattr(self, part)))
 
     def load_parts(self, seed: int, folder: Path, *, on_test: bool = True, fold: int | None = None) -> dict[str, Any]:
-        """All parts of a run.
+        """All parts of a run: ``train``, and if they exist ``dev``, ``test`` and ``held_out``.
 
         Parameters
         ----------
         seed : of the run
         folder : data folder
         on_test : also load the test set
-        fold : hold this fold of the training set out as ``held_out`` instead of loading the test set
-
-        Returns
-        -------
-        ``train``, and where there are such ``dev``, ``test``, ``held_out``
+        fold : hold out this fold of the training set as ``held_out`` instead of loading the test set
         """
         parts = {part: self.load(part, folder) for part in ("train", "dev") if getattr(self, part) is not None}
         on_test = on_test and fold is None
@@ -86,7 +76,7 @@ class DataSet:
         elif on_test:
             parts["test"] = self.load("test", folder)
         if fold is not None:
-            parts["train"], parts["held_out"] = held_out_fold(parts["train"], fold)
+            parts["train"], parts["held_out"] = split_tuning_fold(parts["train"], fold)
         return parts
 
     def examples(self, items: list[Any]) -> tuple[list[Any], list[Any] | None]:
@@ -118,7 +108,7 @@ class TextPair:
     Parameters
     ----------
     sentences : of the source
-    targets : one text, or several that are as good
+    targets : one text, or several references
     """
 
     sentences: tuple[str, ...]
@@ -136,7 +126,7 @@ class ParallelSet(DataSet):
 
     Parameters
     ----------
-    summary : whether targets sum sources up, so that a source's first sentence is a baseline
+    summary : whether targets summarize sources, so that the first sentence of a source is a baseline
     """
 
     summary: bool = False
@@ -161,13 +151,7 @@ class ParallelSet(DataSet):
         )
 
     def measure_first_sentences(self, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """The metrics of each source's first sentence.
-
-        Raises
-        ------
-        ConfigError
-            when targets are no summaries
-        """
+        """The metrics of each source's first sentence, for summaries only."""
         if not self.summary:
             raise ConfigError("lead-1 is a baseline of summaries; this data set has none")
         return self.round_figures(
@@ -186,13 +170,7 @@ class ParallelSet(DataSet):
 
 
 def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], list[Any]]:
-    """One of ten folds and the rest, the rest first; each fold has its share of every label.
-
-    Raises
-    ------
-    ConfigError
-        when there is no such fold
-    """
+    """Split a corpus into the rest and one of ten folds, stratified by label."""
     check_fold(fold)
     from sklearn.model_selection import StratifiedKFold
 
@@ -203,43 +181,28 @@ def cross_validation_fold(items: Sequence[Any], fold: int) -> tuple[list[Any], l
 
 
 def check_fold(fold: int) -> None:
-    """Reject a seed without a fold.
-
-    Raises
-    ------
-    ConfigError
-        when there is no such fold
-    """
+    """Raise a ConfigError for a seed without a fold."""
     if not 0 <= fold < FOLDS:
         raise ConfigError(f"seed {fold} is no fold: this data set is cut into {FOLDS}; give --seeds up to {FOLDS}")
 
 
-def held_out_fold(examples: Sequence[Example], number: int) -> tuple[list[Example], list[Example]]:
-    """Cut a corpus in two: what is left for training, and one of four folds.
-
-    Parameters
-    ----------
-    examples : the training set
-    number : which fold, 0 to 3
-
-    Returns
-    -------
-    The rest and the fold, each in the corpus' order
-    """
-    groups = copies([str(example.text) for example in examples])
-    numbers = sorted(set(groups.tolist()))
+def split_tuning_fold(examples: Sequence[Example], number: int) -> tuple[list[Example], list[Example]]:
+    """Split a training set into the rest and one of four folds (0 to 3), both in its order; copies stay together."""
+    groups = find_copies([str(example.text) for example in examples]).tolist()
+    numbers = sorted(set(groups))
     random.Random(17).shuffle(numbers)
     fold_of = {group: index % TUNING_FOLDS for index, group in enumerate(numbers)}
-    held = [fold_of[group] == number for group in groups.tolist()]
-    rest = [example for example, out in zip(examples, held, strict=True) if not out]
-    return rest, [example for example, out in zip(examples, held, strict=True) if out]
+    rest, held_out = [], []
+    for example, group in zip(examples, groups, strict=True):
+        (held_out if fold_of[group] == number else rest).append(example)
+    return rest, held_out
 
 
-def copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:
-    """For each text the number of the first one that it copies from, itself if there is none.
+def find_copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """For each text the index of the first text of its group of copies; its own if it has no copies.
 
-    Two texts belong together when they share eight words in a row, case and punctuation left out, or are the same
-    and shorter than that; and so do all that are linked by such pairs.
+    Two texts are copies if they share eight consecutive words (ignoring case and punctuation), or are equal and
+    shorter; so are all texts that such pairs connect.
 
     Examples
     --------
@@ -250,80 +213,74 @@ def copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:
     from scipy.sparse.csgraph import connected_components
     from sklearn.feature_extraction.text import CountVectorizer
 
-    shared = CountVectorizer(analyzer=_word_runs, binary=True).fit_transform(texts)
+    shared = CountVectorizer(analyzer=_list_word_runs, binary=True).fit_transform(texts)
     _, component = connected_components(bmat([[None, shared], [shared.T, None]]), directed=False)
     _, first, component = np.unique(component[: len(texts)], return_index=True, return_inverse=True)
     return first[component]
 
 
-def _word_runs(text: str) -> list[str]:
+def _list_word_runs(text: str) -> list[str]:
     words = re.findall(r"[a-z0-9]+", text.lower())
     return [" ".join(words[start : start + _SHARED_WORDS]) for start in range(max(1, len(words) - _SHARED_WORDS + 1))]
 
 
 def data_folder() -> Path:
-    """The folder that the environment variable ``GRAPHATTN_DATA`` names.
-
-    Raises
-    ------
-    ConfigError
-        when it is not set or no folder
-    """
+    """The folder that the environment variable ``GRAPHATTN_DATA`` names."""
     value = os.environ.get(DATA_VARIABLE)
     if not value or not Path(value).is_dir():
         raise ConfigError(f"{DATA_VARIABLE} is {value!r}; set it to the folder that holds the corpora, or give --data")
     return Path(value)
 
 
-_labelled = partial(read_labelled_lines, columns=("label", "text"))
-_pairs = partial(read_labelled_lines, columns=("text", "second", "label"))
+_read_labelled = partial(read_labelled_lines, columns=("label", "text"))
+_read_pairs = partial(read_labelled_lines, columns=("text", "second", "label"))
 
 
-def _cleaned(name: str, train: str = "train.clean.tsv.xz", test: str = "test.clean.tsv.xz") -> DataSet:
-    """A corpus of text_gcn, in that paper's split and cleaning."""
-    return DataSet("classify", f"text_gcn/{name}/{train}", f"text_gcn/{name}/{test}", _labelled)
+def _make_gcn_set(name: str, train: str = "train.clean.tsv.xz", test: str = "test.clean.tsv.xz") -> DataSet:
+    """A corpus of text_gcn, with that paper's split and preprocessing."""
+    return DataSet("classify", f"text_gcn/{name}/{train}", f"text_gcn/{name}/{test}", _read_labelled)
 
 
-def _folded(name: str) -> DataSet:
-    return DataSet("classify", f"{name}/all.tsv", None, _labelled)
+def _make_fold_set(name: str) -> DataSet:
+    return DataSet("classify", f"{name}/all.tsv", None, _read_labelled)
 
 
-def _mtl(domain: str) -> DataSet:
-    return DataSet("classify", f"mtl16/{domain}.task.train", f"mtl16/{domain}.task.test", _labelled)
+def _make_mtl_set(domain: str) -> DataSet:
+    return DataSet("classify", f"mtl16/{domain}.task.train", f"mtl16/{domain}.task.test", _read_labelled)
 
 
-def _german(english: Path) -> Iterator[TextPair]:
-    """Lines of a file with those of the one beside it that ends in ``.de``, plain or compressed."""
+def _read_multi30k(english: Path) -> Iterator[TextPair]:
+    """Pair the lines of an English file with those of the German one beside it (``.de`` or ``.de.xz``)."""
     german = english.with_suffix(".de")
     targets = german if german.exists() else german.with_name(german.name + ".xz")
     for source, target in read_parallel(english, targets):
         yield TextPair((str(source),), (target,))
 
 
-def _scitldr(path: Path) -> Iterator[TextPair]:
-    """Abstracts as lists of sentences, with one summary or several."""
+def _read_scitldr(path: Path) -> Iterator[TextPair]:
+    """Read abstracts, as lists of sentences, with one or several summaries."""
     for _, line in numbered_lines(path):
         row = json.loads(line)
         yield TextPair(tuple(row["source"]), tuple(row["target"]))
 
 
 DATA_SETS: dict[str, DataSet] = {
-    "sst2": DataSet("classify", "sst2/train.tsv", "sst2/test.tsv", _labelled, dev="sst2/dev.tsv"),
-    "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _labelled, dev="sst5/dev.tsv"),
-    "r8": DataSet("classify", "text_gcn/R8/train.tsv.xz", "text_gcn/R8/test.tsv", _labelled),
-    "apparel": _mtl("apparel"),
-    "books": _mtl("books"),
-    "dvd": _mtl("dvd"),
-    "kitchen": _mtl("kitchen_housewares"),
-    "cr": _folded("cr"),
-    "mpqa": _folded("mpqa"),
-    "mr": _folded("mr"),
-    "gcn-r8": _cleaned("R8", test="test.clean.tsv"),
-    "gcn-r52": _cleaned("R52", test="test.clean.tsv"),
-    "gcn-mr": _cleaned("MR", "train.tsv", "test.tsv"),
-    "gcn-ohsumed": _cleaned("ohsumed"),
-    "gcn-20ng": _cleaned("20ng"),
-    "sick": DataSet("pair", "sick/train.tsv", "sick/test.tsv", _pairs, dev="sick/dev.tsv"),
+    "sst2": DataSet("classify", "sst2/train.tsv", "sst2/test.tsv", _read_labelled, dev="sst2/dev.tsv"),
+    "sst5": DataSet("classify", "sst5/train.tsv", "sst5/test.tsv", _read_labelled, dev="sst5/dev.tsv"),
+    "r8": DataSet("classify", "text_gcn/R8/train.tsv.xz", "text_gcn/R8/test.tsv", _read_labelled),
+    "apparel": _make_mtl_set("apparel"),
+    "books": _make_mtl_set("books"),
+    "dvd": _make_mtl_set("dvd"),
+    "kitchen": _make_mtl_set("kitchen_housewares"),
+    "cr": _make_fold_set("cr"),
+    "mpqa": _make_fold_set("mpqa"),
+    "mr": _make_fold_set("mr"),
+    "gcn-r8": _make_gcn_set("R8", test="test.clean.tsv"),
+    "gcn-r52": _make_gcn_set("R52", test="test.clean.tsv"),
+    "gcn-mr": _make_gcn_set("MR", "train.tsv", "test.tsv"),
+    "gcn-ohsumed": _make_gcn_set("ohsumed"),
+    "gcn-20ng": _make_gcn_set("20ng"),
+    "sick": DataSet("pair", "sick/train.tsv", "sick/test.tsv", _read_pairs, dev="sick/dev.tsv"),
     "ewt": DataSet(
         "tag",
         "ud_english_ewt/en_ewt-ud-train.conllu.xz",
@@ -343,7 +300,7 @@ DATA_SETS: dict[str, DataSet] = {
         "translate",
         "multi30k_en_de/train.en",
         "multi30k_en_de/test_2016_flickr.en",
-        _german,
+        _read_multi30k,
         dev="multi30k_en_de/val.en",
         metric="bleu",
     ),
@@ -351,7 +308,7 @@ DATA_SETS: dict[str, DataSet] = {
         "translate",
         "scitldr_a/train.jsonl.xz",
         "scitldr_a/test.jsonl",
-        _scitldr,
+        _read_scitldr,
         dev="scitldr_a/dev.jsonl",
         metric="rouge_l",
         summary=True,

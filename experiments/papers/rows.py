@@ -1,4 +1,4 @@
-"""Figures of finished runs: a file with a line of JSON for each, and the tables that are made of them."""
+"""Results of finished runs: a file with a line of JSON for each run, and tables."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _ENCODERS = (*ENCODERS, "tfidf")
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that earlier runs wrote.
+    """The rows that earlier runs wrote; none if the file does not exist.
 
     Raises
     ------
     DataError
-        when the file cannot be read, or a line of it is no row; it names the line
+        if the file cannot be read, or a line is not a row
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise DataError(f"cannot be read ({reason})", path=path, hint="Give the file of an earlier run.") from None
-    return [_row(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
+    return [_parse_row(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
-def _row(line: str, path: Path, number: int) -> dict[str, Any]:
+def _parse_row(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
         row["data_set"], row["encoder"], row["seed"]
@@ -46,7 +46,7 @@ def _row(line: str, path: Path, number: int) -> dict[str, Any]:
 def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Mean and standard deviation over the seeds as a Markdown table, one line for each data set and encoder.
 
-    Runs with changed settings have a line of their own, which names the changes; of two with one seed the later counts.
+    Runs with changed settings have separate lines that name the changes. Of two runs with one seed, the later counts.
 
     Examples
     --------
@@ -57,13 +57,15 @@ def results_table(rows: Sequence[Mapping[str, Any]]) -> str:
     | sst2 | ms-trans | 2 | 81.0 ± 1.4 | 82.0 ± 1.4 |
     """
     lines = ["| data set | encoder | seeds | dev | test |", "|---|---|---|---|---|"]
-    for (data_set, encoder), runs in _by_line(rows).items():
-        lines.append(f"| {data_set} | {encoder} | {len(runs)} | {_figures(runs, 'dev')} | {_figures(runs, 'test')} |")
+    for (data_set, encoder), runs in _group_runs(rows).items():
+        lines.append(
+            f"| {data_set} | {encoder} | {len(runs)} | {_format_scores(runs, 'dev')} | {_format_scores(runs, 'test')} |"
+        )
     return "\n".join(lines)
 
 
-def side_by_side_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The test figures of :func:`results_table`, one line for each data set and one column for each encoder.
+def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The test scores of :func:`results_table`, one line for each data set and one column for each encoder.
 
     Examples
     --------
@@ -73,8 +75,8 @@ def side_by_side_table(rows: Sequence[Mapping[str, Any]]) -> str:
     |---|---|---|
     | sst2 | 82.0 ± 1.4 | 81.0 |
     """
-    cells = {place: _figures(runs, "test") for place, runs in _by_line(rows).items()}
-    data_sets, encoders = (list(dict.fromkeys(place[part] for place in cells)) for part in (0, 1))
+    cells = {key: _format_scores(runs, "test") for key, runs in _group_runs(rows).items()}
+    data_sets, encoders = (list(dict.fromkeys(key[part] for key in cells)) for part in (0, 1))
     encoders.sort(key=lambda encoder: _rank(encoder, _ENCODERS))
     lines = [["data set", *encoders]]
     lines += [[data_set, *(cells.get((data_set, encoder), "") for encoder in encoders)] for data_set in data_sets]
@@ -82,25 +84,25 @@ def side_by_side_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([head, "|---" * len(lines[0]) + "|", *body])
 
 
-def _by_line(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+def _group_runs(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """(data set, encoder with changed settings) -> its runs, in the order of the data sets."""
     groups: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["data_set"], row["encoder"] + _changed(row)), {})[row["seed"]] = row
-    ordered = sorted(groups, key=lambda place: _rank(place[0], list(DATA_SETS)))
-    return {place: list(groups[place].values()) for place in ordered}
+        groups.setdefault((row["data_set"], row["encoder"] + _format_changes(row)), {})[row["seed"]] = row
+    ordered = sorted(groups, key=lambda key: _rank(key[0], list(DATA_SETS)))
+    return {key: list(groups[key].values()) for key in ordered}
 
 
 def _rank(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def _changed(row: Mapping[str, Any]) -> str:
+def _format_changes(row: Mapping[str, Any]) -> str:
     values = [f"{name} {value}" for group in (row.get("changes") or {}).values() for name, value in group.items()]
     return f" ({', '.join(values)})" if values else ""
 
 
-def _figures(runs: Sequence[Mapping[str, Any]], part: str) -> str:
+def _format_scores(runs: Sequence[Mapping[str, Any]], part: str) -> str:
     values = [run[part] for run in runs if part in run]
     if not values:
         return "-"
@@ -108,8 +110,8 @@ def _figures(runs: Sequence[Mapping[str, Any]], part: str) -> str:
     return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
 
-def describe(row: Mapping[str, Any]) -> str:
-    """One run in one line.
+def describe_run(row: Mapping[str, Any]) -> str:
+    """Describe a run on one line.
 
     Examples
     --------
@@ -120,10 +122,10 @@ def describe(row: Mapping[str, Any]) -> str:
     return f"{row['data_set']} {row['encoder']} seed {row['seed']}: {figures}, {row['seconds']} s"
 
 
-def append(path: Path, row: Mapping[str, Any]) -> None:
-    """Write one run's figures as a line of JSON; lines of other runs, also simultaneous ones, stay whole."""
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Append a line of JSON in one write, so that simultaneous runs do not mix their lines."""
     with open(path, "a+b") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))
-        begun = size > 0 and file.read(1) != b"\n"  # by a run that was killed while it wrote
-        file.write(("\n" * begun + json.dumps(row) + "\n").encode("utf-8"))
+        incomplete = size > 0 and file.read(1) != b"\n"  # of a run that was killed while it wrote
+        file.write(("\n" * incomplete + json.dumps(row) + "\n").encode("utf-8"))

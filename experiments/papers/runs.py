@@ -1,4 +1,4 @@
-"""The runs behind the result tables: a data set, an encoder and a seed give one row of figures."""
+"""The runs behind the result tables: a data set, an encoder and a seed give one row of results."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from sklearn.pipeline import make_pipeline
 
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.papers.data_sets import DATA_SETS, DataSet, ParallelSet, check_fold, data_folder
-from graphattn.experiments.papers.rows import append, read_rows
+from graphattn.experiments.papers.rows import append_row, read_rows
 from graphattn.experiments.papers.settings import make_estimator, settings
+from graphattn.models import TASKS, TextClassifier
 from graphattn.models.encoders import encoder_options
 from graphattn.models.estimators.inputs import held_out_split
 from graphattn.models.training.loop import count_parameters
 from graphattn.models.training.precision import chosen_precision
 
 TFIDF, LEAD = "tfidf", "lead-1"
-"""The baselines: TF-IDF with logistic regression, and of summaries the first sentence."""
+"""The baselines: TF-IDF with logistic regression; for summaries, the first sentence."""
 
 
 def run(
@@ -38,25 +39,20 @@ def run(
     on_test: bool = True,
     fold: int | None = None,
 ) -> dict[str, Any]:
-    """Train once and measure.
+    """Train and evaluate one model.
 
     Parameters
     ----------
     data_set, encoder, seed : what to run; the encoder may be a baseline, ``"tfidf"`` or ``"lead-1"``
     changes : group of options -> changes to :func:`settings`
     folder : data folder; the one ``GRAPHATTN_DATA`` names when None
-    on_test : also measure on the test set; leave it out while choosing
-    fold : leave the test set alone, hold this fold (0 to 3) of the training set out and measure ``held_out`` on it;
-        for classification
+    on_test : also evaluate on the test set; not while choosing settings
+    fold : hold out this fold (0 to 3) of the training set and evaluate ``held_out`` on it, not the test set; for
+        classification
 
     Returns
     -------
-    Figures in percent, number of parameters, seconds
-
-    Raises
-    ------
-    ConfigError
-        when there is no such encoder or option, or no data folder
+    Scores in percent, number of parameters, seconds
     """
     folder, corpus, started = folder or data_folder(), DATA_SETS[data_set], time.time()
     facts: dict[str, Any] = {"data_set": data_set, "encoder": encoder, "seed": seed}
@@ -83,27 +79,29 @@ def run(
 def _run_baseline(corpus: DataSet, parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
     if isinstance(corpus, ParallelSet):
         return corpus.measure_first_sentences(parts)
-    return _tfidf(parts, seed)
+    return _run_tfidf(parts, seed)
 
 
-def _tfidf(parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Uni- and bigrams, with the regularisation that is best on the dev set; then train on the whole training set."""
+def _run_tfidf(parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Choose the regularisation on the dev set, then train on the whole training set."""
     rest = train = parts["train"]
     dev = parts.get("dev")
     if dev is None:
         classes = np.unique([x.label for x in train], return_inverse=True)[1]
         split = held_out_split(len(train), math.ceil(0.1 * len(train)), classes, seed)
         rest, dev = ([train[number] for number in numbers] for numbers in split)
-    scores = {strength: _accuracy(_tfidf_model(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)}
+    scores = {
+        strength: _measure_accuracy(_fit_tfidf(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)
+    }
     strength = max(scores, key=lambda value: scores[value])
     figures: dict[str, Any] = {"dev": scores[strength], "C": strength}
     for part in ("test", "held_out"):
         if part in parts:
-            figures[part] = _accuracy(_tfidf_model(train, strength), parts[part])
+            figures[part] = _measure_accuracy(_fit_tfidf(train, strength), parts[part])
     return figures
 
 
-def _tfidf_model(train: Any, strength: float) -> Any:
+def _fit_tfidf(train: Any, strength: float) -> Any:
     model = make_pipeline(
         TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", sublinear_tf=True),
         LogisticRegression(C=strength, max_iter=1000),
@@ -111,7 +109,7 @@ def _tfidf_model(train: Any, strength: float) -> Any:
     return model.fit([x.text for x in train], [x.label for x in train])
 
 
-def _accuracy(model: Any, examples: Any) -> float:
+def _measure_accuracy(model: Any, examples: Any) -> float:
     return round(100 * model.score([x.text for x in examples], [x.label for x in examples]), 2)
 
 
@@ -137,42 +135,35 @@ def reproduce(
     Returns
     -------
     All rows in ``out``
-
-    Raises
-    ------
-    ConfigError
-        for a data set, an encoder or a fold that does not exist
-    DataError
-        when ``out`` cannot be written, or holds something else
     """
     for name in data_sets:
         if name not in DATA_SETS:
             raise ConfigError(f"data set {name!r} does not exist; choose among: {', '.join(DATA_SETS)}")
     rows = read_rows(out)
     done = {(row["data_set"], row["encoder"], row["seed"]) for row in rows if not row.get("changes")}
-    keys = [key for key in dict.fromkeys(product(data_sets, encoders, seeds)) if _fits(key[1], key[0])]
+    keys = [key for key in dict.fromkeys(product(data_sets, encoders, seeds)) if _can_run(key[1], key[0])]
     for key in keys:
-        _check(*key)
+        _check_run(*key)
     _check_writable(out)
     for key in keys:
         if key not in done:
             row = run(*key, folder=folder)
-            append(out, row)
+            append_row(out, row)
             rows.append(row)
             report(row)
     return rows
 
 
-def _fits(encoder: str, data_set: str) -> bool:
+def _can_run(encoder: str, data_set: str) -> bool:
     """Whether an encoder or baseline can run on a data set."""
     corpus = DATA_SETS[data_set]
     if encoder == LEAD:
         return isinstance(corpus, ParallelSet) and corpus.summary
-    return encoder != TFIDF or corpus.task == "classify"
+    return encoder != TFIDF or TASKS[corpus.task] is TextClassifier
 
 
-def _check(data_set: str, encoder: str, seed: int) -> None:
-    """Reject an impossible run before hours are spent on those before it."""
+def _check_run(data_set: str, encoder: str, seed: int) -> None:
+    """Reject an impossible run before the first one starts."""
     if encoder not in (TFIDF, LEAD):
         encoder_options(encoder.partition("=")[0])
         settings(data_set, encoder)
@@ -186,5 +177,5 @@ def _check_writable(out: Path) -> None:
             pass
     except OSError as error:
         raise DataError(
-            f"cannot be written ({error.strerror})", path=out, hint="Name a file in a folder that is there."
+            f"cannot be written ({error.strerror})", path=out, hint="Name a file in an existing folder."
         ) from error

@@ -1,4 +1,4 @@
-"""Options of the runs behind the result tables: the papers' values, or else the best on dev sets."""
+"""Options of the runs behind the result tables: the papers' values, or the best on dev sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphattn.models.encoders import encoder_options
 Groups = dict[str, dict[str, Any]]
 """Group of options of an estimator -> those that differ from the defaults."""
 
-SETS = {
+VECTOR_FILES = {
     "cbow": "embeddings_trained/w2v_cbow_50d.txt.xz",
     "skipgram": "embeddings_trained/w2v_sg_300d.txt.xz",
     "fasttext": "embeddings_trained/fasttext_sg_300d.txt.xz",
@@ -42,78 +42,70 @@ EPOCHS = {
 
 
 def settings(data_set: str, encoder: str) -> Groups:
-    """Options of a run: those of the paper's Table 1, or else the best on dev sets (see ``docs/results.md``).
+    """Options of a run: those of the paper's Table 1, or the best on dev sets (see ``docs/results.md``).
 
-    Every encoder gets the same inputs, head, epochs and batches. The Transformer's feed-forward part is 600 wide, so
-    that it has slightly more parameters than MS-Trans instead of three times as many. Translators differ from the
-    preset ``small``.
+    All encoders have the same inputs, head, epochs and batches. The Transformer's feed-forward layer is 600 wide, so
+    that it has slightly more parameters than MS-Trans instead of three times as many. Options of translators are
+    relative to the preset ``small``.
 
     Parameters
     ----------
     data_set : its name
-    encoder : its name; after ``=`` may follow sets of word vectors, as in ``duo=cbow+skipgram``, or of a translator
-        an option to turn off, as in ``umst=without-intra-group``
+    encoder : its name; after ``=``, sets of word vectors, as in ``duo=cbow+skipgram``, or for a translator an option
+        to turn off, as in ``umst=without-intra-group``
 
     Returns
     -------
     Group of options, such as ``encoder`` or ``training`` -> options that differ from the defaults
-
-    Raises
-    ------
-    ConfigError
-        for a set of word vectors or an option that does not exist
     """
-    return _TASKS[DATA_SETS[data_set].task](data_set, *encoder.split("=", 1))
+    return _CHOICES[DATA_SETS[data_set].task](data_set, *encoder.split("=", 1))
 
 
 def make_estimator(
     data_set: str, encoder: str, seed: int, changes: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> Estimator:
-    """The estimator of a run.
-
-    Parameters
-    ----------
-    data_set, encoder, seed : what to run
-    changes : group of options -> changes to :func:`settings`
-    folder : data folder
-    """
+    """The estimator of a run; ``changes`` are to the options of :func:`settings`, group by group."""
     groups = settings(data_set, encoder)
     for group, values in changes.items():
         groups[group].update(values)
     groups["training"] |= {"seed": seed, "progress": False}
+    if "parsing" in groups:
+        groups["parsing"].setdefault("parse_cache", str(default_cache()))
     for group, name in (("inputs", "vectors"), ("parsing", "parser_model")):  # files of the data folder
         if name in groups.get(group, {}):
-            groups[group][name] = _in_folder(groups[group][name], folder)
+            groups[group][name] = _join_folder(groups[group][name], folder)
     corpus, name = DATA_SETS[data_set], encoder.partition("=")[0]
     defaults = TASKS[corpus.task](name)
     options = {group: replace(getattr(defaults, group), **groups[group]) for group in groups if group != "encoder"}
     return TASKS[corpus.task](corpus.encoder(name, groups["encoder"]), **options)
 
 
-def _in_folder(names: str | tuple[str, ...], folder: Path) -> str | tuple[str, ...]:
+def _join_folder(names: str | tuple[str, ...], folder: Path) -> str | tuple[str, ...]:
     return str(folder / names) if isinstance(names, str) else tuple(str(folder / name) for name in names)
 
 
-def _labelling(base: Callable[[str], Groups], rate: float, data_set: str, encoder: str, vectors: str = "") -> Groups:
+def _choose_labelling(
+    base: Callable[[str], Groups], rate: float, data_set: str, encoder: str, vectors: str = ""
+) -> Groups:
     """Options of a classifier or tagger."""
     groups = base(data_set)
     groups["training"] |= {"epochs": EPOCHS[data_set], "precision": "auto", "learning_rate": rate}
-    _OF_ENCODERS.get(encoder, _unchanged)(groups, data_set)
+    if encoder in _ADJUSTMENTS:
+        _ADJUSTMENTS[encoder](groups, data_set)
     names = vectors.split("+") if vectors else groups["inputs"]["vectors"]
-    unknown = [name for name in names if name not in SETS]
+    unknown = [name for name in names if name not in VECTOR_FILES]
     if unknown:
-        raise ConfigError(f"there are no word vectors {unknown[0]!r}; choose among: {', '.join(SETS)}")
-    groups["inputs"]["vectors"] = tuple(SETS[name] for name in names)
+        raise ConfigError(f"there are no word vectors {unknown[0]!r}; choose among: {', '.join(VECTOR_FILES)}")
+    groups["inputs"]["vectors"] = tuple(VECTOR_FILES[name] for name in names)
     return groups
 
 
-def _classifying(data_set: str) -> Groups:
+def _choose_classifier(data_set: str) -> Groups:
     plain = data_set in ("sst2", "sst5", "r8")
     inputs: dict[str, Any] = {"vectors": VECTORS if plain else ALL_VECTORS, "tune_vectors": True, "word_dropout": 0.1}
     if data_set == "r8":
         inputs |= {"vectors": FROZEN_VECTORS, "tune_vectors": False, "embedding_dropout": 0.3}
-    # of so few texts none can be spared, and a tenth of them chooses by luck
-    # and their batches have 32 texts however long, as when the first lines of the tables were made
+    # A tenth of so few texts is too small a dev set. Batches have 32 texts of any length, as in the first table rows.
     training = {"dev_fraction": 0.0, "max_tokens": None} if data_set in (*MTL, "r8") else {}
     return {
         "encoder": {},
@@ -123,7 +115,7 @@ def _classifying(data_set: str) -> Groups:
     }
 
 
-def _pairing(data_set: str) -> Groups:
+def _choose_pair_classifier(data_set: str) -> Groups:
     return {
         "encoder": {"dropout": 0.1},
         "inputs": {"vectors": VECTORS, "tune_vectors": True, "embedding_dropout": 0.1},
@@ -132,14 +124,14 @@ def _pairing(data_set: str) -> Groups:
     }
 
 
-def _tagging(data_set: str) -> Groups:
+def _choose_tagger(data_set: str) -> Groups:
     inputs: dict[str, Any] = {"vectors": VECTORS, "tune_vectors": True, "word_dropout": 0.1, "characters": True}
     if data_set == "conll2003":
         inputs |= {"embedding_dropout": 0.4, "character_embedding": 50, "character_filters": 128}
     return {"encoder": {}, "inputs": inputs, "head": {"crf": data_set == "conll2003"}, "training": {}}
 
 
-def _translating(data_set: str, encoder: str, without: str = "") -> Groups:
+def _choose_translator(data_set: str, encoder: str, without: str = "") -> Groups:
     options = encoder_options(encoder)
     switches = [item.name for item in fields(options) if getattr(options, item.name) is True]
     known = {f"without-{switch.replace('_', '-')}": switch for switch in switches}
@@ -156,7 +148,6 @@ def _translating(data_set: str, encoder: str, without: str = "") -> Groups:
             "parser": "stanza",
             "parser_package": "ewt_small",
             "parser_model": "stanza_en_ewt_small",
-            "parse_cache": str(default_cache()),
         },
     }
     if data_set == "scitldr":  # 2,000 pairs
@@ -168,26 +159,22 @@ def _translating(data_set: str, encoder: str, without: str = "") -> Groups:
     return groups
 
 
-_TASKS: dict[str, Callable[..., Groups]] = {
-    "classify": partial(_labelling, _classifying, 5e-4),
-    "pair": partial(_labelling, _pairing, 5e-4),
-    "tag": partial(_labelling, _tagging, 1e-3),
-    "translate": _translating,
+_CHOICES: dict[str, Callable[..., Groups]] = {
+    "classify": partial(_choose_labelling, _choose_classifier, 5e-4),
+    "pair": partial(_choose_labelling, _choose_pair_classifier, 5e-4),
+    "tag": partial(_choose_labelling, _choose_tagger, 1e-3),
+    "translate": _choose_translator,
 }
 
 
-def _unchanged(groups: Groups, data_set: str) -> None:
-    """Only the options of the task."""
-
-
-def _transformer(groups: Groups, data_set: str) -> None:
+def _adjust_transformer(groups: Groups, data_set: str) -> None:
     groups["encoder"]["ffn"] = 600
     groups["training"]["learning_rate"] = 3e-4
     if data_set in MTL:
         groups["encoder"]["layers"] = 2  # as MS-Trans; a fold each of apparel and kitchen: 85.3, three layers 84.5
 
 
-def _ms_trans(groups: Groups, data_set: str) -> None:
+def _adjust_ms_trans(groups: Groups, data_set: str) -> None:
     if data_set in (*TAGGING, *MTL):
         # nine folds of MTL-16: 85.4; with the paper's scales for classification and alpha 84.8
         groups["encoder"] |= {"scales": ("1", "3", "5", "7", "9"), "alpha": 1.0}
@@ -201,13 +188,13 @@ def _ms_trans(groups: Groups, data_set: str) -> None:
         groups["training"]["learning_rate"] = 3e-4
 
 
-def _mtsa(groups: Groups, data_set: str) -> None:
-    groups["head"].pop("pooling", None)  # it comes with its own, as Duo does
+def _adjust_mtsa(groups: Groups, data_set: str) -> None:
+    groups["head"].pop("pooling", None)  # MTSA has its own pooling, as Duo does
     if data_set in TAGGING:
-        groups["encoder"]["layers"] = 2  # as a tagger's own default
+        groups["encoder"]["layers"] = 2  # the default of taggers
 
 
-def _duo(groups: Groups, data_set: str) -> None:
+def _adjust_duo(groups: Groups, data_set: str) -> None:
     groups["head"].pop("pooling", None)
     groups["inputs"]["vectors"] = DUO_VECTORS
     groups["training"]["learning_rate"] = 1e-3
@@ -217,18 +204,18 @@ def _duo(groups: Groups, data_set: str) -> None:
         if data_set == "gcn-20ng":
             groups["encoder"]["window"] = "15"  # posts of thousands of words
     else:
-        groups["inputs"]["tune_vectors"] = False  # the paper's model trains fewer than 0.4 M numbers
+        groups["inputs"]["tune_vectors"] = False  # the paper's model has fewer than 0.4 M trained parameters
 
 
-def _duo_transformer(groups: Groups, data_set: str) -> None:
+def _adjust_duo_transformer(groups: Groups, data_set: str) -> None:
     if data_set not in (*TAGGING, "sick"):
         groups["inputs"]["vectors"] = DUO_VECTORS  # one for each of its two streams
 
 
-_OF_ENCODERS = {
-    "transformer": _transformer,
-    "ms-trans": _ms_trans,
-    "mtsa": _mtsa,
-    "duo": _duo,
-    "duo-transformer": _duo_transformer,
+_ADJUSTMENTS = {
+    "transformer": _adjust_transformer,
+    "ms-trans": _adjust_ms_trans,
+    "mtsa": _adjust_mtsa,
+    "duo": _adjust_duo,
+    "duo-transformer": _adjust_duo_transformer,
 }

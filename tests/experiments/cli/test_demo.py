@@ -54,7 +54,13 @@ def test_the_corpus_is_the_same_in_both_formats(demo_run):
 
 def test_the_output_has_baselines_and_models(demo_run):
     _, output = demo_run
-    for words in ("bag of words: ", "usual tag of each word: ", "ms-trans: ", "80 sentences in the store", "not/"):
+    for words in (
+        "bag of words: ",
+        "most frequent tag of each word: ",
+        "ms-trans: ",
+        "80 sentences in the store",
+        "not/",
+    ):
         assert words in output
 
 
@@ -96,7 +102,7 @@ def test_another_folder_is_not_changed(graphattn, tmp_path):
     answer = graphattn("demo", "--out", tmp_path)
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path} is there already and holds no demo; choose another --out\n",
+        f"error: {tmp_path} exists and is not the folder of a demo; choose another --out\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -106,5 +112,5 @@ def test_another_folder_with_a_corpus_is_not_changed(graphattn, tmp_path):
     (tmp_path / "corpus" / "train.tsv").write_text("mine")
     answer = graphattn("demo", "--out", tmp_path)
     assert answer.code == 1
-    assert answer.err == f"error: {tmp_path} is there already and holds no demo; choose another --out\n"
+    assert answer.err == f"error: {tmp_path} exists and is not the folder of a demo; choose another --out\n"
     assert (tmp_path / "corpus" / "train.tsv").read_text() == "mine"

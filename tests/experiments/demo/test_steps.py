@@ -1,4 +1,4 @@
-"""The baselines of the demo know words only."""
+"""The baselines of the demo, which use words only."""
 
 from graphattn.builders import Sentence
 from graphattn.experiments.demo.steps import bag_of_words_accuracy, frequent_tag_accuracy
@@ -7,11 +7,11 @@ from graphattn.experiments.demo.steps import bag_of_words_accuracy, frequent_tag
 def test_a_bag_of_words_ignores_order():
     train = [Sentence("not good but bad".split(), label="-"), Sentence("not bad but good".split(), label="+")] * 5
     assert bag_of_words_accuracy(train, train) == 50
-    alone = [Sentence(["good"], label="+"), Sentence(["bad"], label="-")] * 5
-    assert bag_of_words_accuracy(alone, [Sentence(["bad", "film"], label="-")]) == 100
+    single_words = [Sentence(["good"], label="+"), Sentence(["bad"], label="-")] * 5
+    assert bag_of_words_accuracy(single_words, [Sentence(["bad", "film"], label="-")]) == 100
 
 
 def test_a_new_word_gets_the_most_frequent_tag():
     train = [Sentence("the dog saw the saw".split(), tags="DT NN VBD DT NN".split())]
     test = [Sentence("the unicorn".split(), tags="DT NN".split())]
-    assert frequent_tag_accuracy(train, test) == 50, "DT and NN are equally frequent, the first stays"
+    assert frequent_tag_accuracy(train, test) == 50, "of equally frequent tags, the first counts"

@@ -1,4 +1,4 @@
-"""Made attention results whose dense weights are known, and a real browser that opens pages."""
+"""Attention results with known dense weights, and a real browser that opens pages."""
 
 import os
 import shutil
@@ -24,8 +24,8 @@ WORDS = "the plot was not silly and nobody in the cinema thought it was long".sp
 
 
 @dataclass(frozen=True)
-class Made:
-    """A result as ``to_page()`` gives it, and each map as a dense array: NaN where there is no edge."""
+class PageResult:
+    """A result in the form of ``to_page()``, and each map as a dense array: NaN where there is no edge."""
 
     page: dict
     dense: dict[tuple[int, int], np.ndarray]
@@ -35,10 +35,10 @@ class Made:
         return [token for tokens in self.page["tokens"].values() for token in tokens]
 
 
-def made_weights(targets: int, sources: int, radius: int, random: np.random.Generator) -> np.ndarray:
+def random_weights(targets: int, sources: int, radius: int, random: np.random.Generator) -> np.ndarray:
     """Random weights within a window; each row sums to one."""
-    near = np.abs(np.arange(targets)[:, None] - np.arange(sources)) <= radius
-    scores = np.where(near, np.exp(2 * random.normal(size=(targets, sources))), np.nan)
+    inside = np.abs(np.arange(targets)[:, None] - np.arange(sources)) <= radius
+    scores = np.where(inside, np.exp(2 * random.normal(size=(targets, sources))), np.nan)
     return scores / np.nansum(scores, axis=1, keepdims=True)
 
 
@@ -52,8 +52,8 @@ def as_map(dense: np.ndarray, layer: int, head: int, relation: str, parts: tuple
 
 
 @pytest.fixture(scope="session")
-def made() -> Callable[..., Made]:
-    """Make a text's result: ``made(tokens, relations=(("window:3", 1),), layers=2)``, a head for each relation."""
+def make_result() -> Callable[..., PageResult]:
+    """Make the result of a text, with a head per relation: ``make_result(tokens, relations=(("window:3", 1),))``."""
 
     def make(
         tokens: list[str] = WORDS,
@@ -64,11 +64,11 @@ def made() -> Callable[..., Made]:
         prediction: dict | None = None,
         words: list[int] | None = None,
         seed: int = 1,
-    ) -> Made:
+    ) -> PageResult:
         random, dense, maps = np.random.default_rng(seed), {}, []
         for layer in range(layers):
             for head, (relation, radius) in enumerate(relations):
-                dense[layer, head] = made_weights(len(tokens), len(tokens), radius, random)
+                dense[layer, head] = random_weights(len(tokens), len(tokens), radius, random)
                 maps.append(as_map(dense[layer, head], layer, head, relation, ("text", "text")))
         page = {
             "version": 1,
@@ -79,23 +79,23 @@ def made() -> Callable[..., Made]:
             "words": {"text": words or list(range(len(tokens)))},
             "maps": maps,
         }
-        return Made(page, dense)
+        return PageResult(page, dense)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def made_pair() -> Made:
+def pair_result() -> PageResult:
     """A pair whose second text attends to the first."""
     tokens = {"first": ["[CLS]", "rain", "falls"], "second": ["[CLS]", "it", "is", "wet"]}
-    dense = made_weights(4, 3, 10, np.random.default_rng(2))
+    dense = random_weights(4, 3, 10, np.random.default_rng(2))
     page = {
         **{"version": 1, "title": "rain falls / it is wet", "parts": list(tokens), "tokens": tokens},
         "prediction": {"label": "entailment", "probabilities": {"entailment": 0.9, "neutral": 0.1}},
         "words": {"first": [0, 1, 2], "second": [0, 1, 2, 3]},
         "maps": [as_map(dense, 0, 0, "cross", ("first", "second"))],
     }
-    return Made(page, {(0, 0): dense})
+    return PageResult(page, {(0, 0): dense})
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +106,14 @@ def browser() -> Iterator:
         pytest.skip("there is no chromium; install it or name one with GRAPHATTN_CHROMIUM")
     api = pytest.importorskip("playwright.sync_api")
     with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield running
-        running.close()
+        serve_models = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield serve_models
+        serve_models.close()
 
 
 @dataclass
-class Heard:
-    """What a page did besides showing: messages on its console, and requests."""
+class BrowserLog:
+    """Messages on a page's console, and its requests."""
 
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -121,35 +121,35 @@ class Heard:
 
 @pytest.fixture
 def visit(browser) -> Iterator[Callable]:
-    """Open an address: ``visit(address, scheme="dark", size=(400, 800))``; at the end nothing may have gone wrong."""
-    heard, contexts = Heard(), []
+    """Open an address: ``visit(address, scheme="dark", size=(400, 800))``; fail on messages and foreign requests."""
+    log, contexts = BrowserLog(), []
 
     def open_at(address: str, *, scheme: str = "light", size: tuple[int, int] = (1280, 900)):
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
         contexts.append(context)
         tab = context.new_page()
         tab.set_default_timeout(5_000)
-        tab.on("console", lambda message: heard.console.append(f"{message.type}: {message.text}"))
-        tab.on("pageerror", lambda error: heard.console.append(f"uncaught: {error}"))
-        tab.on("request", lambda request: heard.requests.append(request.url))
+        tab.on("console", lambda message: log.console.append(f"{message.type}: {message.text}"))
+        tab.on("pageerror", lambda error: log.console.append(f"uncaught: {error}"))
+        tab.on("request", lambda request: log.requests.append(request.url))
         tab.goto(address)
         return tab
 
-    open_at.heard = heard
+    open_at.log = log
     yield open_at
     for context in contexts:
         context.close()
-    assert heard.console == []
-    foreign = [url for url in heard.requests if not url.startswith(("file:", "data:", "http://127.0.0.1"))]
-    assert foreign == [], "the page asked the network"
+    assert log.console == []
+    foreign = [url for url in log.requests if not url.startswith(("file:", "data:", "http://127.0.0.1"))]
+    assert foreign == [], "the page requested other hosts"
 
 
 @pytest.fixture
 def show(visit, tmp_path: Path) -> Callable:
-    """Write results as a page and open it from disk: ``show([made], at="view=matrix")``, a list for each model."""
+    """Write results, a list for each model, as a page and open it: ``show([result], at="view=matrix")``."""
 
-    def write_and_open(*models: list[Made], at: str = "", title: str = "Attention", **how):
-        columns = [PageModel(f"model {n}", [one.page for one in results]) for n, results in enumerate(models)]
+    def write_and_open(*models: list[PageResult], at: str = "", title: str = "Attention", **how):
+        columns = [PageModel(f"model {n}", [result.page for result in results]) for n, results in enumerate(models)]
         path = tmp_path / "page.html"
         write_page(path, columns, title=title)
         return visit(path.as_uri() + (f"#{at}" if at else ""), **how)
@@ -158,24 +158,23 @@ def show(visit, tmp_path: Path) -> Callable:
 
 
 @pytest.fixture(scope="session")
-def serious() -> Callable[..., list[str]]:
-    """What axe-core finds on an open page that is serious or worse."""
+def find_violations() -> Callable[..., list[str]]:
+    """Serious violations of accessibility rules that axe-core finds on an open page."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
     def run(tab) -> list[str]:
-        found = axe.Axe().run(tab).response["violations"]
         return [
-            f"{one['id']}: {one['help']}: {[node['html'][:120] for node in one['nodes']][:3]}"
-            for one in found
-            if one["impact"] in ("serious", "critical")
+            f"{each['id']}: {each['help']}: {[node['html'][:120] for node in each['nodes']][:3]}"
+            for each in axe.Axe().run(tab).response["violations"]
+            if each["impact"] in ("serious", "critical")
         ]
 
     return run
 
 
 @pytest.fixture(scope="session")
-def running() -> Callable:
-    """A server of models in this process: ``with running(models, texts=1) as port:``."""
+def serve_models() -> Callable:
+    """A server of models in this process: ``with serve_models(models, texts=1) as port:``."""
 
     @contextmanager
     def run(models: list, **options: object) -> Iterator[int]:

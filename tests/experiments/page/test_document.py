@@ -1,4 +1,4 @@
-"""The HTML file: whole, closed against the network, and no text of a corpus can leave its place."""
+"""The HTML file: complete, without network access, and texts of a corpus cannot become markup."""
 
 import json
 import re
@@ -27,20 +27,20 @@ def test_every_script_is_in_the_page():
 
 
 @pytest.mark.parametrize("name", [*SCRIPTS, "page.css"])
-def test_sources_cannot_end_the_element_they_stand_in(name):
+def test_sources_cannot_end_their_element(name):
     text = SOURCES.joinpath(name).read_text(encoding="utf-8")
     assert "</" not in text
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|https?:", text)
 
 
-def test_the_file_needs_no_other(made):
-    html = render_page([PageModel("a", [made().page])])
+def test_the_file_needs_no_other_file(make_result):
+    html = render_page([PageModel("a", [make_result().page])])
     assert "{{" not in html
     assert re.findall(r"""(?:src|href)=["']?([^"'\s>]{5})""", html) == ["data:"], "the icon"
 
 
-def test_only_our_own_script_and_style_may_run(made):
-    html = render_page([PageModel("a", [made().page])])
+def test_only_our_own_script_and_style_may_run(make_result):
+    html = render_page([PageModel("a", [make_result().page])])
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])
     assert policy == content_policy(live=False)
     for element, rule in (("script", "script-src"), ("style", "style-src")):
@@ -52,7 +52,7 @@ def test_only_our_own_script_and_style_may_run(made):
     assert "unsafe" not in policy
 
 
-def test_the_live_page_may_ask_its_own_server_only():
+def test_the_live_page_may_request_its_own_server_only():
     assert "connect-src 'self'" in content_policy(live=True)
 
 
@@ -64,9 +64,9 @@ def test_any_text_stays_data(text):
     assert html.isascii()
 
 
-def test_names_do_not_become_markup(made):
+def test_names_do_not_become_markup(make_result):
     nasty = "</title></script><script>hacked()</script>{{script}}"
-    html = render_page([PageModel(nasty, [made([nasty]).page])], title=nasty)
+    html = render_page([PageModel(nasty, [make_result([nasty]).page])], title=nasty)
     assert html.count("<script") == 2
     assert html.count("hacked()</script>") == 0
     (model,) = data_of(html)["models"]
@@ -74,21 +74,19 @@ def test_names_do_not_become_markup(made):
     assert model["results"][0]["tokens"] == {"text": [nasty]}
 
 
-def test_a_file_appears_when_it_is_whole(made, tmp_path):
+def test_a_file_is_written_atomically(make_result, tmp_path):
     path = tmp_path / "page.html"
-    write_page(path, [PageModel("a", [made().page])], title="Eins & zwei")
+    write_page(path, [PageModel("a", [make_result().page])], title="Eins & zwei")
     assert "<title>Eins &amp; zwei</title>" in path.read_text(encoding="utf-8")
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_a_file_that_cannot_be_written(made, tmp_path):
+def test_an_unwritable_file(make_result, tmp_path):
     with pytest.raises(DataError, match=r"page\.html: cannot be written \(No such file or directory\)"):
-        write_page(tmp_path / "absent" / "page.html", [PageModel("a", [made().page])])
+        write_page(tmp_path / "absent" / "page.html", [PageModel("a", [make_result().page])])
 
 
-def test_a_page_may_be_too_large(made, monkeypatch):
+def test_too_large_a_page(make_result, monkeypatch):
     monkeypatch.setattr("graphattn.experiments.page.document.MAX_CHARACTERS", 10)
-    with pytest.raises(
-        ConfigError, match=r"^the page would have 0 MB, more than a browser opens well; show fewer texts$"
-    ):
-        render_page([PageModel("a", [made(["a"]).page])])
+    with pytest.raises(ConfigError, match=r"^the page would have 0 MB, too much for a browser; show fewer texts$"):
+        render_page([PageModel("a", [make_result(["a"]).page])])

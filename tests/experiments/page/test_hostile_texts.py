@@ -1,4 +1,4 @@
-"""Texts, labels and names that look like markup stay text; and a script that got in would not run."""
+"""Texts, labels and names that look like markup stay text, and an injected script does not run."""
 
 NASTY = [
     "<script>window.hacked=1</script>",
@@ -14,15 +14,15 @@ NASTY = [
 ]
 
 
-def test_hostile_texts_are_texts(show, made):
+def test_markup_stays_text(show, make_result):
     relation, label = "<b onmouseover=window.hacked=1>", "<script>window.hacked=1</script>"
-    one = made(
+    result = make_result(
         NASTY,
         relations=((relation, 100),),
         title=NASTY[1],
         prediction={"label": label, "probabilities": {label: 0.9, "__proto__": 0.1}},
     )
-    tab = show([one, one], title=NASTY[0])
+    tab = show([result, result], title=NASTY[0])
     assert tab.title() == NASTY[0]
     tab.locator(".token").first.hover()
     assert NASTY[0] in tab.locator(".incoming").inner_text()
@@ -37,11 +37,11 @@ def test_hostile_texts_are_texts(show, made):
     assert "hacked" in tab.locator("[name=text]").inner_text()
 
 
-def test_a_script_that_got_in_would_not_run(show, made, visit):
-    tab = show([made()])
+def test_an_injected_script_does_not_run(show, make_result, visit):
+    tab = show([make_result()])
     tab.evaluate(
         "() => { const s = document.createElement('script'); s.text = 'window.hacked = 1'; document.body.append(s); }"
     )
     assert tab.evaluate("window.hacked") is None
-    assert len(visit.heard.console) == 1
-    assert "Content Security Policy" in visit.heard.console.pop()
+    assert len(visit.log.console) == 1
+    assert "Content Security Policy" in visit.log.console.pop()

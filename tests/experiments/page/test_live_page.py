@@ -1,4 +1,4 @@
-"""The live page in a real browser: a text typed, two models that answer, and failures told in the page."""
+"""The live page in a real browser: predictions of two models for a typed text, and error messages."""
 
 import threading
 
@@ -9,26 +9,26 @@ from graphattn.experiments.page.request_queue import Limits, LiveModel
 
 
 @pytest.fixture
-def address(made, running):
-    """Two models that say what they were asked; the first knows no trees."""
+def address(make_result, serve_models):
+    """Two models that return the tokens of the text; a text with "tree" or "defect" is an error."""
 
     def toy(name, label):
-        def look(texts):
+        def explain(texts):
             if "tree" in texts[0]:
                 raise DataError("the sentence has no tree")
             if "defect" in texts[0]:
-                raise RuntimeError("not ours")
+                raise RuntimeError("a defect")
             chances = {"label": label, "probabilities": {label: 1.0}}
-            return made(["[CLS]", *texts[0].split()], prediction=chances).page
+            return make_result(["[CLS]", *texts[0].split()], prediction=chances).page
 
-        return LiveModel(name, lambda text: 1 + len(text.split()), look)
+        return LiveModel(name, lambda text: 1 + len(text.split()), explain)
 
     models = [toy("ours", "good"), toy("theirs", "bad")]
-    with running(models, limits=Limits(characters=200, tokens=20)) as port:
+    with serve_models(models, limits=Limits(characters=200, tokens=20)) as port:
         yield f"http://127.0.0.1:{port}/"
 
 
-def say(tab, text):
+def predict(tab, text):
     tab.get_by_role("textbox", name="Text to predict").fill(text)
     with tab.expect_response("**/attention") as answer:
         tab.get_by_role("button", name="Predict").click()
@@ -39,14 +39,14 @@ def say(tab, text):
 def test_a_text_is_predicted_by_both_models(visit, address):
     tab = visit(address)
     assert tab.locator(".pane").first.is_hidden()
-    say(tab, "nobody laughed")
+    predict(tab, "nobody laughed")
     tab.locator(".token").first.wait_for()
     assert tab.locator(".pane").nth(0).locator(".token").all_inner_texts() == ["[CLS]", "nobody", "laughed"]
     assert tab.locator("h2").all_inner_texts() == ["ours", "theirs"]
     assert tab.locator(".prediction .label").all_inner_texts() == ["good", "bad"]
 
 
-def test_enter_asks_and_earlier_texts_stay(visit, address):
+def test_enter_predicts_and_earlier_texts_remain(visit, address):
     tab = visit(address)
     for text in ("first text", "second text"):
         field = tab.get_by_role("textbox", name="Text to predict")
@@ -58,11 +58,11 @@ def test_enter_asks_and_earlier_texts_stay(visit, address):
     assert tab.locator(".token").nth(1).inner_text() == "first"
 
 
-def test_a_shorter_text_after_a_token_was_chosen(visit, address):
+def test_a_shorter_text_after_a_token_was_selected(visit, address):
     tab = visit(address)
-    say(tab, "a text of rather many words")
+    predict(tab, "a text of rather many words")
     tab.locator(".pane").first.locator(".token", has_text="words").click()
-    say(tab, "short")
+    predict(tab, "short")
     tab.locator(".token", has_text="short").first.wait_for()
     assert tab.locator(".failure").inner_text() == ""
     for pane in tab.locator(".pane").all():
@@ -70,7 +70,7 @@ def test_a_shorter_text_after_a_token_was_chosen(visit, address):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a tree", "ours: the sentence has no tree"),
         ("a " * 30, "The text has 31 tokens; the page takes up to 20."),
@@ -78,42 +78,42 @@ def test_a_shorter_text_after_a_token_was_chosen(visit, address):
         ("a defect", "The server failed (500); its terminal says why."),
     ],
 )
-def test_failures_are_told(visit, address, text, told):
+def test_errors_are_shown(visit, address, text, message):
     tab = visit(address)
-    say(tab, text)
-    assert tab.get_by_role("alert").inner_text() == told
+    predict(tab, text)
+    assert tab.get_by_role("alert").inner_text() == message
     assert tab.get_by_role("button", name="Predict").is_enabled()
-    assert len(visit.heard.console) == 1, "the browser notes the status"
-    assert "the server responded with a status of" in visit.heard.console.pop()
+    assert len(visit.log.console) == 1, "the browser logs the status"
+    assert "the server responded with a status of" in visit.log.console.pop()
 
 
-def test_hostile_answers_are_texts(visit, address):
+def test_markup_in_answers_stays_text(visit, address):
     tab = visit(address)
-    say(tab, "</script><script>window.hacked=1</script> <img/src=x/onerror=window.hacked=1>")
+    predict(tab, "</script><script>window.hacked=1</script> <img/src=x/onerror=window.hacked=1>")
     tab.locator(".token").first.wait_for()
     assert "<img/src=x/onerror=window.hacked=1>" in tab.locator(".pane").first.locator(".token").all_inner_texts()
     assert tab.evaluate("window.hacked") is None
     assert tab.locator("img").count() == 0
 
 
-def test_a_server_that_is_gone(visit, made, running):
-    with running([LiveModel("toy", len, lambda texts: made(["a"]).page)]) as port:
+def test_a_stopped_server(visit, make_result, serve_models):
+    with serve_models([LiveModel("toy", len, lambda texts: make_result(["a"]).page)]) as port:
         tab = visit(f"http://127.0.0.1:{port}/")
     tab.get_by_role("textbox").fill("a film")
     tab.get_by_role("button", name="Predict").click()
     tab.get_by_text("The server does not answer; is it still running?").wait_for()
-    assert [message for message in visit.heard.console if "ERR_CONNECTION_REFUSED" not in message] == []
-    visit.heard.console.clear()
+    assert [message for message in visit.log.console if "ERR_CONNECTION_REFUSED" not in message] == []
+    visit.log.console.clear()
 
 
-def test_the_button_waits_with_the_reader(visit, made, running):
+def test_the_button_is_disabled_during_a_prediction(visit, make_result, serve_models):
     free = threading.Event()
 
-    def look(texts):
+    def explain(texts):
         free.wait(10)
-        return made(["a"]).page
+        return make_result(["a"]).page
 
-    with running([LiveModel("toy", len, look)]) as port:
+    with serve_models([LiveModel("toy", len, explain)]) as port:
         tab = visit(f"http://127.0.0.1:{port}/")
         tab.get_by_role("textbox").fill("a film")
         tab.get_by_role("button", name="Predict").click()
@@ -122,8 +122,8 @@ def test_the_button_waits_with_the_reader(visit, made, running):
         tab.locator(".token").first.wait_for()
 
 
-def test_a_pair_has_two_fields(visit, made_pair, running):
-    with running([LiveModel("toy", len, lambda texts: made_pair.page)], texts=2) as port:
+def test_a_pair_has_two_fields(visit, pair_result, serve_models):
+    with serve_models([LiveModel("toy", len, lambda texts: pair_result.page)], texts=2) as port:
         tab = visit(f"http://127.0.0.1:{port}/")
         tab.get_by_role("textbox", name="First text").fill("rain falls")
         tab.get_by_role("textbox", name="Second text").fill("it is wet")
@@ -133,9 +133,9 @@ def test_a_pair_has_two_fields(visit, made_pair, running):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_bars_anyone(visit, address, serious, scheme):
+def test_accessibility(visit, address, find_violations, scheme):
     tab = visit(address, scheme=scheme)
-    assert serious(tab) == []
-    say(tab, "a film")
+    assert find_violations(tab) == []
+    predict(tab, "a film")
     tab.locator(".token").first.wait_for()
-    assert serious(tab) == []
+    assert find_violations(tab) == []

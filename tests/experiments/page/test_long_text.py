@@ -1,4 +1,4 @@
-"""A text of 2,000 tokens: quick to appear, quick to answer, and no larger than it must be."""
+"""A text of 2,000 tokens: time until it is drawn, response times, size of the file."""
 
 from statistics import median
 
@@ -8,11 +8,11 @@ import pytest
 from graphattn.experiments.page import PageModel, write_page
 
 TOKENS = 2000
-# Milliseconds: four times what two quiet cores are to keep, so that a neighbour's work is no failure of ours.
+# Milliseconds: four times the limits for two idle cores, to allow for other work on the machine.
 FIRST_PAINT, INTERACTION = 4 * 1000, 4 * 50
 TRIES, ROUNDS = 5, 3
 
-# Milliseconds from an event until its picture is handed over: the handler, the frame's drawing, style and layout.
+# Milliseconds from an event until its frame is complete: handler, drawing, style and layout.
 MEASURE = """async (act) => {
     const frame = () => new Promise(done => requestAnimationFrame(() => {
         const { port1, port2 } = new MessageChannel();
@@ -54,7 +54,7 @@ ACTS = """
 
 @pytest.fixture(scope="module")
 def long_page(tmp_path_factory):
-    """Heads of many widths; every token attends to 1,000 others in one of them."""
+    """A page with heads of many widths; in one, every token attends to 1,000 others."""
     random, maps = np.random.default_rng(0), []
     for layer in range(2):
         for head, radius in enumerate((0, 1, 62, 125, 500)):
@@ -64,9 +64,9 @@ def long_page(tmp_path_factory):
             source, target = source[inside], target[inside]
             weight = np.exp(2 * random.normal(size=len(source)))
             weight /= np.bincount(target, weight)[target]
-            about = {"layer": layer, "head": head, "relation": f"window:{2 * radius + 1}", "scale": None}
+            header = {"layer": layer, "head": head, "relation": f"window:{2 * radius + 1}", "scale": None}
             ends = {"source_part": "text", "target_part": "text", "source": source, "target": target}
-            maps.append({**about, **ends, "weight": weight})
+            maps.append({**header, **ends, "weight": weight})
     letters = random.integers(1, 12, TOKENS)
     page = {
         **{"version": 1, "title": "A long text", "parts": ["text"], "maps": maps},
@@ -79,10 +79,10 @@ def long_page(tmp_path_factory):
     return path
 
 
-def fastest_median(measure, enough):
-    """Other work on the machine only ever makes things slower: one quiet round tells."""
+def fastest_median(measure, limit):
+    """The lowest median of some rounds, as other work only slows them down; stop when it is below the limit."""
     medians = []
-    while len(medians) < ROUNDS and min(medians, default=enough) >= enough:
+    while len(medians) < ROUNDS and min(medians, default=limit) >= limit:
         medians.append(median(measure()))
     return min(medians)
 
@@ -91,13 +91,13 @@ def test_a_long_text_is_a_small_file(long_page):
     assert long_page.stat().st_size < 6_500_000
 
 
-def test_it_appears_within_a_second(long_page, visit):
+def test_time_until_it_is_drawn(long_page, visit):
     tabs = []
 
     def measure():
         tabs.append(visit(f"{long_page.as_uri()}#head=4"))
         tabs[-1].wait_for_timeout(300)
-        names = ("first-contentful-paint", "graphattn-ready")  # something on the screen; all of it drawn
+        names = ("first-contentful-paint", "graphattn-ready")  # something is visible; everything is drawn
         return [max(tabs[-1].evaluate(f"performance.getEntriesByName('{name}')[0].startTime") for name in names)]
 
     assert fastest_median(measure, FIRST_PAINT) < FIRST_PAINT
@@ -107,16 +107,16 @@ def test_it_appears_within_a_second(long_page, visit):
 
 
 @pytest.mark.parametrize("at", ["layer=1&head=4", "layer=1&head=all", "layer=1&head=4&view=matrix"])
-def test_it_answers_at_once(long_page, visit, at):
+def test_response_times(long_page, visit, at):
     tab = visit(f"{long_page.as_uri()}#{at}")
-    tab.wait_for_timeout(600)  # the overview draws its small pictures
+    tab.wait_for_timeout(600)  # until the overview has drawn its thumbnails
     measure = MEASURE.replace("async (act) => {", "async (act) => {" + ACTS).replace("TRIES", str(TRIES))
     acts = ["cell", "zoom", "head"] if "matrix" in at else ["hover", "focus", "threshold", "scroll"]
-    taken = {act: fastest_median(lambda act=act: tab.evaluate(measure, act), INTERACTION) for act in acts}
-    assert {act: round(time) for act, time in taken.items() if time >= INTERACTION} == {}
+    times = {act: fastest_median(lambda act=act: tab.evaluate(measure, act), INTERACTION) for act in acts}
+    assert {act: round(time) for act, time in times.items() if time >= INTERACTION} == {}
 
 
-def test_canvases_are_no_larger_than_the_window_needs(long_page, visit):
+def test_canvases_are_as_large_as_the_window(long_page, visit):
     tab = visit(f"{long_page.as_uri()}#head=4")
     heights = tab.evaluate("[...document.querySelectorAll('.arc-view canvas')].map(c => c.offsetHeight)")
     text = tab.evaluate("document.querySelector('.rows').offsetHeight")

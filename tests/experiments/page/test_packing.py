@@ -14,11 +14,11 @@ from graphattn.experiments.page.packing import pack_page
 
 
 def unpack(page, index):
-    """One map of a packed page as (target, source) -> weight, read as the comments of the format say."""
-    found = page["maps"][index]
-    edges = page["edges"][found["edges"]]
+    """One map of a packed page as (target, source) -> weight."""
+    packed = page["maps"][index]
+    edges = page["edges"][packed["edges"]]
     pointers = np.frombuffer(b64decode(edges["pointers"]), "<u4").tolist()
-    weights = np.frombuffer(b64decode(found["weights"]), "<u2") * found["unit"]
+    weights = np.frombuffer(b64decode(packed["weights"]), "<u2") * packed["unit"]
     sources = np.frombuffer(b64decode(edges["sources"]), "<u2") if "sources" in edges else None
     first = np.frombuffer(b64decode(edges["first"]), "<u4") if "first" in edges else None
     rows = {}
@@ -38,31 +38,31 @@ def page_of(size, *edge_lists):
         }
         for head, edges in enumerate(edge_lists)
     ]
-    tokens = {"text": [f"t{place}" for place in range(size)]}
+    tokens = {"text": [f"t{number}" for number in range(size)]}
     header = {"title": "t", "prediction": {"label": "x", "probabilities": {"x": 1.0}}, "words": {"text": [0] * size}}
     return {"version": 1, **header, "tokens": tokens, "parts": ["text"], "maps": maps}
 
 
 edge_sets = st.dictionaries(
     st.tuples(st.integers(0, 6), st.integers(0, 6)), st.floats(0, 1, width=32), max_size=30
-).map(lambda found: [(source, target, weight) for (source, target), weight in found.items()])
+).map(lambda weights: [(source, target, weight) for (source, target), weight in weights.items()])
 
 
 @given(edge_sets)
-def test_every_edge_comes_back(edges):
+def test_unpacking_restores_every_edge(edges):
     page = pack_page(page_of(7, edges))
     json.dumps(page)
     assert page["kept"] is None
     largest = max((weight for _, _, weight in edges), default=0)
     expected = {(target, source): weight for source, target, weight in edges}
-    found = unpack(page, 0)
-    assert found.keys() == expected.keys()
-    assert all(abs(found[edge] - expected[edge]) <= largest / 131_070 + 1e-12 for edge in expected)
+    unpacked = unpack(page, 0)
+    assert unpacked.keys() == expected.keys()
+    assert all(abs(unpacked[edge] - expected[edge]) <= largest / 131_070 + 1e-12 for edge in expected)
 
 
-def test_heads_share_their_edges(made):
-    page = pack_page(made(relations=(("window:3", 1), ("window:3", 1), ("window:5", 2)), layers=3).page)
-    assert [one["edges"] for one in page["maps"]] == [0, 0, 1] * 3
+def test_heads_share_their_edges(make_result):
+    page = pack_page(make_result(relations=(("window:3", 1), ("window:3", 1), ("window:5", 2)), layers=3).page)
+    assert [packed["edges"] for packed in page["maps"]] == [0, 0, 1] * 3
     assert [set(edges) for edges in page["edges"]] == [{"pointers", "first"}] * 2, "windows need no sources"
 
 
@@ -72,20 +72,20 @@ def test_gaps_need_sources():
 
 
 @given(edge_sets, st.integers(1, 40))
-def test_too_many_edges_leave_the_strongest_of_each_target(edges, most):
+def test_of_too_many_edges_each_target_keeps_the_strongest(edges, most):
     page = pack_page(page_of(7, edges, edges), max_edges=most)
     by_target = {target: sorted((w for _, t, w in edges if t == target), reverse=True) for _, target, _ in edges}
     fits = [
         k for k in range(1, 9) if sum(2 * min(k, len(weights)) for weights in by_target.values()) <= most
-    ]  # each edge is there twice
+    ]  # each edge occurs twice
     kept = None if 2 * len(edges) <= most else max(fits, default=1)
     assert page["kept"] == kept
-    found = unpack(page, 1)
+    unpacked = unpack(page, 1)
     for target, weights in by_target.items():
-        own = sorted((weight for (t, _), weight in found.items() if t == target), reverse=True)
-        np.testing.assert_allclose(own, weights[:kept], atol=1e-5)
+        strongest = sorted((weight for (t, _), weight in unpacked.items() if t == target), reverse=True)
+        np.testing.assert_allclose(strongest, weights[:kept], atol=1e-5)
 
 
-def test_a_text_that_is_too_long():
+def test_too_long_a_text():
     with pytest.raises(ConfigError, match=r"^a page shows texts of up to 65,535 tokens; cut the text$"):
         pack_page(page_of(65_536, [(0, 0, 1.0)]))

@@ -24,12 +24,14 @@ class Request:
 
 
 @pytest.fixture
-def make_queue(made):
-    """A queue with a toy model; ``look`` replaces its attention."""
+def make_queue(make_result):
+    """A queue with a toy model; ``explain`` replaces its attention."""
 
-    def make(*, texts=1, look=None, **limits):
-        found = look or (lambda said: made(" ".join(said).split()).page)
-        model = LiveModel("toy", lambda text: 1 + len(text.split()), found)
+    def explain_tokens(texts):
+        return make_result(" ".join(texts).split()).page
+
+    def make(*, texts=1, explain=explain_tokens, **limits):
+        model = LiveModel("toy", lambda text: 1 + len(text.split()), explain)
         return RequestQueue([model], texts, Limits(**limits))
 
     return make
@@ -39,14 +41,14 @@ def answer(queue, *arguments):
     return asyncio.run(queue.answer(Request(*arguments)))
 
 
-def error_of(queue, *arguments):
+def catch_error(queue, *arguments):
     with pytest.raises(RequestError) as caught:
         answer(queue, *arguments)
     return caught.value.status, str(caught.value)
 
 
-def test_the_result_of_every_model(make_queue, made):
-    assert answer(make_queue(), {"texts": ["a good film"]}) == [pack_page(made(["a", "good", "film"]).page)]
+def test_the_result_of_every_model(make_queue, make_result):
+    assert answer(make_queue(), {"texts": ["a good film"]}) == [pack_page(make_result(["a", "good", "film"]).page)]
 
 
 def test_a_pair_is_two_texts(make_queue):
@@ -70,14 +72,14 @@ def test_a_pair_is_two_texts(make_queue):
     ],
 )
 def test_invalid_requests(make_queue, body, status, reason):
-    assert error_of(make_queue(characters=20, tokens=5), body) == (status, reason)
+    assert catch_error(make_queue(characters=20, tokens=5), body) == (status, reason)
 
 
 def test_half_a_pair(make_queue):
-    assert error_of(make_queue(texts=2), {"texts": ["a"]}) == (400, 'Send {"texts": ["...", "..."]}.')
+    assert catch_error(make_queue(texts=2), {"texts": ["a"]}) == (400, 'Send {"texts": ["...", "..."]}.')
 
 
-def test_the_longest_text_may_come(make_queue):
+def test_the_longest_text_is_accepted(make_queue):
     for letter in ("a", "\U0001f600"):
         assert answer(make_queue(characters=50), {"texts": [letter * 50]})[0]["tokens"] == {"text": [letter * 50]}
 
@@ -88,42 +90,45 @@ def test_lone_surrogates_are_replaced(make_queue):
 
 
 def test_only_json(make_queue):
-    assert error_of(make_queue(), {"texts": ["a"]}, "text/plain") == (
+    assert catch_error(make_queue(), {"texts": ["a"]}, "text/plain") == (
         415,
         "Send JSON, with the header Content-Type: application/json.",
     )
 
 
 def test_errors_of_models_are_reported(make_queue):
-    def look(said):
+    def explain(texts):
         raise DataError("no tree for the sentence", hint="Give one.")
 
-    assert error_of(make_queue(look=look), {"texts": ["a"]}) == (422, "toy: no tree for the sentence. Give one.")
+    assert catch_error(make_queue(explain=explain), {"texts": ["a"]}) == (
+        422,
+        "toy: no tree for the sentence. Give one.",
+    )
 
 
-def test_one_at_a_time_and_few_wait(make_queue, made):
-    free, inside, most = threading.Event(), [], []
+def test_one_runs_and_few_wait(make_queue, make_result):
+    release, active, counts = threading.Event(), [], []
 
-    def look(said):
-        inside.append(said)
-        most.append(len(inside))
-        free.wait(10)
-        inside.remove(said)
-        return made(["a"]).page
+    def explain(texts):
+        active.append(texts)
+        counts.append(len(active))
+        release.wait(10)
+        active.remove(texts)
+        return make_result(["a"]).page
 
-    queue = make_queue(look=look, waiting=2)
+    queue = make_queue(explain=explain, waiting=2)
 
-    async def crowd():
-        asked = [asyncio.ensure_future(queue.answer(Request({"texts": [f"text {n}"]}))) for n in range(5)]
-        while not most:
+    async def send_all():
+        requests = [asyncio.ensure_future(queue.answer(Request({"texts": [f"text {n}"]}))) for n in range(5)]
+        while not counts:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
-        free.set()
-        return await asyncio.gather(*asked, return_exceptions=True)
+        release.set()
+        return await asyncio.gather(*requests, return_exceptions=True)
 
-    found = asyncio.run(crowd())
-    assert max(most) == 1
-    assert len(most) == 3
-    busy = [(one.status, str(one)) for one in found if isinstance(one, RequestError)]
+    results = asyncio.run(send_all())
+    assert max(counts) == 1
+    assert len(counts) == 3
+    busy = [(result.status, str(result)) for result in results if isinstance(result, RequestError)]
     assert busy == [(503, "The server is busy with other texts; try again in a moment.")] * 2
-    assert len(answer(queue, {"texts": ["later"]})) == 1, "those who left make room"
+    assert len(answer(queue, {"texts": ["later"]})) == 1, "finished requests make room"

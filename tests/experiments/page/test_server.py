@@ -13,18 +13,18 @@ from graphattn.experiments.page.server import serve
 
 
 @pytest.fixture(scope="module")
-def port(made, running):
-    def look(texts):
+def port(make_result, serve_models):
+    def explain(texts):
         if "broken" in texts[0]:
             raise RuntimeError("a defect")
-        return made(texts[0].split()).page
+        return make_result(texts[0].split()).page
 
-    model = LiveModel("toy", lambda text: len(text.split()), look)
-    with running([model], limits=Limits(characters=100)) as port:
+    model = LiveModel("toy", lambda text: len(text.split()), explain)
+    with serve_models([model], limits=Limits(characters=100)) as port:
         yield port
 
 
-def ask(port, method, path, body=None, **headers):
+def request(port, method, path, body=None, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     response = connection.getresponse()
@@ -32,11 +32,11 @@ def ask(port, method, path, body=None, **headers):
 
 
 def post(port, data, **headers):
-    return ask(port, "POST", "/attention", json.dumps(data), Content_Type="application/json", **headers)
+    return request(port, "POST", "/attention", json.dumps(data), Content_Type="application/json", **headers)
 
 
-def test_the_page_comes_with_its_rules(port):
-    response, text = ask(port, "GET", "/")
+def test_the_page_has_security_headers(port):
+    response, text = request(port, "GET", "/")
     assert response.status == 200
     assert text.startswith("<!doctype html>")
     assert "connect-src 'self'" in response.headers["Content-Security-Policy"]
@@ -45,13 +45,13 @@ def test_the_page_comes_with_its_rules(port):
     assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_a_text_gets_its_weights(port):
+def test_the_weights_of_a_text(port):
     response, text = post(port, {"texts": ["<script>alert(1)</script> film"]})
     assert (response.status, response.headers["Content-Type"]) == (200, "application/json")
     assert json.loads(text)["results"][0]["tokens"] == {"text": ["<script>alert(1)</script>", "film"]}
 
 
-def test_a_refusal_is_a_sentence(port):
+def test_an_error_is_a_sentence(port):
     response, text = post(port, {"texts": ["a" * 101]})
     assert response.status == 413
     assert json.loads(text) == {"error": "The text is too long: the page takes up to 100 characters."}
@@ -60,15 +60,15 @@ def test_a_refusal_is_a_sentence(port):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example"]
 )
-def test_other_names_are_not_answered(port, host):
-    for response, text in (ask(port, "GET", "/", Host=host), post(port, {"texts": ["a film"]}, Host=host)):
+def test_other_host_names_are_rejected(port, host):
+    for response, text in (request(port, "GET", "/", Host=host), post(port, {"texts": ["a film"]}, Host=host)):
         assert response.status == 400
         assert text == "Invalid host header"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-def test_this_machine_is_answered(port, host):
-    assert ask(port, "GET", "/", Host=f"{host}:{port}")[0].status == 200
+def test_this_machine_is_accepted(port, host):
+    assert request(port, "GET", "/", Host=f"{host}:{port}")[0].status == 200
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,18 @@ def test_this_machine_is_answered(port, host):
     ],
 )
 def test_other_routes(port, method, path, status):
-    response, text = ask(port, method, path)
+    response, text = request(port, method, path)
     assert response.status == status
     assert json.loads(text) == {"error": 'There is GET /, the page, and POST /attention, which takes {"texts": [...]}.'}
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_another_sites_page_may_not_ask(port):
-    response, _ = ask(port, "OPTIONS", "/attention", Origin="http://evil.example", Access_Control_Request_Method="POST")
+def test_pages_of_other_sites_are_rejected(port):
+    response, _ = request(
+        port, "OPTIONS", "/attention", Origin="http://evil.example", Access_Control_Request_Method="POST"
+    )
     assert "Access-Control-Allow-Origin" not in response.headers
-    assert ask(port, "POST", "/attention", '{"texts": ["a"]}', Content_Type="text/plain")[0].status == 415
+    assert request(port, "POST", "/attention", '{"texts": ["a"]}', Content_Type="text/plain")[0].status == 415
 
 
 def test_it_keeps_running_after_an_error(port):
@@ -102,25 +104,25 @@ def test_it_keeps_running_after_an_error(port):
     assert post(port, {"texts": ["a film"]})[0].status == 200
 
 
-def test_a_port_that_is_taken():
+def test_a_port_in_use():
     with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
+        port = other.getsockname()[1]
         with pytest.raises(ConfigError) as caught:
-            serve([], port=taken)
+            serve([], port=port)
     assert str(caught.value) == (
-        f"127.0.0.1 port {taken} is not available (Address already in use); name another --port, or 0 for a free one"
+        f"127.0.0.1 port {port} is not available (Address already in use); name another --port, or 0 for a free one"
     )
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "0:0::0", ""])
-def test_not_everywhere(host):
+def test_every_address_is_rejected(host):
     with pytest.raises(ConfigError, match=r"is every address of this machine; name the one to listen on$"):
         serve([], host=host)
 
 
-@pytest.mark.parametrize("absent", ["fastapi", "uvicorn"])
-def test_without_the_extra(monkeypatch, absent):
-    monkeypatch.setitem(sys.modules, absent, None)
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
+def test_without_the_extra(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError) as caught:
         serve([])
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""Real translators on the page, in a real browser: what they write, and where they look in the source."""
+"""Trained translators on the page in a real browser: their output and its attention to the source."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SOURCE = "the dog sees the bird"
 
 @pytest.fixture(scope="module")
 def translators():
-    """Two that know a few words: one with a Transformer, one without attention in its encoder."""
+    """Two translators of a few words: one with attention in its encoder, one without."""
     targets = [" ".join(WORDS[word] for word in text.split()) for text in (SOURCE, "the bird sees the dog", "the dog")]
     fitted = []
     for encoder in (MSTransOptions(hidden=16, heads=2, layers=1, scales=("3", "N"), alpha=0.0), "bilstm"):
@@ -33,45 +33,45 @@ def field(tab, name, pane):
     return tab.locator(".pane").nth(pane).get_by_role("combobox", name=name, exact=True)
 
 
-def looks_at(tab, pane):
-    """The table of incoming edges: (token, place) -> weight."""
+def read_weights(tab, pane):
+    """The table of incoming edges: (token, position) -> weight."""
     rows = tab.locator(".pane").nth(pane).locator(".incoming tbody tr").all()
-    figures = [(row.locator("bdi").inner_text(), *row.locator("td").all_inner_texts()[1:]) for row in rows]
-    return {(token, int(place)): float(weight) for token, place, weight in figures}
+    cells = [(row.locator("bdi").inner_text(), *row.locator("td").all_inner_texts()[1:]) for row in rows]
+    return {(token, int(position)): float(weight) for token, position, weight in cells}
 
 
 def check(tab, translators):
-    """Both panes show what is written, and where the last token of it looks."""
+    """Check that both panes show the output and the attention of its last token."""
     for pane, translator in enumerate(translators):
         attention = translator.attention(SOURCE)
-        own = tab.locator(".pane").nth(pane)
-        assert own.locator(".prediction .label").inner_text() == attention.prediction != ""
-        assert own.locator(".part").all_inner_texts() == ["source", "target"]
-        assert own.locator(".token").all_inner_texts() == [*attention.tokens["source"], *attention.tokens["target"]]
-        last, place = attention.maps[-1].layer, len(attention.tokens["target"]) - 1
+        column = tab.locator(".pane").nth(pane)
+        assert column.locator(".prediction .label").inner_text() == attention.prediction != ""
+        assert column.locator(".part").all_inner_texts() == ["source", "target"]
+        assert column.locator(".token").all_inner_texts() == [*attention.tokens["source"], *attention.tokens["target"]]
+        last, position = attention.maps[-1].layer, len(attention.tokens["target"]) - 1
         assert field(tab, "Layer", pane).input_value() == str(last)
         field(tab, "Head", pane).select_option("1")
-        own.locator(f'.token[data-token="{len(attention.tokens["source"]) + place}"]').hover()
+        column.locator(f'.token[data-token="{len(attention.tokens["source"]) + position}"]').hover()
         table = attention.only(layer=last, head=1, relation="cross").table()
-        rows = table[table.target == place]
+        rows = table[table.target == position]
         expected = dict(zip(zip(rows.source_token, rows.source, strict=True), rows.weight, strict=True))
-        assert looks_at(tab, pane) == pytest.approx(expected, rel=0.06, abs=0.005)
+        assert read_weights(tab, pane) == pytest.approx(expected, rel=0.06, abs=0.005)
         tab.mouse.move(5, 5)
 
 
-def test_a_source_is_typed(visit, running, translators, serious):
+def test_typing_a_source(visit, serve_models, translators, find_violations):
     live = [live_model(Path(f"model-{n}"), translator) for n, translator in enumerate(translators)]
-    with running(live) as port:
+    with serve_models(live) as port:
         tab = visit(f"http://127.0.0.1:{port}/")
         tab.get_by_role("textbox", name="Text to predict").fill(SOURCE)
         tab.get_by_role("button", name="Predict").click()
         tab.locator(".token").first.wait_for()
         assert tab.locator("h2").all_inner_texts() == ["model-0 · ms-trans", "model-1 · bilstm"]
         check(tab, translators)
-        assert serious(tab) == []
+        assert find_violations(tab) == []
 
 
-def test_a_file_of_translations(visit, translators, tmp_path):
-    columns = [page_model(Path(f"model-{n}"), own, [own.attention(SOURCE)]) for n, own in enumerate(translators)]
+def test_a_page_of_translations(visit, translators, tmp_path):
+    columns = [page_model(Path(f"model-{n}"), each, [each.attention(SOURCE)]) for n, each in enumerate(translators)]
     write_page(tmp_path / "page.html", columns, title=SOURCE)
     check(visit((tmp_path / "page.html").as_uri()), translators)

@@ -1,7 +1,8 @@
-"""The corpora of the result tables: where each lies, and how one without a test set is cut."""
+"""The corpora of the result tables: their files, readers and folds."""
 
 import json
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,10 @@ from graphattn.experiments.papers.data_sets import (
     DATA_SETS,
     TUNING_FOLDS,
     TextPair,
-    copies,
     cross_validation_fold,
     data_folder,
-    held_out_fold,
+    find_copies,
+    split_tuning_fold,
 )
 
 
@@ -28,7 +29,7 @@ def test_no_data_folder(monkeypatch):
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_every_data_set_is_there(corpora, name):
+def test_every_data_set_exists(corpora, name):
     data_set = DATA_SETS[name]
     for part in ("train", "dev", "test"):
         if getattr(data_set, part) is not None:
@@ -37,15 +38,13 @@ def test_every_data_set_is_there(corpora, name):
     assert getattr(first, {"tag": "tags", "translate": "targets"}.get(data_set.task, "label"))
 
 
-def test_folds_are_the_whole_and_share_no_item():
+def test_folds_partition_the_corpus():
     items = [Example(f"text {number}", label=str(number % 3)) for number in range(60)]
     cuts = [cross_validation_fold(items, fold) for fold in range(10)]
-    held = [item.text for _, own in cuts for item in own]
-    assert sorted(held) == sorted(item.text for item in items)
-    for rest, own in cuts:
-        assert len(rest) + len(own) == 60
-        assert not {item.text for item in rest} & {item.text for item in own}
-        assert [sum(item.label == label for item in own) for label in "012"] == [2, 2, 2]
+    assert sorted(item.text for _, fold in cuts for item in fold) == sorted(item.text for item in items)
+    for rest, fold in cuts:
+        assert sorted(item.text for item in [*rest, *fold]) == sorted(item.text for item in items)
+        assert Counter(item.label for item in fold) == dict.fromkeys("012", 2)
     with pytest.raises(ConfigError) as caught:
         cross_validation_fold(items, 10)
     assert str(caught.value) == "seed 10 is no fold: this data set is cut into 10; give --seeds up to 10"
@@ -60,7 +59,7 @@ def test_parallel_sets_are_complete(name, sizes, corpora):
         assert all(pair.source.strip() and pair.targets and all(pair.targets) for pair in pairs)
 
 
-def test_a_source_is_its_sentences(tmp_path):
+def test_a_source_joins_its_sentences(tmp_path):
     row = {"source": ["One thing.", "Another."], "target": ["Things.", "Two things."]}
     (tmp_path / "scitldr_a").mkdir()
     (tmp_path / "scitldr_a" / "dev.jsonl").write_text(json.dumps(row) + "\n")
@@ -69,30 +68,30 @@ def test_a_source_is_its_sentences(tmp_path):
     assert pair.source == "One thing. Another."
 
 
-def share_words(one, other):
-    one, other = (re.findall("[a-z0-9]+", text.lower()) for text in (one, other))
-    runs = [{tuple(words[i : i + 8]) for i in range(len(words) - 7)} for words in (one, other)]
-    return bool(runs[0] & runs[1]) or (one == other and len(one) < 8)
+def share_words(*texts):
+    first, second = (re.findall("[a-z0-9]+", text.lower()) for text in texts)
+    runs = [{tuple(words[i : i + 8]) for i in range(len(words) - 7)} for words in (first, second)]
+    return bool(runs[0] & runs[1]) or (first == second and len(first) < 8)
 
 
 texts = st.lists(st.text("aB ,", max_size=30), min_size=1, max_size=12)
 
 
 @given(texts)
-def test_copies_are_the_connected_texts(texts):
+def test_copies_are_connected_texts(texts):
     expected = list(range(len(texts)))
     for _ in texts:  # the smallest number spreads along every pair
-        for i, one in enumerate(texts):
-            linked = [expected[j] for j, other in enumerate(texts) if share_words(one, other)]
+        for i, text in enumerate(texts):
+            linked = [expected[j] for j, other in enumerate(texts) if share_words(text, other)]
             expected[i] = min([expected[i], *linked])
-    assert copies(texts).tolist() == expected
+    assert find_copies(texts).tolist() == expected
 
 
 def test_each_text_is_held_out_once_and_with_its_copies():
     examples = [Example(f"text {number % 30}", label=str(number % 2)) for number in range(50)]
     held_anywhere = []
     for number in range(TUNING_FOLDS):
-        rest, held = held_out_fold(examples, number)
+        rest, held = split_tuning_fold(examples, number)
         assert sorted([*rest, *held], key=examples.index) == sorted(examples, key=examples.index)
         assert not {example.text for example in rest} & {example.text for example in held}
         held_anywhere += held

@@ -1,4 +1,4 @@
-"""Figures of runs: lines of a file, and tables."""
+"""Results of runs: lines of a file, and tables."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.papers.rows import append, read_rows, results_table, side_by_side_table
+from graphattn.experiments.papers.rows import append_row, comparison_table, read_rows, results_table
 
 
-def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
+def test_the_table_has_means_and_deviations_in_the_order_of_the_data_sets():
     rows = [
         {"data_set": "sick", "encoder": "ms-trans", "seed": 0, "dev": 50.0, "test": 60.0},
         {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 80.0, "test": 81.0},
@@ -29,21 +29,21 @@ def test_the_table_has_means_and_spreads_in_the_order_of_the_data_sets():
         ("[1]\n", "line 1: is not a row of a run"),
     ],
 )
-def test_lines_that_are_no_rows(tmp_path, content, message):
+def test_lines_that_are_not_rows(tmp_path, content, message):
     (tmp_path / "r.jsonl").write_text(content)
     with pytest.raises(DataError) as caught:
         read_rows(tmp_path / "r.jsonl")
     assert message in str(caught.value)
 
 
-def test_blank_lines_are_passed_over_and_half_ones_are_ended(tmp_path):
+def test_blank_lines_are_skipped_and_incomplete_ones_are_ended(tmp_path):
     row = {"data_set": "a", "encoder": "b", "seed": 0}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n \n\n" + json.dumps(row))
-    append(tmp_path / "r.jsonl", row)
+    append_row(tmp_path / "r.jsonl", row)
     assert read_rows(tmp_path / "r.jsonl") == [row] * 3
 
 
-def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
+def test_the_comparison_has_ordered_encoders_and_gaps():
     rows = [
         {"data_set": "sick", "encoder": "duo=a+b", "seed": 0, "test": 60.0},
         {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81.0},
@@ -51,7 +51,7 @@ def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
         {"data_set": "sst2", "encoder": "transformer", "seed": 1, "test": 82.0},
         {"data_set": "sst2", "encoder": "ms-trans", "seed": 0, "dev": 83.0},
     ]
-    assert side_by_side_table(rows).splitlines() == [
+    assert comparison_table(rows).splitlines() == [
         "| data set | ms-trans | transformer | tfidf | duo=a+b |",
         "|---|---|---|---|---|",
         "| sst2 | - | 81.0 ± 1.4 | 81.0 |  |",
@@ -59,9 +59,9 @@ def test_side_by_side_has_the_encoders_in_their_order_and_gaps():
     ]
 
 
-def test_the_page_of_results_has_the_tables_of_its_file():
+def test_the_page_of_results_has_the_tables_of_results_jsonl():
     docs = Path(__file__).resolve().parents[3] / "docs"
     page, rows = (docs / "results.md").read_text(encoding="utf-8"), read_rows(docs / "results.jsonl")
     assert results_table(rows) in page
     columns = next(line for line in page.splitlines() if line.startswith("| data set | ms-trans |"))
-    assert side_by_side_table([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page
+    assert comparison_table([row for row in rows if row["encoder"] in columns.strip("| ").split(" | ")]) in page

@@ -28,7 +28,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setitem(run_settings.SETS, "skipgram", "embeddings_trained/vectors.txt")
+    monkeypatch.setitem(run_settings.VECTOR_FILES, "skipgram", "embeddings_trained/vectors.txt")
     monkeypatch.setitem(run_settings.EPOCHS, "sst2", 2)
     settings = run_settings.settings
     monkeypatch.setattr(
@@ -38,7 +38,7 @@ def small(monkeypatch):
     )
 
 
-def test_a_series_writes_each_run_and_goes_on_where_it_stopped(folder, small, tmp_path):
+def test_a_series_writes_each_run_and_resumes(folder, small, tmp_path):
     out, reported = tmp_path / "out.jsonl", []
     rows = results.reproduce(["sst2"], ["bilstm", "tfidf"], [0, 1], out, folder=folder, report=reported.append)
     assert [(row["encoder"], row["seed"]) for row in rows] == [("bilstm", 0), ("bilstm", 1), ("tfidf", 0), ("tfidf", 1)]
@@ -51,7 +51,7 @@ def test_a_series_writes_each_run_and_goes_on_where_it_stopped(folder, small, tm
     assert [(row["encoder"], row["seed"]) for row in again] == [("tfidf", 1)]
 
 
-def test_the_test_set_is_left_alone_while_choosing(folder, small):
+def test_the_test_set_is_not_read_while_choosing_settings(folder, small):
     (folder / "sst2" / "test.tsv").unlink()
     row = results.run("sst2", "bilstm", 0, folder=folder, on_test=False, changes={"training": {"epochs": 1}})
     assert "test" not in row
@@ -60,7 +60,7 @@ def test_the_test_set_is_left_alone_while_choosing(folder, small):
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "tfidf"])
-def test_a_fold_of_the_training_set_in_place_of_the_test_set(folder, small, encoder):
+def test_a_fold_of_the_training_set_instead_of_the_test_set(folder, small, encoder):
     (folder / "sst2" / "test.tsv").unlink()
     row = results.run("sst2", encoder, 0, folder=folder, fold=1)
     assert "test" not in row
@@ -82,7 +82,7 @@ def test_without_a_dev_set_the_last_epoch_counts(folder, small, monkeypatch):
     assert result_rows.results_table([row]).endswith(f"| 1 | - | {row['test']:.1f} |")
 
 
-def test_a_data_set_that_does_not_exist(tmp_path):
+def test_an_unknown_data_set(tmp_path):
     with pytest.raises(ConfigError) as caught:
         results.reproduce(["sst3"], ["tfidf"], [0], tmp_path / "out.jsonl")
     assert str(caught.value).startswith("data set 'sst3' does not exist; choose among: sst2, sst5, r8,")
@@ -103,7 +103,7 @@ def test_a_run_on_a_fold(tmp_path):
         ((["cr"], ["tfidf"], [0, 11]), "seed 11 is no fold"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_anything_is(tmp_path, monkeypatch, arguments, message):
+def test_impossible_runs_are_rejected_before_the_first_one(tmp_path, monkeypatch, arguments, message):
     monkeypatch.setattr(results, "run", None)
     with pytest.raises(ConfigError, match=message):
         results.reproduce(*arguments, tmp_path / "r.jsonl")
@@ -111,25 +111,25 @@ def test_what_cannot_be_run_is_refused_before_anything_is(tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("place", ["missing/r.jsonl", "."])
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_run(tmp_path, monkeypatch, place):
+def test_an_unwritable_file_is_rejected_before_the_first_run(tmp_path, monkeypatch, place):
     monkeypatch.setattr(results, "run", None)
     with pytest.raises(DataError):
         results.reproduce(["r8"], ["tfidf"], [0], tmp_path / place)
 
 
-def test_runs_given_twice_are_made_once(tmp_path, monkeypatch):
-    made = []
+def test_repeated_runs_run_once(tmp_path, monkeypatch):
+    calls = []
 
     def run(*key, folder):
-        made.append(key)
+        calls.append(key)
         return dict(zip(("data_set", "encoder", "seed"), key, strict=True))
 
     monkeypatch.setattr(results, "run", run)
     results.reproduce(["r8", "r8"], ["tfidf", "tfidf"], [0, 0], tmp_path / "r.jsonl")
-    assert made == [("r8", "tfidf", 0)]
+    assert calls == [("r8", "tfidf", 0)]
 
 
-def test_changed_settings_stand_apart(tmp_path, monkeypatch):
+def test_changed_settings_have_a_separate_line(tmp_path, monkeypatch):
     plain = {"data_set": "r8", "encoder": "transformer", "seed": 0, "dev": 90.0, "test": 91.0, "changes": {}}
     changed = {**plain, "test": 50.0, "changes": {"encoder": {"ffn": 8}}}
     again = {**plain, "test": 93.0}
@@ -142,7 +142,7 @@ def test_changed_settings_stand_apart(tmp_path, monkeypatch):
     assert len(results.reproduce(["r8"], ["transformer"], [0], tmp_path / "r.jsonl")) == 2
 
 
-def test_the_table_of_some_runs(graphattn, tmp_path):
+def test_a_table_of_selected_runs(graphattn, tmp_path):
     rows = [
         {"data_set": name, "encoder": encoder, "seed": 0, "test": 90.0} for name in ("r8", "cr") for encoder in "ab"
     ]
@@ -155,7 +155,7 @@ def test_the_table_of_some_runs(graphattn, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["--out", "none.jsonl"], ["mr", "--out", "r.jsonl"]])
-def test_a_table_of_no_runs_says_so(graphattn, tmp_path, monkeypatch, arguments):
+def test_a_table_without_runs_is_an_error(graphattn, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.jsonl").write_text('{"data_set": "r8", "encoder": "tfidf", "seed": 0, "test": 90.0}\n')
     answer = graphattn("reproduce", "--table", *arguments)
@@ -203,7 +203,7 @@ def test_a_run_of_a_translator(data_set, parallel_folder):
     assert (row["data_set"], row["encoder"], row["seed"], row["epochs"]) == (data_set, "transformer", 1, 2)
     assert row["all_test"].keys() == {"bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"}
     assert row["test"] == row["all_test"][PARALLEL_SETS[data_set].metric]
-    assert result_rows.describe(row).startswith(f"{data_set} transformer seed 1: dev ")
+    assert result_rows.describe_run(row).startswith(f"{data_set} transformer seed 1: dev ")
 
 
 def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
@@ -217,7 +217,7 @@ def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "said"),
+    ("encoder", "message"),
     [
         (
             "umst=without-trees",
@@ -227,13 +227,13 @@ def test_an_encoder_with_an_option_off(parallel_folder, monkeypatch):
         ("transformer=small", "there is no transformer 'small'; it has nothing to leave out"),
     ],
 )
-def test_encoders_that_do_not_exist(encoder, said, parallel_folder):
+def test_unknown_encoders_and_options(encoder, message, parallel_folder):
     with pytest.raises(ConfigError) as caught:
         results.run("multi30k", encoder, 0, changes=SMALL, folder=parallel_folder)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
-def test_the_test_set_of_pairs_is_left_alone_while_choosing(parallel_folder):
+def test_the_test_set_of_pairs_is_not_read_while_choosing_settings(parallel_folder):
     (parallel_folder / "multi30k_en_de" / "test_2016_flickr.en").unlink()
     row = results.run("multi30k", "transformer", 0, changes=SMALL, folder=parallel_folder, on_test=False)
     assert "test" not in row
@@ -248,16 +248,16 @@ def test_the_first_sentence_as_a_baseline(parallel_folder):
     assert str(caught.value) == "lead-1 is a baseline of summaries; this data set has none"
 
 
-def test_a_series_runs_what_fits(parallel_folder, tmp_path, monkeypatch):
-    seen = []
+def test_baselines_run_only_on_their_data_sets(parallel_folder, tmp_path, monkeypatch):
+    calls = []
     monkeypatch.setattr(
         results,
         "run",
-        lambda *key, folder: seen.append(key) or {"data_set": key[0], "encoder": key[1], "seed": key[2], "test": 1.0},
+        lambda *key, folder: calls.append(key) or {"data_set": key[0], "encoder": key[1], "seed": key[2], "test": 1.0},
     )
     sets, encoders = ["multi30k", "scitldr"], ["transformer", "tfidf", "lead-1"]
     results.reproduce(sets, encoders, [0], tmp_path / "out.jsonl", folder=parallel_folder)
-    assert seen == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
+    assert calls == [("multi30k", "transformer", 0), ("scitldr", "transformer", 0), ("scitldr", "lead-1", 0)]
     assert "| multi30k | transformer | 1 | - | 1.0 |" in result_rows.results_table(
         result_rows.read_rows(tmp_path / "out.jsonl")
     )

@@ -8,7 +8,7 @@ import pytest
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.papers.data_sets import DATA_SETS, PARALLEL_SETS
-from graphattn.experiments.papers.settings import SETS, make_estimator, settings
+from graphattn.experiments.papers.settings import VECTOR_FILES, make_estimator, settings
 from graphattn.models import InputOptions
 from graphattn.models.encoders import ENCODERS, encoder_options
 from graphattn.models.encoders.mtsa import MTSAOptions
@@ -22,14 +22,14 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("data_set", DATA_SETS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_settings_are_options_that_exist(data_set, encoder):
+def test_settings_are_valid_options(data_set, encoder):
     assert json.dumps(settings(data_set, encoder))
     make_estimator(data_set, encoder, 0, {}, Path("data")).validate()
 
 
 @pytest.mark.parametrize("data_set", [name for name in DATA_SETS if name not in PARALLEL_SETS])
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_an_encoder_can_take_the_vectors_it_gets(data_set, encoder):
+def test_an_encoder_accepts_its_word_vectors(data_set, encoder):
     groups = settings(data_set, encoder)
     options = encoder_options({"name": encoder, **groups["encoder"]})
     inputs = InputOptions(**groups["inputs"])
@@ -38,14 +38,14 @@ def test_an_encoder_can_take_the_vectors_it_gets(data_set, encoder):
     options.for_parts(parts, of_files=True).validate()
 
 
-def test_taggers_have_their_own_depth():
+def test_the_depth_of_taggers():
     assert settings("ewt", "mtsa")["encoder"]["layers"] == MTSAOptions.for_tagging().layers
     assert "layers" not in settings("sick", "mtsa")["encoder"]
 
 
 def test_sets_of_word_vectors_by_name():
-    assert settings("gcn-mr", "duo=twitter+twitter")["inputs"]["vectors"] == (SETS["twitter"],) * 2
-    assert settings("gcn-mr", "duo")["inputs"]["vectors"] == (SETS["cbow"], SETS["skipgram"])
+    assert settings("gcn-mr", "duo=twitter+twitter")["inputs"]["vectors"] == (VECTOR_FILES["twitter"],) * 2
+    assert settings("gcn-mr", "duo")["inputs"]["vectors"] == (VECTOR_FILES["cbow"], VECTOR_FILES["skipgram"])
     with pytest.raises(ConfigError) as caught:
         settings("gcn-mr", "duo=glove+cbow")
     assert str(caught.value) == (

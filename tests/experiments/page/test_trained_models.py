@@ -7,7 +7,7 @@ import pytest
 
 from graphattn import load
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.page.estimators import count_texts, live_model, page_model
+from graphattn.experiments.page import count_texts, live_model, page_model
 from graphattn.experiments.page.packing import pack_page
 from graphattn.models import (
     DecoderOptions,
@@ -19,35 +19,35 @@ from graphattn.models import (
 )
 
 
-def test_each_model_says_what_it_thinks_of_each_text(classifier):
-    found, texts = load(classifier), ["a good film", "a bad film"]
-    column = page_model(classifier, found, map(found.attention, texts))
+def test_predictions_of_each_text(classifier):
+    model, texts = load(classifier), ["a good film", "a bad film"]
+    column = page_model(classifier, model, map(model.attention, texts))
     assert column.name == "classifier · ms-trans"
     first, second = column.results
     assert first["tokens"]["text"] == ["[CLS]", "a", "good", "film"]
-    assert [first["prediction"]["label"], second["prediction"]["label"]] == found.predict(texts).tolist()
+    assert [first["prediction"]["label"], second["prediction"]["label"]] == model.predict(texts).tolist()
 
 
 def test_weights_are_those_of_the_table(classifier):
     attention = load(classifier).attention("a good film")
     (page,) = page_model(classifier, load(classifier), [attention]).results
     table = attention.table()
-    weights = np.concatenate([one["weight"] for one in page["maps"]])
+    weights = np.concatenate([head_map["weight"] for head_map in page["maps"]])
     np.testing.assert_array_equal(np.sort(weights), np.sort(table["weight"]))
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "pair_classifier"])
-def test_every_task_can_be_asked_live(kind, request):
+def test_live_models_of_every_task(kind, request):
     estimator = load(request.getfixturevalue(kind))
     model = live_model(Path("models/toy"), estimator)
     assert model.name == "toy · ms-trans"
-    said = ["Ada saw Rome"] * count_texts([estimator])
-    assert model.count_tokens(said[0]) == 4
-    page = pack_page(model.explain(said))
-    assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(said)
+    texts = ["Ada saw Rome"] * count_texts([estimator])
+    assert model.count_tokens(texts[0]) == 4
+    page = pack_page(model.explain(texts))
+    assert [len(tokens) for tokens in page["tokens"].values()] == [4] * len(texts)
 
 
-def test_a_translator_can_be_asked_live():
+def test_a_live_translator():
     translator = Translator(
         MSTransOptions(hidden=8, heads=2, layers=1, scales=("1", "3"), alpha=0.0),
         inputs=SubwordOptions(vocabulary_size=40),
@@ -62,9 +62,7 @@ def test_a_translator_can_be_asked_live():
     assert page["prediction"]["text"] == translator.predict(["the dog"])[0]
 
 
-def test_pairs_do_not_stand_beside_single_texts(classifier, pair_classifier):
+def test_pairs_and_single_texts_cannot_share_a_page(classifier, pair_classifier):
     with pytest.raises(ConfigError) as caught:
         count_texts([load(classifier), load(pair_classifier)])
-    assert str(caught.value) == (
-        "one model takes pairs of texts and the other does not; they cannot stand side by side"
-    )
+    assert str(caught.value) == "one model takes pairs of texts and the other single texts; they cannot share a page"
