@@ -7,16 +7,16 @@ function suffix(pane) {
   return pane === 0 ? "" : `.${pane + 1}`;
 }
 
-function parsed(key, value) {
+function parseValue(key, value) {
   if (!NUMERIC.has(key) || value === ALL) return value;
   const number = Number(value);
   return value !== "" && Number.isFinite(number) ? number : null;
 }
 
-/** What an address asks for; what it leaves open, and what makes no sense, is null. */
+/** The view that an address describes; missing and invalid values are null. */
 function readAddress(hash, panes) {
-  const found = new URLSearchParams(hash.replace(/^#/, ""));
-  const read = (key, name) => (found.has(name) ? parsed(key, found.get(name)) : null);
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  const read = (key, name) => (parameters.has(name) ? parseValue(key, parameters.get(name)) : null);
   return {
     text: read("text", "text"),
     view: read("view", "view"),

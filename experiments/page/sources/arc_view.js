@@ -1,18 +1,18 @@
-// The text with its arcs: tokens are elements that can be focused, arcs lie on canvases no larger than the window.
+// The text with its arcs: tokens are focusable elements, arcs are drawn on canvases no larger than the window.
 
 const MOST_ARCS = 8000; // in a text
-const MOST_HEATED = 96; // tokens that a focused token lights up
+const MOST_HEATED = 96; // highlighted sources of a focused token
 const LEAST_HEAT = 0.02; // of the strongest source's weight
-const MARGIN = 250; // pixels drawn above and below what is visible
+const MARGIN = 250; // pixels drawn above and below the window
 const PAPER = 680; // pixels across a printed page
 
 class ArcView {
-  /** `chosen(token, how)` hears "hover", "focus" and "release". */
-  constructor(root, chosen) {
+  /** `onSelect(token, how)` gets "hover", "focus" or "release". */
+  constructor(root, onSelect) {
     this.root = root;
     this.rows = root.querySelector(".rows");
     this.canvases = { all: root.querySelector(".arcs"), focus: root.querySelector(".focus") };
-    this.chosen = chosen;
+    this.onSelect = onSelect;
     this.heated = [];
     this.drawn = null;
     this.listen();
@@ -20,14 +20,14 @@ class ArcView {
 
   listen() {
     const tokenOf = (event) => {
-      const found = event.target.closest(".token");
-      return found ? Number(found.dataset.token) : null;
+      const node = event.target.closest(".token");
+      return node ? Number(node.dataset.token) : null;
     };
     this.rows.addEventListener("pointerover", (event) => {
-      if (event.pointerType !== "touch") this.chosen(tokenOf(event), "hover");
+      if (event.pointerType !== "touch") this.onSelect(tokenOf(event), "hover");
     });
-    this.rows.addEventListener("pointerleave", () => this.chosen(null, "hover"));
-    this.rows.addEventListener("focusin", (event) => this.chosen(tokenOf(event), "focus"));
+    this.rows.addEventListener("pointerleave", () => this.onSelect(null, "hover"));
+    this.rows.addEventListener("focusin", (event) => this.onSelect(tokenOf(event), "focus"));
     this.rows.addEventListener("click", (event) => this.elements[tokenOf(event)]?.focus({ preventScroll: true }));
     this.rows.addEventListener("keydown", (event) => this.key(event, tokenOf(event)));
     new ResizeObserver(() => this.resize()).observe(this.root);
@@ -44,8 +44,8 @@ class ArcView {
     this.threshold = threshold;
     const { edges, count } = selection.strongest(threshold, MOST_ARCS);
     this.count = count;
-    this.batches = inBatches(edges, selection.largest);
-    this.light(this.active ?? null);
+    this.batches = batchEdges(edges, selection.largest);
+    this.highlight(this.active ?? null);
     this.drawn = null;
     this.draw();
   }
@@ -59,14 +59,14 @@ class ArcView {
     if (!this.attention || width === 0) return;
     if (width !== this.layout.width) {
       this.layOut(width);
-      this.light(this.active ?? null);
+      this.highlight(this.active ?? null);
     }
     this.drawn = null;
     this.draw();
   }
 
   layOut(width) {
-    const held = this.rows.contains(document.activeElement) ? document.activeElement.dataset.token : null;
+    const focused = this.rows.contains(document.activeElement) ? document.activeElement.dataset.token : null;
     this.drawn = null; // other rows
     clearTimeout(this.finishing);
     this.layout = layOut(this.attention, Math.max(width, 120));
@@ -77,65 +77,65 @@ class ArcView {
     this.rows.replaceChildren(...this.layout.rows.map((row) => this.row(row)));
     this.roving = clamp(this.active ?? 0, 0, this.elements.length - 1);
     if (this.elements.length) this.elements[this.roving].tabIndex = 0;
-    if (held !== null) this.elements[held]?.focus({ preventScroll: true });
+    if (focused !== null) this.elements[focused]?.focus({ preventScroll: true });
   }
 
   row(row) {
-    const made = element("div", { className: "row" });
-    made.style.height = `${row.bottom - row.top}px`;
-    if (row.heading) made.append(element("p", { className: "part", textContent: row.part }));
-    for (let token = row.first; token <= row.last; token += 1) made.append(this.token(token, row));
-    return made;
+    const node = element("div", { className: "row" });
+    node.style.height = `${row.bottom - row.top}px`;
+    if (row.heading) node.append(element("p", { className: "part", textContent: row.part }));
+    for (let token = row.first; token <= row.last; token += 1) node.append(this.token(token, row));
+    return node;
   }
 
   token(token, row) {
     const text = this.attention.tokens[token];
-    const made = element("span", {
+    const node = element("span", {
       className: "token",
       role: "button",
       tabIndex: -1,
       dir: "auto",
-      textContent: shortened(visible(text), 60),
+      textContent: shorten(showInvisible(text), 60),
     });
-    made.dataset.token = token;
-    made.style.left = `${this.layout.left[token]}px`;
-    made.style.top = `${row.tokens - row.top}px`;
-    made.style.width = `${this.layout.widths[token]}px`;
-    made.style.height = made.style.lineHeight = `${this.layout.line}px`;
+    node.dataset.token = token;
+    node.style.left = `${this.layout.left[token]}px`;
+    node.style.top = `${row.tokens - row.top}px`;
+    node.style.width = `${this.layout.widths[token]}px`;
+    node.style.height = node.style.lineHeight = `${this.layout.line}px`;
     const tag = this.attention.tags[token];
-    if (tag) made.dataset.tag = tag;
-    this.elements.push(made);
-    return made;
+    if (tag) node.dataset.tag = tag;
+    this.elements.push(node);
+    return node;
   }
 
   key(event, token) {
-    if (event.key === "Escape") return this.chosen(null, "release");
+    if (event.key === "Escape") return this.onSelect(null, "release");
     const row = this.layout.rowOf[token];
-    const upright = (step) => {
+    const moveRows = (step) => {
       const next = clamp(row + step, 0, this.layout.rows.length - 1);
-      return next === row ? token : nearest(this.layout, next, middle(this.layout, token));
+      return next === row ? token : nearestToken(this.layout, next, tokenCentre(this.layout, token));
     };
     const steps = {
       ArrowLeft: () => token - 1,
       ArrowRight: () => token + 1,
-      ArrowUp: () => upright(-1),
-      ArrowDown: () => upright(1),
+      ArrowUp: () => moveRows(-1),
+      ArrowDown: () => moveRows(1),
       Home: () => 0,
       End: () => this.elements.length - 1,
-      PageUp: () => upright(-10),
-      PageDown: () => upright(10),
+      PageUp: () => moveRows(-10),
+      PageDown: () => moveRows(10),
     };
     if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return undefined;
     event.preventDefault();
     return this.elements[clamp(steps[event.key](), 0, this.elements.length - 1)].focus();
   }
 
-  /** Show one token's incoming edges, or all edges. */
-  light(token) {
-    for (const old of this.heated) {
-      old.classList.remove("active", "source");
-      old.style.removeProperty("--heat");
-      delete old.dataset.weight;
+  /** Highlight the incoming edges of one token, or none. */
+  highlight(token) {
+    for (const node of this.heated) {
+      node.classList.remove("active", "source");
+      node.style.removeProperty("--heat");
+      delete node.dataset.weight;
     }
     this.heated = [];
     this.active = token;
@@ -143,12 +143,12 @@ class ArcView {
     this.focusBatches = [];
     if (token !== null) {
       const incoming = this.selection.incoming(token);
-      this.focusBatches = inBatches(
+      this.focusBatches = batchEdges(
         incoming.filter(({ weight }) => weight >= this.threshold).map((edge) => ({ ...edge, target: token })),
         this.selection.largest,
       );
       this.heat(token, incoming);
-      this.rove(token);
+      this.moveTabStop(token);
     }
     this.drawFocus();
   }
@@ -157,24 +157,24 @@ class ArcView {
     const most = incoming[0]?.weight || 1;
     const strong = incoming.filter(({ weight }) => weight >= LEAST_HEAT * most);
     for (const { source, weight, relation } of strong.slice(0, MOST_HEATED).reverse()) {
-      const made = this.elements[source];
-      made.classList.add("source");
-      made.style.setProperty("--heat", `${Math.round(4 + 56 * Math.sqrt(weight / most))}%`);
-      made.style.setProperty("--relation", relationVariable(relation));
-      made.dataset.weight = briefly(weight);
-      this.heated.push(made);
+      const node = this.elements[source];
+      node.classList.add("source");
+      node.style.setProperty("--heat", `${Math.round(4 + 56 * Math.sqrt(weight / most))}%`);
+      node.style.setProperty("--relation", relationVariable(relation));
+      node.dataset.weight = shortDecimals(weight);
+      this.heated.push(node);
     }
     this.elements[token].classList.add("active");
     this.heated.push(this.elements[token]);
   }
 
-  rove(token) {
+  moveTabStop(token) {
     this.elements[this.roving].tabIndex = -1;
     this.elements[token].tabIndex = 0;
     this.roving = token;
   }
 
-  /** Scroll to the active token, if it is out of sight. */
+  /** Scroll to the active token if it is outside the window. */
   reveal() {
     if (this.root.hidden || this.active == null) return;
     const box = this.elements[this.active].getBoundingClientRect();
@@ -192,8 +192,8 @@ class ArcView {
 
   draw() {
     if (!this.attention || this.root.hidden || document.documentElement.dataset.print) return;
-    const seen = this.visibleRows(50);
-    if (!seen || (this.drawn && seen.first >= this.drawn.first && seen.last <= this.drawn.last)) return;
+    const visible = this.visibleRows(50);
+    if (!visible || (this.drawn && visible.first >= this.drawn.first && visible.last <= this.drawn.last)) return;
     this.drawn = this.visibleRows(MARGIN);
     this.paint(this.canvases.all, this.batches, this.drawn, { most: MOST_AT_ONCE });
     this.drawFocus(MOST_AT_ONCE);
@@ -215,8 +215,8 @@ class ArcView {
   paint(canvas, batches, { first, last }, { strong = false, origin = 0, most = MOST_DRAWN }) {
     const [top, bottom] = [this.layout.rows[first].top, this.layout.rows[last].bottom];
     const scale = Math.min(devicePixelRatio, 2);
-    const seen = inSight(this.layout, batches, { first, last });
-    const count = seen.reduce((total, { edges }) => total + edges.length, 0);
+    const visible = selectVisible(this.layout, batches, { first, last });
+    const count = visible.reduce((total, { edges }) => total + edges.length, 0);
     canvas.hidden = count === 0;
     if (count === 0) return;
     canvas.style.width = `${this.layout.width}px`;
@@ -226,16 +226,16 @@ class ArcView {
     canvas.height = (bottom - top) * scale;
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, -top * scale);
-    // some now and the others later look alike: what all of them are says whether lines are dashed
+    // dashes depend on the total count, so that arcs drawn later look the same
     const dashed = this.selection.groups.length > 1 && count <= MOST_DASHED;
     const faint = this.layout.rows.length > 8 ? 0.5 : 1;
-    drawArcs(context, this.layout, strongest(seen, most), { colours: currentColours(), dashed, strong, faint });
+    drawArcs(context, this.layout, strongest(visible, most), { colours: currentColours(), dashed, strong, faint });
   }
 
-  /** On paper every row carries its own picture, so that pages may break between rows. */
+  /** For print, give each row its own canvas, so that pages can break between rows. */
   print() {
     this.layOut(PAPER);
-    this.light(this.active ?? null);
+    this.highlight(this.active ?? null);
     const batches = this.active === null ? this.batches : this.focusBatches;
     this.layout.rows.forEach((row, index) => {
       const canvas = element("canvas", { className: "printed" });
@@ -245,10 +245,10 @@ class ArcView {
     });
   }
 
-  /** Back to the screen. */
-  unprint() {
+  /** Restore the layout after printing. */
+  restoreScreen() {
     this.layOut(this.width());
-    this.light(this.active ?? null);
+    this.highlight(this.active ?? null);
     this.drawn = null;
     this.draw();
   }

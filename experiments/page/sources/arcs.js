@@ -1,19 +1,19 @@
 // Arcs on a canvas: above a row between its tokens, and from row to row; strong weights are thick and opaque.
 
 const SHADES = 6;
-const MOST_DRAWN = 400; // in sight: more is neither legible nor quick
-const MOST_AT_ONCE = 40; // an arc takes a fifth of a millisecond; the others follow when nothing moves any more
+const MOST_DRAWN = 400; // visible at once: more would be slow and illegible
+const MOST_AT_ONCE = 40; // an arc takes a fifth of a millisecond; the others are drawn when scrolling stops
 const STROKE = 100; // arcs in one path; a browser's time for a path grows faster than its arcs
 const MOST_DASHED = 150; // dashes take three times as long
 
 /** The rows an arc crosses. */
-function reach(layout, edge) {
+function crossedRows(layout, edge) {
   const [a, b] = [layout.rowOf[edge.source], layout.rowOf[edge.target]];
   return a < b ? [a, b] : [b, a];
 }
 
-/** Edges in batches of one relation and one strength, weak ones first, so that a batch is one stroke. */
-function inBatches(edges, largest) {
+/** Group edges by relation and strength, weak ones first, so that a batch is one stroke. */
+function batchEdges(edges, largest) {
   const batches = new Map();
   for (const edge of edges) {
     const shade = Math.min(SHADES - 1, Math.floor(SHADES * Math.sqrt(edge.weight / (largest || 1))));
@@ -24,19 +24,19 @@ function inBatches(edges, largest) {
   return [...batches.values()].sort((a, b) => a.shade - b.shade);
 }
 
-/** The strongest arcs that touch the rows from `first` to `last`, no more than can be drawn, in batches as before. */
-function inSight(layout, batches, { first, last }) {
+/** The strongest arcs that touch the rows from `first` to `last`, as batches. */
+function selectVisible(layout, batches, { first, last }) {
   const touching = batches.map((batch) => ({
     ...batch,
     edges: batch.edges.filter((edge) => {
-      const [top, bottom] = reach(layout, edge);
+      const [top, bottom] = crossedRows(layout, edge);
       return top <= last && bottom >= first;
     }),
   }));
   return strongest(touching, MOST_DRAWN);
 }
 
-/** At most so many arcs, those of the strongest batches. */
+/** At most `most` arcs, from the strongest batches. */
 function strongest(batches, most) {
   let room = most;
   const kept = [];
@@ -68,7 +68,7 @@ function drawArcs(context, layout, batches, { colours, dashed, strong = false, f
 
 function trace(context, layout, { source, target }) {
   const [from, to] = [layout.rowOf[source], layout.rowOf[target]];
-  const [x0, x1] = [middle(layout, source), middle(layout, target)];
+  const [x0, x1] = [tokenCentre(layout, source), tokenCentre(layout, target)];
   if (source === target) loop(context, x0, layout.rows[from].tokens);
   else if (from === to) bow(context, layout, x0, x1, layout.rows[from].tokens);
   else {
@@ -86,11 +86,11 @@ function loop(context, x, y) {
   context.bezierCurveTo(x - 10, y - 15, x + 10, y - 15, x + 3, y);
 }
 
-/** An arc over its row, the higher the farther, and an arrowhead where it arrives. */
+/** An arc above its row, higher for longer distances, with an arrowhead at its target. */
 function bow(context, layout, x0, x1, y) {
   const span = Math.abs(x1 - x0);
   const height = Math.min(layout.above - 8, 16 + (layout.above - 24) * (span / layout.width) ** 0.6);
-  const aside = Math.sign(x1 - x0) * Math.min(5, span / 8); // arriving and leaving arcs of a token stay apart
+  const aside = Math.sign(x1 - x0) * Math.min(5, span / 8); // separates incoming and outgoing arcs of a token
   context.moveTo(x0 + aside, y);
   context.bezierCurveTo(x0 + aside, y - height * 1.33, x1 - aside, y - height * 1.33, x1 - aside, y - 1);
   context.moveTo(x1 - aside - 3, y - 6);

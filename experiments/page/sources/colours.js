@@ -1,4 +1,4 @@
-// A colour and a dash for each relation, the same in every pane: safe for the colour-blind, and told apart in grey.
+// A colour and a dash for each relation, the same in every pane; readable for the colour-blind and in greyscale.
 
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [4, 2], [14, 4], [1, 5]];
 const relationNumbers = new Map();
@@ -15,7 +15,7 @@ function relationVariable(relation) {
 
 let readColours = null;
 
-/** Colours as the canvas needs them: those of the scheme in force, or of paper. */
+/** Colours for the canvas: those of the current scheme, or of print. */
 function currentColours() {
   readColours ??= coloursOf(getComputedStyle(document.documentElement));
   return readColours;

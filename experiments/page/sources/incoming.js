@@ -7,15 +7,15 @@ function showIncoming(root, attention, selection, token) {
   table.hidden = rest.hidden = token === null;
   hint.hidden = token !== null;
   if (token === null) {
-    title.textContent = "Where a token looks";
-    hint.textContent = "Point at a token, or go to one with the keyboard, to see what it attends to.";
+    title.textContent = "Incoming edges";
+    hint.textContent = "Hover over a token, or focus it with the keyboard, to see what it attends to.";
     return;
   }
   const incoming = selection.incoming(token);
   const most = incoming[0]?.weight || 1;
-  title.replaceChildren("“", element("bdi", { textContent: shortened(visible(attention.tokens[token]), 40) }), "” looks at");
+  title.replaceChildren("“", element("bdi", { textContent: shorten(showInvisible(attention.tokens[token]), 40) }), "” attends to");
   table.tBodies[0].replaceChildren(...incoming.slice(0, MOST_ROWS).map((edge) => incomingRow(attention, edge, most, selection.groups.length > 1)));
-  rest.textContent = incoming.length ? remaining(incoming.slice(MOST_ROWS)) : "Nothing: no edge leads here.";
+  rest.textContent = incoming.length ? describeRest(incoming.slice(MOST_ROWS)) : "No incoming edges.";
   table.hidden = incoming.length === 0;
 }
 
@@ -26,15 +26,15 @@ function incomingRow(attention, { source, weight, relation }, most, named) {
   row.style.setProperty("--relation", relationVariable(relation));
   const figure = element("div", { className: "figure" }, bar, element("span", { textContent: decimals(weight) }));
   row.append(
-    element("td", {}, element("bdi", { textContent: shortened(visible(attention.tokens[source]), 28) })),
-    element("td", { className: "place", textContent: attention.place(source) }),
+    element("td", {}, element("bdi", { textContent: shorten(showInvisible(attention.tokens[source]), 28) })),
+    element("td", { className: "place", textContent: attention.position(source) }),
     element("td", {}, figure),
   );
   if (named) row.firstChild.append(element("small", { textContent: relation }));
   return row;
 }
 
-function remaining(edges) {
+function describeRest(edges) {
   if (edges.length === 0) return "";
   const total = edges.reduce((all, { weight }) => all + weight, 0);
   return `and ${edges.length.toLocaleString("en")} more, ${decimals(total)} together`;

@@ -1,8 +1,8 @@
-// The form of the live page: a text goes to the server on this machine, its weights come back.
+// The form of the live page: sends a text to the server on this machine and receives its weights.
 
 class LiveForm {
-  /** `answered(results)` hears one result for each model. */
-  constructor(form, { texts, most_characters: most }, answered) {
+  /** `onResults(results)` gets one result for each model. */
+  constructor(form, { texts, most_characters: most }, onResults) {
     this.form = form;
     this.failure = form.querySelector(".failure");
     this.button = form.querySelector("button");
@@ -12,7 +12,7 @@ class LiveForm {
     form.hidden = false;
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.send(answered);
+      this.send(onResults);
     });
     form.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.target === this.button) return;
@@ -21,23 +21,23 @@ class LiveForm {
     });
   }
 
-  async send(answered) {
+  async send(onResults) {
     this.failure.textContent = "";
     this.button.disabled = true;
     this.button.textContent = "Predicting …";
     let results = null;
     try {
-      results = await this.asked();
+      results = await this.request();
     } catch (error) {
       this.failure.textContent = error instanceof TypeError ? "The server does not answer; is it still running?" : error.message;
     } finally {
       this.button.disabled = false;
       this.button.textContent = "Predict";
     }
-    if (results) answered(results);
+    if (results) onResults(results);
   }
 
-  async asked() {
+  async request() {
     const response = await fetch("attention", {
       method: "POST",
       headers: { "Content-Type": "application/json" },

@@ -1,23 +1,23 @@
 // Attention as a picture with a cell for each edge: rows attend to columns. Where cells are smaller than pixels the
-// strongest one of a pixel is seen.
+// strongest one of a pixel is shown.
 
-/** Tokens along one side of the matrix: those of all parts that are ends of the edges. */
+/** The tokens along one side of the matrix: those of all parts with ends of edges. */
 function axis(parts) {
-  const tokens = parts.flatMap(([, { first, count }]) => Array.from({ length: count }, (_, place) => first + place));
-  return { tokens, of: new Map(tokens.map((token, place) => [token, place])) };
+  const tokens = parts.flatMap(([, { first, count }]) => Array.from({ length: count }, (_, position) => first + position));
+  return { tokens, of: new Map(tokens.map((token, position) => [token, position])) };
 }
 
 /**
- * Cells of a range of rows and columns as an image, with so many dots for each cell (at most one).
- * `axes` has the rows' and columns' tokens; an edge without weight still leaves a trace, so that one sees the graph.
+ * Draw the cells of a range of rows and columns as an image, with `dots` (at most one) for each cell.
+ * `axes` has the tokens of rows and columns. Edges of weight zero are faintly visible.
  */
-function rasterized(selection, axes, range, dots, colours) {
+function rasterize(selection, axes, range, dots, colours) {
   const width = Math.max(1, Math.ceil((range.right - range.left) * dots));
   const height = Math.max(1, Math.ceil((range.bottom - range.top) * dots));
   const strength = new Float32Array(width * height).fill(-1);
   const groupOf = new Uint8Array(width * height);
   const columnOf = new Int32Array(axes.size).fill(-1);
-  axes.columns.tokens.forEach((token, place) => (columnOf[token] = place));
+  axes.columns.tokens.forEach((token, position) => (columnOf[token] = position));
   selection.groups.forEach(({ pointers, sources, weights }, group) => {
     for (let row = range.top; row < range.bottom; row += 1) {
       const target = axes.rows.tokens[row];
@@ -33,10 +33,10 @@ function rasterized(selection, axes, range, dots, colours) {
       }
     }
   });
-  return coloured(strength, groupOf, width, height, selection, colours);
+  return colourImage(strength, groupOf, width, height, selection, colours);
 }
 
-function coloured(strength, groupOf, width, height, selection, colours) {
+function colourImage(strength, groupOf, width, height, selection, colours) {
   const image = new ImageData(width, height);
   const palette = selection.groups.map(({ relation }) => channels(colours.relation(relation)));
   for (let dot = 0; dot < strength.length; dot += 1) {
@@ -50,18 +50,18 @@ function coloured(strength, groupOf, width, height, selection, colours) {
   return image;
 }
 
-/** An image as a canvas, which others can draw in any size. */
+/** An image as a canvas, which can be drawn in any size. */
 function asCanvas(image) {
   const canvas = element("canvas", { width: image.width, height: image.height });
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }
 
-/** The whole matrix within so many pixels. */
+/** Draw the whole matrix scaled to a canvas. */
 function thumbnail(canvas, selection, axes, colours) {
   const size = Math.max(axes.rows.tokens.length, axes.columns.tokens.length, 1);
   const range = { top: 0, left: 0, bottom: axes.rows.tokens.length, right: axes.columns.tokens.length };
-  const image = asCanvas(rasterized(selection, axes, range, Math.min(1, canvas.width / size), colours));
+  const image = asCanvas(rasterize(selection, axes, range, Math.min(1, canvas.width / size), colours));
   const context = canvas.getContext("2d");
   const scale = canvas.width / Math.max(image.width, image.height);
   context.clearRect(0, 0, canvas.width, canvas.height);

@@ -1,17 +1,17 @@
-// The matrix on the page: scrolled, zoomed, walked through with the mouse and with arrow keys.
+// The matrix on the page: scrolling, zoom, and cells selected with the mouse or arrow keys.
 
-const READABLE = 11; // pixels of a cell from which on its tokens are written
+const READABLE = 11; // pixels of a cell from which on tokens are shown
 const LARGEST_CELL = 34;
 const MOST_HEIGHT = 820;
 
 class MatrixView {
-  /** `chosen(target, source, place)` hears of the cell under the mouse or the keys, or null. */
-  constructor(root, chosen) {
+  /** `onSelect(target, source, place)` gets the cell under the mouse or keyboard cursor, or null. */
+  constructor(root, onSelect) {
     this.root = root;
     this.scroller = root.querySelector(".scroller");
     this.sizer = root.querySelector(".sizer");
     this.canvas = root.querySelector("canvas");
-    this.chosen = chosen;
+    this.onSelect = onSelect;
     this.cell = null;
     this.zoom = 0;
     this.listen();
@@ -53,8 +53,8 @@ class MatrixView {
     const [rows, columns] = [this.axes.rows.tokens.length, this.axes.columns.tokens.length];
     const fit = Math.min((width - this.margin(true)) / columns, (MOST_HEIGHT - this.margin(true)) / rows);
     const legible = fit >= READABLE;
-    const least = legible ? Math.min(fit, LARGEST_CELL) : Math.min((width - 30) / columns, (MOST_HEIGHT - 30) / rows);
-    this.size = least + (Math.max(LARGEST_CELL, least) - least) * this.zoom ** 2;
+    const smallest = legible ? Math.min(fit, LARGEST_CELL) : Math.min((width - 30) / columns, (MOST_HEIGHT - 30) / rows);
+    this.size = smallest + (Math.max(LARGEST_CELL, smallest) - smallest) * this.zoom ** 2;
     this.label = this.margin(this.size >= READABLE);
     const height = Math.min(MOST_HEIGHT, this.label + rows * this.size);
     this.view = { width: Math.min(width, Math.ceil(this.label + columns * this.size)), height: Math.ceil(height) };
@@ -66,9 +66,9 @@ class MatrixView {
     this.draw();
   }
 
-  /** Room for the tokens' names beside the cells. */
-  margin(written) {
-    if (!written) return 30;
+  /** The width of tokens beside the cells. */
+  margin(withNames) {
+    if (!withNames) return 30;
     ruler.font = this.font(13);
     const tokens = [...this.axes.rows.tokens, ...this.axes.columns.tokens].slice(0, 400);
     const widest = tokens.reduce((most, token) => Math.max(most, ruler.measureText(this.name(token)).width), 0);
@@ -80,7 +80,7 @@ class MatrixView {
   }
 
   name(token) {
-    return shortened(visible(this.attention.tokens[token]), 18);
+    return shorten(showInvisible(this.attention.tokens[token]), 18);
   }
 
   point(event) {
@@ -108,21 +108,21 @@ class MatrixView {
   }
 
   reveal({ row, column }) {
-    const keep = (start, place, room) => clamp(start, (place + 1) * this.size - room, place * this.size);
-    this.scroller.scrollTop = keep(this.scroller.scrollTop, row, this.view.height - this.label);
-    this.scroller.scrollLeft = keep(this.scroller.scrollLeft, column, this.view.width - this.label);
+    const scrollInto = (start, place, room) => clamp(start, (place + 1) * this.size - room, place * this.size);
+    this.scroller.scrollTop = scrollInto(this.scroller.scrollTop, row, this.view.height - this.label);
+    this.scroller.scrollLeft = scrollInto(this.scroller.scrollLeft, column, this.view.width - this.label);
   }
 
   moveTo(cell, how) {
     if (cell?.row === this.cell?.row && cell?.column === this.cell?.column) return;
     this.cell = cell;
     this.draw();
-    if (cell === null) this.chosen(null, null, null, how);
-    else this.chosen(this.axes.rows.tokens[cell.row], this.axes.columns.tokens[cell.column], this.placeOf(cell), how);
+    if (cell === null) this.onSelect(null, null, null, how);
+    else this.onSelect(this.axes.rows.tokens[cell.row], this.axes.columns.tokens[cell.column], this.locateCell(cell), how);
   }
 
-  /** Where a cell is in the window. */
-  placeOf({ row, column }) {
+  /** The position of a cell in the window. */
+  locateCell({ row, column }) {
     const box = this.scroller.getBoundingClientRect();
     return {
       x: box.left + this.label + (column + 1) * this.size - this.scroller.scrollLeft,
@@ -130,7 +130,7 @@ class MatrixView {
     };
   }
 
-  /** Rows and columns that can be seen. */
+  /** The visible rows and columns. */
   range() {
     const [rows, columns] = [this.axes.rows.tokens.length, this.axes.columns.tokens.length];
     const { scrollTop, scrollLeft } = this.scroller;
@@ -158,12 +158,12 @@ class MatrixView {
     if (this.cell) this.drawCell(context, colours);
   }
 
-  /** The cells' picture is kept while only the chosen cell moves. */
+  /** Draw the cells; reuse the picture while only the selected cell changes. */
   drawCells(context, range, scale, colours) {
     const key = JSON.stringify(range);
     if (this.picture?.key !== key) {
       const dots = Math.min(1, this.size * scale);
-      this.picture = { key, dots, canvas: asCanvas(rasterized(this.selection, this.axes, range, dots, colours)) };
+      this.picture = { key, dots, canvas: asCanvas(rasterize(this.selection, this.axes, range, dots, colours)) };
     }
     const { dots, canvas } = this.picture;
     context.save();
@@ -185,28 +185,28 @@ class MatrixView {
     const step = this.size >= READABLE ? 1 : niceStep(44 / this.size);
     for (let row = range.top; row < range.bottom; row += 1) {
       if (row % step) continue;
-      const lit = this.cell?.row === row;
+      const active = this.cell?.row === row;
       const y = this.label + (row + 0.5) * this.size - this.scroller.scrollTop;
       if (y < this.label) continue;
-      this.write(context, this.axes.rows, row, step, lit, colours, this.label - 6, y, 0);
+      this.write(context, this.axes.rows, row, step, active, colours, this.label - 6, y, 0);
     }
     for (let column = range.left; column < range.right; column += 1) {
       if (column % step) continue;
-      const lit = this.cell?.column === column;
+      const active = this.cell?.column === column;
       const x = this.label + (column + 0.5) * this.size - this.scroller.scrollLeft;
       if (x < this.label) continue;
-      this.write(context, this.axes.columns, column, step, lit, colours, x, this.label - 6, -Math.PI / 2);
+      this.write(context, this.axes.columns, column, step, active, colours, x, this.label - 6, -Math.PI / 2);
     }
   }
 
-  /** A token's name, or its place where there is no room for names. */
-  write(context, axis, place, step, lit, colours, x, y, angle) {
+  /** A token, or its position if cells are too small. */
+  write(context, axis, place, step, active, colours, x, y, angle) {
     context.save();
     context.translate(x, y);
     context.rotate(angle);
     context.textAlign = angle ? "left" : "right";
-    context.fillStyle = lit ? colours.ink : colours.soft;
-    const text = this.size >= READABLE ? this.name(axis.tokens[place]) : String(this.attention.place(axis.tokens[place]));
+    context.fillStyle = active ? colours.ink : colours.soft;
+    const text = this.size >= READABLE ? this.name(axis.tokens[place]) : String(this.attention.position(axis.tokens[place]));
     context.fillText(text, 0, 0, this.label - 8);
     context.restore();
   }
@@ -230,13 +230,13 @@ class MatrixView {
     this.setZoom(0);
   }
 
-  unprint() {
+  restoreScreen() {
     this.setZoom(this.zoomOnScreen);
   }
 }
 
 /** 1, 2, 5, 10, 20, … */
-function niceStep(least) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= least);
+function niceStep(smallest) {
+  const power = 10 ** Math.floor(Math.log10(smallest));
+  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= smallest);
 }

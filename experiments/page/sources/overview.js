@@ -1,15 +1,15 @@
-// Every head of every layer as a small matrix; they are drawn while nothing else is to do.
+// Every head of every layer as a small matrix, drawn while the browser is idle.
 
 const THUMBNAIL = 36;
 
 class Overview {
-  /** `chosen(layer, head)` hears which one was picked. */
-  constructor(root, chosen) {
+  /** `onSelect(layer, head)` gets the selected head. */
+  constructor(root, onSelect) {
     this.grid = root.querySelector(".grid");
-    this.chosen = chosen;
+    this.onSelect = onSelect;
     this.buttons = [];
     this.turn = 0;
-    this.grid.addEventListener("click", (event) => this.pick(event.target.closest("button")));
+    this.grid.addEventListener("click", (event) => this.select(event.target.closest("button")));
     this.grid.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -29,28 +29,28 @@ class Overview {
   }
 
   button(layer, head) {
-    const relations = distinct(this.attention.chosen(layer, head, ALL).map((map) => map.relation));
+    const relations = unique(this.attention.selectMaps(layer, head, ALL).map((map) => map.relation));
     const name = `Layer ${layer}, head ${head}: ${relations.join(", ")}`;
-    const made = element("button", { type: "button", tabIndex: -1, title: name, ariaLabel: name });
-    Object.assign(made.dataset, { layer, head });
-    made.style.setProperty("--relation", relationVariable(relations[0]));
-    made.append(element("canvas", { width: 2 * THUMBNAIL, height: 2 * THUMBNAIL, ariaHidden: "true" }));
-    return made;
+    const node = element("button", { type: "button", tabIndex: -1, title: name, ariaLabel: name });
+    Object.assign(node.dataset, { layer, head });
+    node.style.setProperty("--relation", relationVariable(relations[0]));
+    node.append(element("canvas", { width: 2 * THUMBNAIL, height: 2 * THUMBNAIL, ariaHidden: "true" }));
+    return node;
   }
 
   mark(layer, head, relation) {
-    for (const made of this.buttons) {
-      const own = Number(made.dataset.layer) === layer && (head === ALL || Number(made.dataset.head) === head);
-      const shown = own && this.attention.chosen(layer, Number(made.dataset.head), relation).length > 0;
-      made.setAttribute("aria-pressed", String(shown));
-      made.tabIndex = -1;
+    for (const node of this.buttons) {
+      const selected = Number(node.dataset.layer) === layer && (head === ALL || Number(node.dataset.head) === head);
+      const shown = selected && this.attention.selectMaps(layer, Number(node.dataset.head), relation).length > 0;
+      node.setAttribute("aria-pressed", String(shown));
+      node.tabIndex = -1;
     }
-    const first = this.buttons.find((made) => made.getAttribute("aria-pressed") === "true") ?? this.buttons[0];
+    const first = this.buttons.find((node) => node.getAttribute("aria-pressed") === "true") ?? this.buttons[0];
     if (first) first.tabIndex = 0;
   }
 
-  pick(made) {
-    if (made) this.chosen(Number(made.dataset.layer), Number(made.dataset.head));
+  select(node) {
+    if (node) this.onSelect(Number(node.dataset.layer), Number(node.dataset.head));
   }
 
   key(event) {
@@ -60,23 +60,23 @@ class Overview {
     event.preventDefault();
     const next = this.buttons[clamp(at + steps[event.key], 0, this.buttons.length - 1)];
     next.focus();
-    this.pick(next);
+    this.select(next);
   }
 
   redraw() {
     this.turn += 1;
-    this.later(this.turn, [...this.buttons]);
+    this.drawNext(this.turn, [...this.buttons]);
   }
 
-  /** One picture at a time, and none of an older turn. */
-  later(turn, waiting) {
+  /** Draw one picture at a time; stop if a newer turn has begun. */
+  drawNext(turn, waiting) {
     const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 30));
     const work = () => {
-      const made = waiting.shift();
-      if (!made || turn !== this.turn) return;
-      const selection = this.attention.selection(this.attention.chosen(Number(made.dataset.layer), Number(made.dataset.head), ALL));
-      thumbnail(made.firstChild, selection, axesOf(selection, this.attention), currentColours());
-      this.later(turn, waiting);
+      const node = waiting.shift();
+      if (!node || turn !== this.turn) return;
+      const selection = this.attention.selection(this.attention.selectMaps(Number(node.dataset.layer), Number(node.dataset.head), ALL));
+      thumbnail(node.firstChild, selection, axesOf(selection, this.attention), currentColours());
+      this.drawNext(turn, waiting);
     };
     idle(work, { timeout: 300 });
   }

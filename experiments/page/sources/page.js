@@ -1,4 +1,4 @@
-// The page: reads its data, makes a pane for each model, keeps the address and the view in step.
+// The page: reads its data, makes a pane for each model, and synchronizes the address with the view.
 
 class Page {
   constructor(data) {
@@ -6,8 +6,8 @@ class Page {
     this.text = 0;
     this.view = "arcs";
     this.select = document.querySelector("[name=text]");
-    const hears = (index) => ({ changed: () => this.write(), pointed: (token) => this.follow(index, token) });
-    this.panes = data.models.map((model, index) => new Pane(model, hears(index)));
+    const callbacks = (index) => ({ changed: () => this.write(), pointed: (token) => this.follow(index, token) });
+    this.panes = data.models.map((model, index) => new Pane(model, callbacks(index)));
     const main = document.querySelector("main");
     main.classList.toggle("two", this.panes.length > 1);
     main.append(...this.panes.map((pane) => pane.root));
@@ -36,12 +36,12 @@ class Page {
     addEventListener("afterprint", () => this.print(false));
   }
 
-  /** Show what the address names, scrolled to its token. */
+  /** Show the view of the address, scrolled to its token. */
   restore() {
-    const wanted = readAddress(location.hash, this.panes.length);
-    if (Number.isInteger(wanted.text)) this.text = wanted.text;
-    if (["arcs", "matrix"].includes(wanted.view)) this.view = wanted.view;
-    wanted.panes.forEach((choice, index) => Object.assign(this.panes[index].choice, choice));
+    const view = readAddress(location.hash, this.panes.length);
+    if (Number.isInteger(view.text)) this.text = view.text;
+    if (["arcs", "matrix"].includes(view.view)) this.view = view.view;
+    view.panes.forEach((choice, index) => Object.assign(this.panes[index].choice, choice));
     this.show();
     for (const pane of this.panes) pane.arcs.reveal();
   }
@@ -65,20 +65,20 @@ class Page {
     this.fillTexts();
     for (const choice of document.querySelectorAll("[name=view]")) choice.checked = choice.value === this.view;
     for (const pane of this.panes) pane.show(this.text, this.view);
-    const lit = this.panes.findIndex((pane) => pane.choice.token !== null);
-    if (lit >= 0) this.follow(lit, this.panes[lit].choice.token);
+    const active = this.panes.findIndex((pane) => pane.choice.token !== null);
+    if (active >= 0) this.follow(active, this.panes[active].choice.token);
     this.write();
   }
 
   fillTexts() {
-    const titles = this.data.models[0].results.map(({ title }, index) => [index, `${index + 1}. ${shortened(title, 70)}`]);
+    const titles = this.data.models[0].results.map(({ title }, index) => [index, `${index + 1}. ${shorten(title, 70)}`]);
     fillSelect(this.select, titles, this.text);
     document.querySelector(".texts").hidden = this.count() < 2;
     document.querySelector(".previous").disabled = this.text === 0;
     document.querySelector(".next").disabled = this.text === this.count() - 1;
   }
 
-  /** Soon, not at once: browsers are slow to change the address, and a slider changes it at every step. */
+  /** Write the address after a delay: a slider changes it often, and browsers are slow to do so. */
   write() {
     clearTimeout(this.writing);
     this.writing = setTimeout(() => {
@@ -87,7 +87,7 @@ class Page {
   }
 
   follow(index, token) {
-    this.panes.forEach((pane, own) => own === index || pane.follow(token, this.panes[index].attention));
+    this.panes.forEach((pane, other) => other === index || pane.follow(token, this.panes[index].attention));
   }
 
   recolour() {
@@ -99,7 +99,7 @@ class Page {
     if (begins) document.documentElement.dataset.print = "yes";
     else delete document.documentElement.dataset.print;
     forgetColours();
-    if (this.count()) for (const pane of this.panes) begins ? pane.print() : pane.unprint();
+    if (this.count()) for (const pane of this.panes) begins ? pane.print() : pane.restoreScreen();
   }
 }
 

@@ -1,7 +1,7 @@
-// One model's column: its prediction, its choices, its weights as arcs or as a matrix.
+// The column of one model: prediction, controls, and weights as arcs or as a matrix.
 
 class Pane {
-  /** `changed()` hears that the address must be written, `pointed(token)` that a token lights up. */
+  /** `changed()` is called when the address must change, `pointed(token)` when a token is highlighted. */
   constructor(model, { changed, pointed }) {
     this.root = document.querySelector("template").content.firstElementChild.cloneNode(true);
     this.model = model;
@@ -12,7 +12,7 @@ class Pane {
     this.attentions = [];
     const find = (name) => this.root.querySelector(name);
     find("h2").textContent = model.name;
-    this.controls = new Controls(find(".controls"), (what) => this.choose(what));
+    this.controls = new Controls(find(".controls"), (changes) => this.choose(changes));
     this.arcs = new ArcView(find(".arc-view"), (token, how) => this.point(token, how));
     this.matrix = new MatrixView(find(".matrix-view"), (...cell) => this.cell(...cell));
     this.overview = new Overview(find(".overview"), (layer, head) => this.choose({ layer, head, relation: ALL }));
@@ -20,39 +20,39 @@ class Pane {
     this.status = find(".status");
   }
 
-  /** Show a text in a view, as far as possible with the same choices as before. */
+  /** Show a text in a view; keep the choices that this text has. */
   show(text, view) {
     this.attentions[text] ??= new Attention(this.model.results[text]);
-    const fresh = this.attention !== this.attentions[text];
+    const isNew = this.attention !== this.attentions[text];
     this.attention = this.attentions[text];
     this.view = view;
-    if (fresh) {
+    if (isNew) {
       this.hovered = null;
       showPrediction(this.root.querySelector(".prediction"), this.attention.prediction);
     }
-    this.settle();
+    this.replaceInvalidChoices();
     this.root.querySelector(".arc-view").hidden = view !== "arcs";
     this.root.querySelector(".matrix-view").hidden = view !== "matrix";
     this.root.querySelector(".zoom").hidden = view !== "matrix";
     this.root.querySelector("label.threshold").hidden = view !== "arcs";
-    if (fresh) this.overview.show(this.attention);
+    if (isNew) this.overview.show(this.attention);
     this.refresh();
   }
 
   /** Replace choices that this text does not have. */
-  settle() {
+  replaceInvalidChoices() {
     const { attention, choice } = this;
-    const among = (value, values, fallback) => (values.includes(value) ? value : fallback);
-    choice.layer = among(choice.layer, attention.layers(), attention.layers().at(-1));
-    choice.relation = among(choice.relation, [ALL, ...attention.relations(choice.layer)], ALL);
-    choice.head = among(choice.head, [ALL, ...attention.heads(choice.layer, choice.relation)], ALL);
+    const keepOr = (value, values, fallback) => (values.includes(value) ? value : fallback);
+    choice.layer = keepOr(choice.layer, attention.layers(), attention.layers().at(-1));
+    choice.relation = keepOr(choice.relation, [ALL, ...attention.relations(choice.layer)], ALL);
+    choice.head = keepOr(choice.head, [ALL, ...attention.heads(choice.layer, choice.relation)], ALL);
     choice.token = Number.isInteger(choice.token) && choice.token in attention.tokens ? choice.token : null;
   }
 
-  choose({ zoom, ...what }) {
+  choose({ zoom, ...changes }) {
     if (zoom !== undefined) return this.matrix.setZoom(zoom);
-    Object.assign(this.choice, what.threshold === undefined ? { threshold: null, ...what } : what);
-    this.settle();
+    Object.assign(this.choice, changes.threshold === undefined ? { threshold: null, ...changes } : changes);
+    this.replaceInvalidChoices();
     this.refresh();
     return this.changed();
   }
@@ -60,33 +60,33 @@ class Pane {
   refresh() {
     const { layer, head, relation } = this.choice;
     this.selection = this.attention.select(layer, head, relation);
-    const threshold = clamp(this.choice.threshold ?? this.usualThreshold(), 0, this.selection.largest);
+    const threshold = clamp(this.choice.threshold ?? this.defaultThreshold(), 0, this.selection.largest);
     this.controls.show(this.attention, this.choice, this.selection, threshold);
     this.overview.mark(layer, head, relation);
     if (this.view === "arcs") this.arcs.show(this.attention, this.selection, threshold);
     else this.matrix.show(this.attention, this.selection);
     this.root.querySelector(".edges").textContent = this.edgesNote();
-    this.light();
+    this.highlight();
   }
 
-  usualThreshold() {
+  defaultThreshold() {
     const few = this.selection.thresholdFor(EDGES_PER_TOKEN * this.attention.tokens.length);
     return Math.max(few, LEAST_SHARE * this.selection.largest);
   }
 
-  /** How many edges are to be seen, and why not all. */
+  /** How many edges are shown, and why not all. */
   edgesNote() {
     const figure = (count) => count.toLocaleString("en");
     const { kept } = this.attention;
     const { total } = this.selection;
     const notes = [`${figure(total)} edges.`];
-    if (this.view === "arcs") notes[0] = `${figure(this.arcs.count)} of ${figure(total)} edges weigh that much.`;
-    if (this.view === "arcs" && this.arcs.count > MOST_DRAWN) notes.push(`Where they crowd, only the strongest are drawn.`);
-    if (kept) notes.push(`The text has more edges than a page can hold: for each token and head the ${kept} strongest are here.`);
+    if (this.view === "arcs") notes[0] = `${figure(this.arcs.count)} of ${figure(total)} edges have at least this weight.`;
+    if (this.view === "arcs" && this.arcs.count > MOST_DRAWN) notes.push(`Only the strongest visible ones are drawn.`);
+    if (kept) notes.push(`The page contains the ${kept} strongest edges of each token and head.`);
     return notes.join(" ");
   }
 
-  /** A token under the mouse, or with the focus; the mouse goes before. */
+  /** Highlight the token under the mouse, or else the focused one. */
   point(token, how) {
     if (how === "hover") this.hovered = token;
     else {
@@ -94,26 +94,26 @@ class Pane {
       this.hovered = null;
       this.changed();
     }
-    this.light();
-    this.pointed(this.lit());
+    this.highlight();
+    this.pointed(this.activeToken());
   }
 
-  lit() {
+  activeToken() {
     return this.hovered ?? this.choice.token;
   }
 
-  light() {
-    const token = this.lit();
-    if (this.view === "arcs" && token !== this.arcs.active) this.arcs.light(token);
+  highlight() {
+    const token = this.activeToken();
+    if (this.view === "arcs" && token !== this.arcs.active) this.arcs.highlight(token);
     showIncoming(this.root.querySelector(".incoming"), this.attention, this.selection, token);
   }
 
-  /** Show what another pane shows, if the texts have the same tokens. */
+  /** Highlight the same token as another pane if the texts have the same tokens. */
   follow(token, attention) {
     if (attention.tokens.length !== this.attention.tokens.length) return;
     if (attention.tokens.some((text, place) => text !== this.attention.tokens[place])) return;
     this.hovered = token;
-    this.light();
+    this.highlight();
   }
 
   cell(target, source, place, how) {
@@ -126,15 +126,15 @@ class Pane {
       if (how === "keys") this.status.textContent = text;
     }
     this.hovered = target;
-    showIncoming(this.root.querySelector(".incoming"), this.attention, this.selection, this.lit());
+    showIncoming(this.root.querySelector(".incoming"), this.attention, this.selection, this.activeToken());
   }
 
-  /** In words: which edges lead from one token to another. */
+  /** Describe the edges from one token to another. */
   edgeText(target, source) {
-    const name = (token) => `“\u2068${shortened(visible(this.attention.tokens[token]), 30)}\u2069”`;
+    const name = (token) => `“\u2068${shorten(showInvisible(this.attention.tokens[token]), 30)}\u2069”`;
     const edges = this.selection.incoming(target).filter((edge) => edge.source === source);
     const weights = edges.map(({ relation, weight }) => `${decimals(weight)} (${relation})`).join(", ");
-    return `${name(target)} looks at ${name(source)}: ${weights || "no edge"}`;
+    return `${name(target)} attends to ${name(source)}: ${weights || "no edge"}`;
   }
 
   /** Colours have changed. */
@@ -150,7 +150,7 @@ class Pane {
     (this.view === "arcs" ? this.arcs : this.matrix).print();
   }
 
-  unprint() {
-    (this.view === "arcs" ? this.arcs : this.matrix).unprint();
+  restoreScreen() {
+    (this.view === "arcs" ? this.arcs : this.matrix).restoreScreen();
   }
 }

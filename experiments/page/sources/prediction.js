@@ -1,19 +1,19 @@
-// What the model decided or wrote: a label with the probabilities of the classes, tags, or a text.
+// The prediction: a label with class probabilities, tags, or a text.
 
 const MOST_CLASSES = 8;
 
-function showPrediction(place, prediction) {
+function showPrediction(root, prediction) {
   const { label, labels = [label], tags, text, probabilities } = prediction;
-  if (tags) place.replaceChildren(tagCounts(tags));
-  else if (text !== undefined) place.replaceChildren(text ? verdict(text) : verdict("nothing is written", "none"));
+  if (tags) root.replaceChildren(tagCounts(tags));
+  else if (text !== undefined) root.replaceChildren(text ? verdict(text) : verdict("empty output", "none"));
   else {
     const shown = labels.length ? verdict(labels.join(", ")) : verdict("no label", "none");
-    place.replaceChildren(shown, chances(new Set(labels.map(String)), probabilities));
+    root.replaceChildren(shown, chances(new Set(labels.map(String)), probabilities));
   }
 }
 
-function verdict(said, kind = said.length > 40 ? "long" : "") {
-  return element("p", { className: `label ${kind}`, dir: "auto", textContent: said });
+function verdict(text, kind = text.length > 40 ? "long" : "") {
+  return element("p", { className: `label ${kind}`, dir: "auto", textContent: text });
 }
 
 function chances(decided, probabilities) {
@@ -24,7 +24,7 @@ function chances(decided, probabilities) {
     bar.style.setProperty("--share", `${100 * chance}%`);
     const row = element("li", { className: decided.has(name) ? "decided" : "" });
     row.append(
-      element("span", { className: "class", dir: "auto", textContent: shortened(name, 30) }),
+      element("span", { className: "class", dir: "auto", textContent: shorten(name, 30) }),
       bar,
       element("span", { className: "figure", textContent: `${(100 * chance).toFixed(1)} %` }),
     );

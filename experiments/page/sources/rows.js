@@ -1,4 +1,4 @@
-// Tokens broken into rows, with room for arcs above each: all places are known without asking the browser.
+// Tokens in rows with room for arcs above, laid out by calculation, without the browser.
 
 const GAP = 8; // between tokens
 const PADDING = 7; // beside the letters of a token
@@ -18,40 +18,40 @@ function tokenFont(size) {
 
 const ruler = document.createElement("canvas").getContext("2d");
 
-/** Left edges, widths and rows of all tokens of an attention result, for a width in CSS pixels. */
+/** Left edges, widths and rows of all tokens, for a width in CSS pixels. */
 function layOut(attention, width) {
   const sizes = SIZES.filter(({ most }) => attention.tokens.length <= most);
-  const layouts = sizes.map((size) => inRows(attention, width, size));
+  const layouts = sizes.map((size) => breakRows(attention, width, size));
   const layout = layouts.find(({ rows }) => rows.length === attention.parts.size) ?? layouts[0];
-  place(layout, attention.parts.size > 1);
+  placeRows(layout, attention.parts.size > 1);
   return layout;
 }
 
-/** Tokens in rows from left to right, in letters of one size. */
-function inRows(attention, width, size) {
+/** Break tokens into rows, in one font size. */
+function breakRows(attention, width, size) {
   ruler.font = tokenFont(size.font);
   const layout = { font: size.font, line: size.line, width, left: [], widths: [], rowOf: [], rows: [] };
   for (const [name, { first, count }] of attention.parts) {
     let x = width; // so that a part begins a row
     for (let token = first; token < first + count; token += 1) {
-      const text = shortened(visible(attention.tokens[token]), 60);
+      const text = shorten(showInvisible(attention.tokens[token]), 60);
       const letters = Math.max(ruler.measureText(text).width, TAG_LETTER * (attention.tags[token]?.length ?? 0));
-      const own = clamp(Math.ceil(letters) + 2 * PADDING, 26, Math.min(WIDEST, width));
-      if (x + own > width) {
+      const tokenWidth = clamp(Math.ceil(letters) + 2 * PADDING, 26, Math.min(WIDEST, width));
+      if (x + tokenWidth > width) {
         layout.rows.push({ part: token === first ? name : null, first: token, last: token });
         x = 0;
       }
       layout.left.push(x);
-      layout.widths.push(own);
+      layout.widths.push(tokenWidth);
       layout.rowOf.push(layout.rows.length - 1);
       layout.rows.at(-1).last = token;
-      x += own + GAP;
+      x += tokenWidth + GAP;
     }
   }
   return layout;
 }
 
-function place(layout, named) {
+function placeRows(layout, named) {
   layout.above = layout.rows.length === 1 ? 170 : layout.rows.length < 5 ? 100 : 56;
   let top = 0;
   for (const row of layout.rows) {
@@ -70,16 +70,16 @@ function centre(layout) {
   layout.left = layout.left.map((x) => x + Math.max(0, free / 2));
 }
 
-/** Where arcs meet a token. */
-function middle(layout, token) {
+/** The horizontal centre of a token, where arcs end. */
+function tokenCentre(layout, token) {
   return layout.left[token] + layout.widths[token] / 2;
 }
 
-/** The token of a row nearest to a place. */
-function nearest(layout, row, x) {
+/** The token of a row that is nearest to x. */
+function nearestToken(layout, row, x) {
   let best = layout.rows[row].first;
   for (let token = best; token <= layout.rows[row].last; token += 1) {
-    if (Math.abs(middle(layout, token) - x) < Math.abs(middle(layout, best) - x)) best = token;
+    if (Math.abs(tokenCentre(layout, token) - x) < Math.abs(tokenCentre(layout, best) - x)) best = token;
   }
   return best;
 }

@@ -1,9 +1,9 @@
-// One text's attention: tokens of all parts in one row of numbers, edges by target, weights decoded when they are shown.
+// The attention of one text: tokens numbered over all parts, edges sorted by target, weights decoded on demand.
 
 const ALL = "all";
 const LEVELS = 512;
 
-function numbers(text, Kind) {
+function decodeNumbers(text, Kind) {
   const raw = atob(text);
   const bytes = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; i += 1) bytes[i] = raw.charCodeAt(i);
@@ -32,87 +32,87 @@ class Attention {
     return [...this.parts].find(([, part]) => token < part.first + part.count)[0];
   }
 
-  /** Where a token stands in its part. */
-  place(token) {
+  /** The position of a token in its part. */
+  position(token) {
     return token - this.parts.get(this.partOf(token)).first;
   }
 
   layers() {
-    return distinct(this.maps.map((map) => map.layer));
+    return unique(this.maps.map((map) => map.layer));
   }
 
   relations(layer) {
-    return distinct(this.maps.filter((map) => map.layer === layer).map((map) => map.relation));
+    return unique(this.maps.filter((map) => map.layer === layer).map((map) => map.relation));
   }
 
   heads(layer, relation) {
-    return distinct(this.chosen(layer, ALL, relation).map((map) => map.head)).sort((a, b) => a - b);
+    return unique(this.selectMaps(layer, ALL, relation).map((map) => map.head)).sort((a, b) => a - b);
   }
 
-  chosen(layer, head, relation) {
+  selectMaps(layer, head, relation) {
     return this.maps.filter(
       (map) =>
         map.layer === layer && (head === ALL || map.head === head) && (relation === ALL || map.relation === relation),
     );
   }
 
-  /** What a head gives to its edges, along each of its relations; of several heads the mean of those that a target has. */
+  /** Edges of a head, grouped by relation; for several heads, the mean over the heads of each target. */
   select(layer, head, relation) {
     const key = JSON.stringify([layer, head, relation]);
     if (!this.selections.has(key)) {
       if (this.selections.size > 12) this.selections.clear();
-      this.selections.set(key, this.selection(this.chosen(layer, head, relation)));
+      this.selections.set(key, this.selection(this.selectMaps(layer, head, relation)));
     }
     return this.selections.get(key);
   }
 
   selection(maps) {
-    const heads = (part) => distinct(maps.filter((map) => map.target_part === part).map((map) => map.head)).length;
-    const groups = distinct(maps.map((map) => map.relation)).map((relation) => {
-      const own = maps.filter((map) => map.relation === relation);
-      const edges = own.map((map) => this.edges(map, 1 / heads(map.target_part)));
+    const heads = (part) => unique(maps.filter((map) => map.target_part === part).map((map) => map.head)).length;
+    const groups = unique(maps.map((map) => map.relation)).map((relation) => {
+      const members = maps.filter((map) => map.relation === relation);
+      const edges = members.map((map) => this.edges(map, 1 / heads(map.target_part)));
       return { relation, ...(edges.length === 1 ? edges[0] : sum(edges, this.tokens.length)) };
     });
     return new Selection(groups, maps, this);
   }
 
-  /** A map's edges with a share of their weights, tokens counted over all parts. */
+  /** The edges of a map, their weights times `share`, with tokens numbered over all parts. */
   edges(map, share) {
     const { pointers, sources } = this.structure(map.edges);
     const target = this.parts.get(map.target_part);
     const source = this.parts.get(map.source_part);
-    const own = new Uint32Array(this.tokens.length + 1);
-    own.set(pointers, target.first);
-    own.fill(pointers[target.count], target.first + target.count);
-    const weights = new Float32Array(numbers(map.weights, Uint16Array)).map((level) => level * map.unit * share);
-    return { pointers: own, sources: source.first ? sources.map((place) => place + source.first) : sources, weights };
+    const allPointers = new Uint32Array(this.tokens.length + 1);
+    allPointers.set(pointers, target.first);
+    allPointers.fill(pointers[target.count], target.first + target.count);
+    const weights = new Float32Array(decodeNumbers(map.weights, Uint16Array)).map((level) => level * map.unit * share);
+    return { pointers: allPointers, sources: source.first ? sources.map((number) => number + source.first) : sources, weights };
   }
 
   structure(index) {
     if (!this.decoded.has(index)) {
       const packed = this.packedEdges[index];
-      const pointers = numbers(packed.pointers, Uint32Array);
+      const pointers = decodeNumbers(packed.pointers, Uint32Array);
       const sources = packed.sources
-        ? new Uint32Array(numbers(packed.sources, Uint16Array))
-        : sideBySide(pointers, numbers(packed.first, Uint32Array));
+        ? new Uint32Array(decodeNumbers(packed.sources, Uint16Array))
+        : contiguousSources(pointers, decodeNumbers(packed.first, Uint32Array));
       this.decoded.set(index, { pointers, sources });
     }
     return this.decoded.get(index);
   }
 }
 
-/** A tagger's tags below the first token of each word, but for those outside of everything. */
+/** The tags of a tagger except O, each for the first token of its word. */
 function tagsOfTokens({ prediction: { tags }, words }) {
   if (!tags) return [];
   const ids = Object.values(words).flat();
   return ids.map((word, token) => (word !== ids[token - 1] && tags[word - 1] !== "O" ? tags[word - 1] : undefined));
 }
 
-function distinct(values) {
+function unique(values) {
   return [...new Set(values)];
 }
 
-function sideBySide(pointers, first) {
+function contiguousSources(pointers, first) {
   const sources = new Uint32Array(pointers[pointers.length - 1]);
   for (let target = 0; target < first.length; target += 1) {
     for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
@@ -122,11 +122,11 @@ function sideBySide(pointers, first) {
   return sources;
 }
 
-/** Edges of several maps as one list; weights of the same edge add up. */
+/** Merge the edges of several maps; weights of the same edge add up. */
 function sum(maps, size) {
   const most = maps.reduce((total, map) => total + map.sources.length, 0);
   const [pointers, sources, weights] = [new Uint32Array(size + 1), new Uint32Array(most), new Float32Array(most)];
-  const slot = new Uint32Array(size); // where this target's edge from a source lies, plus one
+  const slot = new Uint32Array(size); // index of this target's edge from a source, plus one
   let end = 0;
   for (let target = 0; target < size; target += 1) {
     const begin = end;
@@ -146,7 +146,7 @@ function sum(maps, size) {
   return { pointers, sources: sources.slice(0, end), weights: weights.slice(0, end) };
 }
 
-/** Edges to show, in groups of one relation each. */
+/** Edges to show, grouped by relation. */
 class Selection {
   constructor(groups, maps, attention) {
     this.groups = groups;
@@ -158,7 +158,7 @@ class Selection {
     for (const group of groups) this.count(group);
   }
 
-  /** Count edges by level; what a token gives to itself says little and does not count. */
+  /** Count edges by level, except those of a token with itself. */
   count({ pointers, sources, weights }) {
     for (let target = 0; target + 1 < pointers.length; target += 1) {
       for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
@@ -167,12 +167,12 @@ class Selection {
     }
   }
 
-  /** A weight's place among coarse levels; square roots, since most weights are small. */
+  /** The level of a weight on a square-root scale, since most weights are small. */
   level(weight) {
     return this.largest ? Math.floor(LEVELS * Math.sqrt(Math.min(1, weight / this.largest))) : 0;
   }
 
-  /** The least level from which on there are at most so many edges. */
+  /** The lowest level with at most `count` edges on it and above. */
   levelOf(count) {
     let level = LEVELS;
     for (let above = this.histogram[level]; level > 0 && above + this.histogram[level - 1] <= count; ) {
@@ -182,22 +182,22 @@ class Selection {
     return level;
   }
 
-  /** A threshold that leaves about so many edges. */
+  /** A threshold that about `count` edges reach. */
   thresholdFor(count) {
     return this.largest * (this.levelOf(count) / LEVELS) ** 2;
   }
 
   incoming(target) {
-    const found = [];
+    const edges = [];
     for (const { relation, pointers, sources, weights } of this.groups) {
       for (let edge = pointers[target]; edge < pointers[target + 1]; edge += 1) {
-        found.push({ source: sources[edge], weight: weights[edge], relation });
+        edges.push({ source: sources[edge], weight: weights[edge], relation });
       }
     }
-    return found.sort((a, b) => b.weight - a.weight || a.source - b.source);
+    return edges.sort((a, b) => b.weight - a.weight || a.source - b.source);
   }
 
-  /** Edges of at least the threshold; where they are more than `most`, about as many of the strongest. */
+  /** Edges that reach the threshold, at most about `most` of the strongest, and their total count. */
   strongest(threshold, most) {
     const edges = [];
     let count = 0;

@@ -89,7 +89,7 @@ def test_hovering_over_a_token_shows_the_weights_of_the_selected_head(show, make
     assert tab.locator(".legend").inner_text() == "window:5"
     token(tab, 6).hover()
     assert_rows(read_incoming(tab), compute_incoming(result.tokens, result.dense[0, 1], 6))
-    assert tab.locator(".incoming h3").inner_text() == "“nobody” looks at"
+    assert tab.locator(".incoming h3").inner_text() == "“nobody” attends to"
     assert tab.locator(".token.active").all_inner_texts() == ["nobody"]
     assert token(tab, 5).get_attribute("data-weight") == f"{result.dense[0, 1][6, 5]:.2f}".lstrip("0")
     assert count_painted(tab, "canvas.focus") > 20
@@ -156,7 +156,7 @@ def test_the_threshold_keeps_strong_edges(show, make_result, slider):
     largest = np.nanmax(result.dense[1, 2])
     threshold = largest * (slider / 100) ** 2
     count = np.sum(result.dense[1, 2] >= threshold - largest / 131_070)
-    assert tab.locator(".edges").inner_text() == f"{count} of 196 edges weigh that much."
+    assert tab.locator(".edges").inner_text() == f"{count} of 196 edges have at least this weight."
     assert float(tab.locator(".threshold output").inner_text()) == pytest.approx(threshold, rel=0.06, abs=0.005)
 
 
@@ -179,7 +179,7 @@ def test_the_matrix_describes_each_cell(show, make_result):
         tab.keyboard.press(key)
     weight = result.dense[1, 1][2, 2]
     text = tab.locator(".status").inner_text().replace("\u2068", "").replace("\u2069", "")
-    assert text.startswith("“was” looks at “was”: ")
+    assert text.startswith("“was” attends to “was”: ")
     assert text.endswith("(window:5)")
     assert float(text.split()[-2]) == pytest.approx(weight, rel=0.06, abs=0.005)
     assert tab.locator(".tip").is_visible()
@@ -195,7 +195,7 @@ def test_the_cell_under_the_mouse(show, make_result):
     box = tab.locator(".scroller").bounding_box()
     tab.mouse.move(box["x"] + box["width"] - 4, box["y"] + box["height"] - 4)
     text = tab.locator(".tip").inner_text().replace("\u2068", "").replace("\u2069", "")
-    assert text.startswith("“long” looks at “long”: ")
+    assert text.startswith("“long” attends to “long”: ")
     tab.mouse.move(5, 5)
     assert not tab.locator(".tip").is_visible()
 
@@ -284,7 +284,7 @@ def test_a_pair_attends_from_text_to_text(show, pair_result):
     for key in ("ArrowDown", "End", "ArrowDown"):
         tab.keyboard.press(key)
     text = tab.locator(".tip").inner_text().replace("\u2068", "").replace("\u2069", "")
-    assert text.startswith("“it” looks at “[CLS]”")
+    assert text.startswith("“it” attends to “[CLS]”")
 
 
 def test_the_mean_is_over_the_heads_of_a_token(show, make_result):
@@ -319,7 +319,7 @@ def test_several_labels(show, make_result):
 @pytest.mark.parametrize("text", ["ein guter Film , der lange im Kopf bleibt , und länger", ""])
 def test_a_translation(show, make_result, text):
     tab = show([make_result(prediction={"text": text})])
-    assert tab.locator(".prediction .label").inner_text() == (text or "nothing is written")
+    assert tab.locator(".prediction .label").inner_text() == (text or "empty output")
     assert tab.locator(".chances").count() == 0
 
 

@@ -103,7 +103,7 @@ def test_time_until_it_is_drawn(long_page, visit):
     assert fastest_median(measure, FIRST_PAINT) < FIRST_PAINT
     tab = tabs[-1]
     assert tab.locator(".token").count() == TOKENS
-    assert "strongest are here" in tab.locator(".edges").inner_text()
+    assert "strongest edges of each token" in tab.locator(".edges").inner_text()
 
 
 @pytest.mark.parametrize("at", ["layer=1&head=4", "layer=1&head=all", "layer=1&head=4&view=matrix"])
