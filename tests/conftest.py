@@ -1,4 +1,4 @@
-"""What every test shares: quiet and repeatable settings, the folder of real corpora, sentences and their edges."""
+"""Settings of all tests, the folder of real corpora, and random sentences with their edges."""
 
 import os
 from collections.abc import Callable
@@ -18,24 +18,24 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_configure() -> None:
-    """Give each process, and each that a test starts, one thread, no display and the package under test."""
+    """Give this process and its children one thread, no display and the package under test."""
     threads = os.environ.get("GRAPHATTN_TEST_THREADS", "1")
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, threads)
     os.environ.setdefault("MPLBACKEND", "Agg")
-    # `make test` tests the built wheel; without one, subprocesses import this checkout, as the tests themselves do.
+    # `make test` tests the built wheel; without one, subprocesses import this clone, as the tests do.
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     if "GRAPHATTN_WHEEL" not in os.environ:
         root = str(Path(__file__).resolve().parents[1])
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
-    import torch  # reads the variables above when it is loaded
+    import torch  # reads the variables above on import
 
     torch.set_num_threads(int(threads))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that asks for the corpora with `data`, so that `-m "not data"` leaves them out."""
+    """Mark tests that need the corpora with `data`."""
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
@@ -43,19 +43,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def corpora() -> Path:
-    """The folder of real corpora that GRAPHATTN_DATA names; without it the test is skipped."""
-    named = os.environ.get("GRAPHATTN_DATA")
-    if not named:
-        pytest.skip("GRAPHATTN_DATA does not name a folder of corpora")
-    folder = Path(named)
-    if not folder.is_dir():
-        pytest.fail(f"GRAPHATTN_DATA names {named}, which is no folder: correct it or unset it")
-    return folder
+    """The folder of real corpora in GRAPHATTN_DATA; without it, tests are skipped."""
+    folder = os.environ.get("GRAPHATTN_DATA")
+    if not folder:
+        pytest.skip("GRAPHATTN_DATA is not set")
+    if not Path(folder).is_dir():
+        pytest.fail(f"GRAPHATTN_DATA is {folder}, which is not a folder")
+    return Path(folder)
 
 
 @pytest.fixture(scope="session")
 def random_sentence() -> "Callable[[Random, int], Sentence]":
-    """Make a sentence of so many words: random word groups, a random tree (or several), random relation names."""
+    """Make a sentence with this number of words: random word groups, a random tree (or several), random relations."""
     from graphattn.builders import Sentence
 
     def make(random: Random, num_words: int) -> Sentence:
@@ -63,8 +62,8 @@ def random_sentence() -> "Callable[[Random, int], Sentence]":
         word_ids = [word for word, size in enumerate(sizes) for _ in range(size)]
         order = random.sample(range(1, num_words + 1), num_words)
         heads = [0] * num_words
-        for place, word in enumerate(order):
-            heads[word - 1] = random.choice([0, *order[:place]])
+        for number, word in enumerate(order):
+            heads[word - 1] = random.choice([0, *order[:number]])
         return Sentence(
             [f"t{position}" for position in range(len(word_ids))],
             word_ids=None if max(sizes, default=1) == 1 and random.random() < 0.5 else word_ids,
@@ -77,7 +76,7 @@ def random_sentence() -> "Callable[[Random, int], Sentence]":
 
 @pytest.fixture(scope="session")
 def edge_table() -> "Callable[[tuple[str, str, str], Sentence, bool], list[tuple[int, int, str, int]]]":
-    """The edges of a relation in one sentence, read off the table of relations one pair of nodes at a time.
+    """The edges of a relation in one sentence, decided by its definition one pair of nodes at a time.
 
     Each is (destination, source, name of the arc or "self" or "", direction), by destination, then by source.
     """
@@ -90,9 +89,9 @@ def edge_table() -> "Callable[[tuple[str, str, str], Sentence, bool], list[tuple
         sizes = {"token": len(words), "word": sentence.num_words + cls}
         pairs = [(target, source) for target in range(sizes[target_type]) for source in range(sizes[source_type])]
         if name != "dependency":
-            joined = _rule(name, words)
-            return [(target, source, "", 0) for target, source in pairs if joined(source, target)]
-        arcs = _arcs(sentence, cls)
+            is_edge = _make_rule(name, words)
+            return [(target, source, "", 0) for target, source in pairs if is_edge(source, target)]
+        arcs = _list_arcs(sentence, cls)
         word_of = range(sizes["word"]) if source_type == "word" else words
         return [
             (target, source, *arcs[word_of[source], word_of[target]])
@@ -103,7 +102,7 @@ def edge_table() -> "Callable[[tuple[str, str, str], Sentence, bool], list[tuple
     return table
 
 
-def _arcs(sentence: "Sentence", cls: bool) -> dict[tuple[int, int], tuple[str, int]]:
+def _list_arcs(sentence: "Sentence", cls: bool) -> dict[tuple[int, int], tuple[str, int]]:
     """(source word, destination word) -> name and direction: 0 itself, 1 from the head, 2 from the dependent."""
     arcs = {(word, word): ("self", 0) for word in range(sentence.num_words + cls)}
     for dependent, head in enumerate(sentence.heads or (), start=1):
@@ -114,8 +113,8 @@ def _arcs(sentence: "Sentence", cls: bool) -> dict[tuple[int, int], tuple[str, i
     return arcs
 
 
-def _rule(name: str, words: list[int]) -> "Callable[[int, int], bool]":
-    """Whether an edge leads from a source to a target, by their positions; ``words`` is the word of each token."""
+def _make_rule(name: str, words: list[int]) -> "Callable[[int, int], bool]":
+    """Whether there is an edge from a source to a target position; ``words`` is the word of each token."""
     kind, _, scale = name.partition(":")
     if kind in ("window", "radius"):
         width = int(scale) if scale.isdigit() else max(1, len(words) // int(scale[2:] or 1))

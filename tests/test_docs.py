@@ -1,8 +1,7 @@
-"""Every example in README.md and docs/ runs as it stands there.
+"""Every example in README.md and docs/ runs.
 
-The snippets of a page run in order, in one namespace and one empty folder, as a reader would work through it:
-``python`` blocks (with ``>>>``, their output is compared too) and ``console`` blocks that call ``$ graphattn``.
-Directly before a block, ``<!-- not run: reason -->`` leaves it out.
+The ``python`` and ``console`` blocks of a page run in order, in one namespace and one empty folder. The output of
+``>>>`` is compared. ``<!-- not run: reason -->`` directly before a block skips it.
 """
 
 import doctest
@@ -36,7 +35,7 @@ LINK = re.compile(r"(?<!\!)\[[^\]]*\]\((?!\w+:|#)(?P<path>[^)#\s]+)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page; ``line`` is where its text starts."""
+    """A fenced block of a page; ``line`` is its first line."""
 
     language: str
     text: str
@@ -45,7 +44,7 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """The shell commands of a console block, continued lines joined."""
+        """The shell commands of a console block, with continued lines joined."""
         joined = re.sub(r"\\\n(?:> ?)?", " ", self.text)
         return [line[2:] for line in joined.split("\n") if line.startswith("$ ")]
 
@@ -69,9 +68,9 @@ def read_blocks(text: str) -> list[Block]:
                 opening = mark = None
         elif fence:
             opening, start = fence, number + 1
-        elif found := MARK.match(line):
-            mark = found
-            assert re.match(r":\s*\w", mark["reason"]), f"line {number + 1}: a block left out needs a reason"
+        elif match := MARK.match(line):
+            mark = match
+            assert re.match(r":\s*\w", mark["reason"]), f"line {number + 1}: a skipped block needs a reason"
         elif line.strip():
             mark = None
     assert opening is None, f"line {start}: the block is never closed"
@@ -79,7 +78,7 @@ def read_blocks(text: str) -> list[Block]:
 
 
 def run_python(block: Block, page: Path, namespace: dict) -> None:
-    """Run a block so that a traceback names the page and the line on it."""
+    """Run a block; tracebacks name the page and the line."""
     if block.text.lstrip().startswith(">>>"):
         test = doctest.DocTestParser().get_doctest(block.text, namespace, page.name, str(page), block.line - 1)
         options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -93,7 +92,7 @@ def run_python(block: Block, page: Path, namespace: dict) -> None:
 
 
 def run_console(block: Block, page: Path) -> None:
-    """Run a block's commands; ``graphattn`` is that of the package under test, installed or not."""
+    """Run the commands of a block with ``graphattn`` from the package under test."""
     python = shlex.quote(sys.executable)
     command = f'graphattn () {{ {python} -c "from graphattn.experiments.cli.entry import main; main()" "$@"; }}'
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -113,17 +112,17 @@ def run_console(block: Block, page: Path) -> None:
 
 
 def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
-    """Run a page's blocks in order; returns how many ran."""
-    # Registered, because dataclasses and typing look a class's module up by name.
+    """Run the blocks of a page in order and return their number."""
+    # Dataclasses and typing look up the module of a class by name.
     module = types.ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(folder)
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
-    # what a page registers must not reach other tests of this process
+    # Undo what a page registers.
     registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry._registered)
     with ExitStack() as stack:
-        for known in registries:
-            stack.enter_context(patch.dict(known))
+        for registry_dict in registries:
+            stack.enter_context(patch.dict(registry_dict))
         for block in blocks:
             if block.language == "python":
                 run_python(block, page, module.__dict__)
@@ -139,28 +138,25 @@ def test_examples_run(page, monkeypatch, tmp_path):
 
 
 def test_the_pages_have_examples():
-    docs = [page for page in PAGES if page.parent != ROOT]
-    if not docs:
-        pytest.skip("docs/ has no pages yet")
     assert any(block.runs for page in PAGES for block in read_blocks(page.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_no_example_escapes(page):
-    """A block in another dialect would never run: write ``python``, or ``console`` with ``$`` and the command."""
-    escaped = [
+def test_all_examples_can_run(page):
+    """Examples are ``python``, or ``console`` with ``$`` and the command; other blocks would never run."""
+    others = [
         f"{page.name}:{block.line} ({block.language or 'no language'})"
         for block in read_blocks(page.read_text(encoding="utf-8"))
         if not block.skipped and not block.runs
         if block.language in {"py", "python3", "pycon"} or re.search(r"^(?:\$ )?graphattn ", block.text, re.MULTILINE)
     ]
-    assert escaped == []
+    assert others == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
+def test_links_exist(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    broken = [found["path"] for found in LINK.finditer(text) if not (page.parent / found["path"]).exists()]
+    broken = [link["path"] for link in LINK.finditer(text) if not (page.parent / link["path"]).exists()]
     assert broken == []
 
 
@@ -184,20 +180,20 @@ def test_blocks_share_names_and_a_folder(write_page, monkeypatch, tmp_path):
     assert run_page(page, monkeypatch, tmp_path) == 4
 
 
-def test_a_block_left_out_does_not_run(write_page, monkeypatch, tmp_path):
+def test_a_skipped_block_does_not_run(write_page, monkeypatch, tmp_path):
     page = write_page("<!-- not run: needs a cluster -->\n```python\nraise RuntimeError\n```", "```text\nhello\n```")
     assert run_page(page, monkeypatch, tmp_path) == 0
 
 
-def test_a_mark_reaches_one_block_only(write_page, monkeypatch, tmp_path):
+def test_a_mark_skips_one_block_only(write_page, monkeypatch, tmp_path):
     page = write_page("<!-- not run: slow -->", "Words between.", "```python\nraise RuntimeError('ran')\n```")
     with pytest.raises(RuntimeError, match=r"^ran$") as failure:
         run_page(page, monkeypatch, tmp_path)
     assert (failure.traceback[-1].path, failure.traceback[-1].lineno + 1) == (page, 6)
 
 
-def test_leaving_out_needs_a_reason():
-    with pytest.raises(AssertionError, match="line 1: a block left out needs a reason"):
+def test_skipping_needs_a_reason():
+    with pytest.raises(AssertionError, match="line 1: a skipped block needs a reason"):
         read_blocks("<!-- not run -->\n```python\nx\n```")
 
 

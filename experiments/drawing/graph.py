@@ -56,7 +56,7 @@ def draw_graph(
     if extra not in (0, 1):
         raise DataError(
             f"the graph has {count} tokens, the sentence {len(sentence)}",
-            hint="Draw one sentence with the graph that was built of it.",
+            hint="Draw a sentence with its own graph.",
         )
     tokens = ("[CLS]",) * extra + sentence.tokens
     kinds = {name: kinds for name, kinds in _group_by_name(graph).items() if name != MEMBERSHIP}  # drawn as brackets

@@ -1,4 +1,4 @@
-"""The source files as the house tests see them: each module's dotted name, path and syntax tree."""
+"""The modules of the package for the house tests: name, path, syntax tree and imports."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ FLOOR_FOLDERS = ("graphattn", "builders", "models", "experiments")
 
 @dataclass(frozen=True)
 class Import:
-    """One imported name: what it names, and whether only a type checker follows it."""
+    """One imported name, and whether it is for type checkers only."""
 
     target: str
     line: int
@@ -74,7 +74,7 @@ class Module:
         return ".".join([*base, *([node.module] if node.module else [])])
 
 
-def _dotted_name(path: Path) -> str:
+def _name_module(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = parts if parts[0] == "graphattn" else ("graphattn", *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -82,22 +82,22 @@ def _dotted_name(path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The checkout."""
+    """The root of the clone."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def modules() -> dict[str, Module]:
-    """The package's modules by dotted name, read from the checkout."""
+    """The modules of the package by dotted name, read from the clone."""
     paths = sorted(path for folder in FLOOR_FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    found = {_dotted_name(path): Module(_dotted_name(path), path) for path in paths}
-    assert "graphattn" in found, f"no sources under {ROOT}"
-    return found
+    modules = {_name_module(path): Module(_name_module(path), path) for path in paths}
+    assert "graphattn" in modules, f"no sources under {ROOT}"
+    return modules
 
 
 @pytest.fixture
 def make_module(tmp_path: Path) -> Callable[[str, str], Module]:
-    """Write a module of the given dotted name and text, for the rules to judge."""
+    """Write a module with this dotted name and text, to test a rule."""
 
     def make(name: str, text: str) -> Module:
         path = tmp_path / f"{name.rpartition('.')[2]}.py"

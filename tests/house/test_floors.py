@@ -1,70 +1,70 @@
-"""Imports go down the floors only and never in a circle, and few modules name DGL."""
+"""A folder imports only from lower floors, imports have no cycles, and one module imports DGL."""
 
 import networkx as nx
 
 FLOORS = {"graphattn": 0, "graphattn.builders": 1, "graphattn.models": 2, "graphattn.experiments": 3}
 FLOORS["graphattn.__main__"] = 3  # python -m graphattn
-# DGL is dormant upstream: one module imports it, the backend calls it, all others go through them.
+# DGL is no longer maintained: one module imports it, and one backend calls it.
 DGL_IMPORTER = "graphattn.dgl_graphs"
 DGL_CALLERS = {"graphattn.backends.dgl"}
-SHOP_WINDOW = "graphattn"  # its upper floors are strings for __getattr__, and imports for the type checker alone
+ROOT_PACKAGE = "graphattn"  # names upper floors in strings for __getattr__ and in imports for type checkers
 
 
 def floor_of(name):
-    """The floor of a dotted name of ours, None for anybody else's."""
+    """The floor of a module of ours; None for other packages."""
     parts = name.split(".")
     if parts[0] != "graphattn":
         return None
     return FLOORS.get(".".join(parts[:2]), 0)
 
 
-def upward_imports(modules):
+def find_upward_imports(modules):
     return [
-        f"{module.path.name}:{found.line} {module.name} imports {found.target}"
+        f"{module.path.name}:{each.line} {module.name} imports {each.target}"
         for module in modules.values()
-        for found in module.imports
-        if (there := floor_of(found.target)) is not None and there > floor_of(module.name)
-        if not (module.name == SHOP_WINDOW and found.type_checking)
+        for each in module.imports
+        if (floor := floor_of(each.target)) is not None and floor > floor_of(module.name)
+        if not (module.name == ROOT_PACKAGE and each.type_checking)
     ]
 
 
-def import_graph(modules):
-    """Which module names which; an import that only the type checker follows cannot close a circle."""
+def make_import_graph(modules):
+    """The graph of imports at run time."""
     graph = nx.DiGraph()
     for module in modules.values():
-        for found in module.imports:
-            target = found.target if found.target in modules else found.target.rpartition(".")[0]
-            if target in modules and not found.type_checking:
+        for each in module.imports:
+            target = each.target if each.target in modules else each.target.rpartition(".")[0]
+            if target in modules and not each.type_checking:
                 graph.add_edge(module.name, target)
     return graph
 
 
 def test_imports_go_down_the_floors(modules):
-    assert upward_imports(modules) == []
+    assert find_upward_imports(modules) == []
 
 
-def test_imports_never_run_in_a_circle(modules):
-    assert list(nx.simple_cycles(import_graph(modules))) == []
+def test_imports_have_no_cycles(modules):
+    assert list(nx.simple_cycles(make_import_graph(modules))) == []
 
 
-def test_the_rules_see_a_violation(make_module):
+def test_violations_are_detected(make_module):
     up = make_module("graphattn.edges", "def f():\n    from graphattn.models.trainer import Trainer\n")
     relative = make_module("graphattn.builders.batching", "from ..models import trainer\n")
     lazy = make_module("graphattn.scales", "import importlib\nimportlib.import_module('graphattn.builders')\n")
     down = make_module("graphattn.models.trainer", "from graphattn.builders import batching\nimport graphattn.edges\n")
-    found = {module.name: module for module in (up, relative, lazy, down)}
-    assert upward_imports(found) == [
+    modules = {module.name: module for module in (up, relative, lazy, down)}
+    assert find_upward_imports(modules) == [
         "edges.py:2 graphattn.edges imports graphattn.models.trainer.Trainer",
         "batching.py:1 graphattn.builders.batching imports graphattn.models.trainer",
         "scales.py:2 graphattn.scales imports graphattn.builders",
     ]
-    assert nx.find_cycle(import_graph(found), "graphattn.edges")
+    assert nx.find_cycle(make_import_graph(modules), "graphattn.edges")
 
 
-def test_the_shop_window_names_upper_floors_for_the_type_checker_only(make_module):
+def test_the_root_package_imports_upper_floors_for_type_checkers_only(make_module):
     text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from graphattn.models import x\nelse:\n    pass\n"
-    assert upward_imports({"graphattn": make_module("graphattn", text)}) == []
-    assert upward_imports({"graphattn": make_module("graphattn", "from graphattn.models import x\n")})
+    assert find_upward_imports({"graphattn": make_module("graphattn", text)}) == []
+    assert find_upward_imports({"graphattn": make_module("graphattn", "from graphattn.models import x\n")})
 
 
 def test_one_module_imports_dgl(modules):
@@ -74,10 +74,10 @@ def test_one_module_imports_dgl(modules):
     }
     assert at_run_time == {DGL_IMPORTER}
     for name in importers - {DGL_IMPORTER}:
-        named = {i.target for i in modules[name].imports if i.target.split(".")[0] == "dgl"}
-        assert named == {"dgl.DGLGraph"}, f"{name} needs more of DGL than the graph's type"
+        targets = {i.target for i in modules[name].imports if i.target.split(".")[0] == "dgl"}
+        assert targets == {"dgl.DGLGraph"}, f"{name} imports more than the type of DGL's graph"
 
 
-def test_few_modules_call_dgl(modules):
+def test_one_backend_calls_dgl(modules):
     callers = {m.name for m in modules.values() if any(i.target == f"{DGL_IMPORTER}.import_dgl" for i in m.imports)}
     assert callers == DGL_CALLERS

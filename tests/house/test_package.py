@@ -1,4 +1,4 @@
-"""What setup.cfg promises: every sub-package packed, every dependency declared, used and pinned, a quick import."""
+"""setup.cfg lists all sub-packages; dependencies are declared, used and pinned; imports are quick."""
 
 import configparser
 import json
@@ -11,9 +11,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-# Declared though no module of ours imports them: DGL forgets the first two, Lightning's logger needs the last.
+# Declared for others: DGL does not declare the first two, Lightning's logger needs the last.
 DECLARED_FOR_OTHERS = {"packaging", "pandas", "tensorboard"}
-# What the ground floor may import, so that `import graphattn` stays quick and attention runs with little.
+# What the ground floor may import, so that attention needs few packages.
 GROUND_FLOOR_NEEDS = {"dgl", "filelock", "llvmlite", "networkx", "numba", "numpy", "torch", "typing_extensions"}
 UPPER_FLOORS = {"graphattn.builders", "graphattn.models", "graphattn.experiments"}
 
@@ -27,28 +27,28 @@ def config(root):
 
 @pytest.fixture(scope="module")
 def pins(root):
-    """The version each distribution is held to by constraints.txt."""
+    """The pinned version of each distribution in constraints.txt."""
     lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"==[\w.]+", str(pin.specifier)) for pin in found)
-    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in found}
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"==[\w.]+", str(pin.specifier)) for pin in pins)
+    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
 
 
 @pytest.fixture(scope="module")
 def requirements(config):
-    """The requirements by extra; those of the package itself under the empty name."""
+    """The requirements by extra; the package's own under the empty name."""
     texts = {"": config["options"]["install_requires"], **config["options.extras_require"]}
     return {extra: [Requirement(line) for line in text.strip().split("\n")] for extra, text in texts.items()}
 
 
-def foreign_imports(modules):
-    """Which packages of others are imported when the code runs, and where."""
+def list_foreign_imports(modules):
+    """Packages of others that are imported at run time -> where."""
     return {
-        package: f"{module.name}:{found.line}"
+        package: f"{module.name}:{each.line}"
         for module in modules
-        for found in module.imports
-        for package in [found.target.split(".")[0]]
-        if not found.type_checking and package not in sys.stdlib_module_names | {"graphattn"}
+        for each in module.imports
+        for package in [each.target.split(".")[0]]
+        if not each.type_checking and package not in sys.stdlib_module_names | {"graphattn"}
     }
 
 
@@ -60,22 +60,22 @@ def test_every_folder_with_modules_is_a_listed_package(config, modules):
 
 
 def test_package_folders_are_mapped(config, root):
-    mapped = dict(line.split(" = ") for line in config["options"]["package_dir"].strip().split("\n"))
-    assert mapped == {f"graphattn.{floor}": floor for floor in ("builders", "models", "experiments")}
-    assert all((root / folder).is_dir() for folder in mapped.values())
+    folders = dict(line.split(" = ") for line in config["options"]["package_dir"].strip().split("\n"))
+    assert folders == {f"graphattn.{floor}": floor for floor in ("builders", "models", "experiments")}
+    assert all((root / folder).is_dir() for folder in folders.values())
 
 
 def test_every_requirement_is_pinned_to_a_version_it_accepts(requirements, pins):
     declared = [requirement for listed in requirements.values() for requirement in listed]
     missing = [str(r) for r in declared if canonicalize_name(r.name) not in pins]
     assert missing == [], "declared in setup.cfg without a pin in constraints.txt"
-    refused = [str(r) for r in declared if not r.specifier.contains(pins[canonicalize_name(r.name)])]
-    assert refused == [], "the pin in constraints.txt does not satisfy setup.cfg"
+    wrong = [str(r) for r in declared if not r.specifier.contains(pins[canonicalize_name(r.name)])]
+    assert wrong == [], "the pin in constraints.txt does not satisfy setup.cfg"
 
 
 def test_imports_and_requirements_agree(requirements, modules):
     distributions = packages_distributions()
-    imported = foreign_imports(modules.values())
+    imported = list_foreign_imports(modules.values())
     providers = {name: {canonicalize_name(d) for d in distributions.get(name, [name])} for name in imported}
     declared = {canonicalize_name(r.name) for extra, listed in requirements.items() if extra != "dev" for r in listed}
     undeclared = [f"{where} imports {name}" for name, where in imported.items() if not providers[name] & declared]
@@ -84,13 +84,13 @@ def test_imports_and_requirements_agree(requirements, modules):
     assert unused == set(), "setup.cfg requires what no module imports"
 
 
-def test_the_ground_floor_needs_little(modules):
+def test_the_ground_floor_needs_few_packages(modules):
     ground = [m for m in modules.values() if ".".join(m.name.split(".")[:2]) not in UPPER_FLOORS]
-    assert {name: at for name, at in foreign_imports(ground).items() if name not in GROUND_FLOOR_NEEDS} == {}
+    assert {name: at for name, at in list_foreign_imports(ground).items() if name not in GROUND_FLOOR_NEEDS} == {}
 
 
 @pytest.mark.parametrize("first", ["graphattn", "graphattn.attention"])
-def test_the_ground_floor_loads_nothing_of_the_upper_floors(first, requirements):
+def test_the_ground_floor_does_not_load_upper_floors(first, requirements):
     script = (
         "import os; os.environ['DGLBACKEND'] = 'pytorch'\n"
         "import sys, json, torch, dgl\n"
@@ -113,11 +113,11 @@ def test_the_ground_floor_loads_nothing_of_the_upper_floors(first, requirements)
 def test_type_checkers_see_the_public_names(modules):
     import graphattn
 
-    typed = {found.target for found in modules["graphattn"].imports if found.type_checking}
-    assert typed == {f"{home}.{name}" for name, home in graphattn._HOMES.items()}
+    targets = {each.target for each in modules["graphattn"].imports if each.type_checking}
+    assert targets == {f"{home}.{name}" for name, home in graphattn._HOMES.items()}
 
 
-def test_importing_says_nothing():
+def test_importing_prints_nothing():
     answer = subprocess.run(
         [sys.executable, "-W", "default", "-c", "import graphattn, graphattn.dgl_graphs"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What tests/conftest.py promises every other test: one thread, repeatable examples, corpora or a reason."""
+"""Settings of tests/conftest.py: threads, repeatable examples, corpora."""
 
 import os
 import subprocess
@@ -12,12 +12,12 @@ from hypothesis import settings
 USES_CORPORA = f"{Path(__file__)}::test_the_corpora_are_a_folder"
 
 
-def test_every_process_has_the_threads_it_was_given():
+def test_the_number_of_threads():
     threads = int(os.environ.get("GRAPHATTN_TEST_THREADS", "1"))
     assert torch.get_num_threads() == threads
 
 
-def test_hypothesis_repeats_itself_in_ci():
+def test_hypothesis_is_deterministic_in_ci():
     assert settings().deadline is None
     assert settings().derandomize is bool(os.environ.get("CI"))
 
@@ -29,22 +29,22 @@ def test_the_corpora_are_a_folder(corpora):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("", "GRAPHATTN_DATA does not name a folder of corpora"),
-        ("nowhere", "GRAPHATTN_DATA names nowhere, which is no folder: correct it or unset it"),
+        ("", "GRAPHATTN_DATA is not set"),
+        ("nowhere", "GRAPHATTN_DATA is nowhere, which is not a folder"),
     ],
 )
-def test_absent_corpora_are_explained(value, expected, root):
-    answer = _pytest("-rsE", USES_CORPORA, root=root, data=value)
+def test_missing_corpora_are_reported(value, expected, root):
+    answer = run_pytest("-rsE", USES_CORPORA, root=root, data=value)
     assert expected in answer.stdout
     assert ("1 skipped" in answer.stdout) is (value == "")
 
 
-def test_data_tests_can_be_left_out(root):
-    answer = _pytest("-m", "not data", USES_CORPORA, root=root, data="")
+def test_data_tests_can_be_deselected(root):
+    answer = run_pytest("-m", "not data", USES_CORPORA, root=root, data="")
     assert "1 deselected" in answer.stdout
 
 
-def _pytest(*arguments, root, data):
+def run_pytest(*arguments, root, data):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     environment = {**os.environ, "GRAPHATTN_DATA": data}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)

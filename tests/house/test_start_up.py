@@ -1,4 +1,4 @@
-"""What the first second goes to: modules that a start does without, by what is started."""
+"""Slow modules that imports, help and predictions do not load."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ SLOW = {
 NOT_FOR_PREDICTION = {"dgl", "lightning", "matplotlib", "networkx", "pandas", "seqeval", "sklearn", "tensorboard"}
 
 
-def loaded_by(script, *arguments):
+def list_loaded(script, *arguments):
     """The packages that a new process has loaded at the end of a script."""
     ending = "\nimport json, sys\nprint(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     command = [sys.executable, "-c", script + ending, *map(str, arguments)]
@@ -34,14 +34,14 @@ COMMAND = "from graphattn.experiments.cli.main import main\ntry: main()\nexcept 
 
 
 def test_importing_the_package_loads_nothing_slow():
-    assert loaded_by("import graphattn") & SLOW == set()
+    assert list_loaded("import graphattn") & SLOW == set()
 
 
 @pytest.mark.parametrize(
     "command", [(), ("train",), ("predict",), ("evaluate",), ("build",), ("demo",), ("bench",)], ids=" ".join
 )
 def test_help_loads_nothing_slow(command):
-    assert loaded_by(COMMAND, *command, "--help") & SLOW == set()
+    assert list_loaded(COMMAND, *command, "--help") & SLOW == set()
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,13 @@ def model(tmp_path_factory):
 
     encoder = MSTransOptions(hidden=8, heads=2, layers=1)
     training = TrainingOptions(epochs=1, dev_fraction=0)
-    made = TextClassifier(encoder, training=training).fit(["good film", "bad film"] * 2, ["pos", "neg"] * 2)
-    return made.save(tmp_path_factory.mktemp("start") / "model")
+    classifier = TextClassifier(encoder, training=training).fit(["good film", "bad film"] * 2, ["pos", "neg"] * 2)
+    return classifier.save(tmp_path_factory.mktemp("start") / "model")
 
 
 def test_predicting_loads_little_beyond_pytorch(model, tmp_path):
-    loaded = loaded_by("import sys, graphattn\ngraphattn.load(sys.argv[1]).predict(['a good film'])", model)
+    loaded = list_loaded("import sys, graphattn\ngraphattn.load(sys.argv[1]).predict(['a good film'])", model)
     assert "torch" in loaded
     assert loaded & NOT_FOR_PREDICTION == set()
     (tmp_path / "texts.txt").write_text("a good film\n", encoding="utf-8")
-    assert loaded_by(COMMAND, "predict", model, tmp_path / "texts.txt") & NOT_FOR_PREDICTION == set()
+    assert list_loaded(COMMAND, "predict", model, tmp_path / "texts.txt") & NOT_FOR_PREDICTION == set()

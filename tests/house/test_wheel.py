@@ -1,4 +1,4 @@
-"""The built wheel, alone in a clean environment, beside a project that has models/ and builders/ of its own."""
+"""The built wheel in a clean environment, beside a project with its own models/ and builders/."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 IMPORT_EVERYTHING = """
 import builders, importlib, json, models, pkgutil, graphattn
 
-names = [found.name for found in pkgutil.walk_packages(graphattn.__path__, "graphattn.")]
+names = [module.name for module in pkgutil.walk_packages(graphattn.__path__, "graphattn.")]
 modules = [importlib.import_module(name) for name in names]
 files = {module.__name__: module.__file__ for module in [graphattn, models, builders, *modules]}
 print(json.dumps({"files": files, "theirs": [models.WHOSE, builders.WHOSE]}))
@@ -21,15 +21,15 @@ print(json.dumps({"files": files, "theirs": [models.WHOSE, builders.WHOSE]}))
 
 @pytest.fixture(scope="module")
 def wheel():
-    named = os.environ.get("GRAPHATTN_WHEEL")
-    if not named:
-        pytest.skip("GRAPHATTN_WHEEL names no wheel; `make test` builds one")
-    return Path(named).resolve(strict=True)
+    path = os.environ.get("GRAPHATTN_WHEEL")
+    if not path:
+        pytest.skip("GRAPHATTN_WHEEL is not set; `make test` builds a wheel")
+    return Path(path).resolve(strict=True)
 
 
 @pytest.fixture(scope="module")
 def clean_python(wheel, tmp_path_factory):
-    """The interpreter of a new environment with the wheel in it; its dependencies come from the one tests run in."""
+    """The interpreter of a new environment with the wheel and the dependencies of this one."""
     home = tmp_path_factory.mktemp("clean")
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
@@ -43,7 +43,7 @@ def clean_python(wheel, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A user's project whose packages bear the names of our folders."""
+    """A user's project with packages named like our folders."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("models", "builders"):
         (folder / name).mkdir()
@@ -53,7 +53,7 @@ def project(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answer(clean_python, project):
-    # Python puts the folder of a script first on its path, as it does for the user's own scripts.
+    # Python puts the folder of a script first on its path.
     script = project / "import_everything.py"
     script.write_text(IMPORT_EVERYTHING, encoding="utf-8")
     done = subprocess.run(
@@ -67,13 +67,13 @@ def _environment():
     return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONSAFEPATH"}}
 
 
-def test_every_module_comes_out_of_the_wheel(answer, clean_python, modules):
+def test_every_module_is_in_the_wheel(answer, clean_python, modules):
     ours = {name: file for name, file in answer["files"].items() if name.split(".")[0] == "graphattn"}
     assert set(ours) == set(modules)
     assert all(Path(file).is_relative_to(clean_python.parents[1]) for file in ours.values())
 
 
-def test_the_users_packages_stay_theirs(answer, project):
+def test_packages_of_the_user_are_not_shadowed(answer, project):
     assert answer["theirs"] == ["the user", "the user"]
     assert {Path(answer["files"][name]).parent for name in ("models", "builders")} == {
         project / "models",
@@ -81,15 +81,15 @@ def test_the_users_packages_stay_theirs(answer, project):
     }
 
 
-def test_the_wheel_brings_nothing_else(clean_python):
+def test_the_wheel_installs_nothing_else(clean_python):
     (packages,) = (clean_python.parents[1] / "lib").glob("python*/site-packages")
-    brought = {path.name for path in packages.iterdir()} - {"dependencies.pth"}
-    assert "graphattn" in brought
-    assert {name for name in brought if not name.endswith(".dist-info")} == {"graphattn"}
+    installed = {path.name for path in packages.iterdir()} - {"dependencies.pth"}
+    assert "graphattn" in installed
+    assert {name for name in installed if not name.endswith(".dist-info")} == {"graphattn"}
     assert (packages / "graphattn" / "py.typed").is_file()
 
 
-def test_the_command_answers(clean_python, project):
+def test_the_command_runs(clean_python, project):
     command = [clean_python.parent / "graphattn", "--help"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, env=_environment())
     assert done.returncode == 0, done.stderr

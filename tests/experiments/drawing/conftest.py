@@ -49,6 +49,6 @@ def attention(classifier):
 
 
 @pytest.fixture(scope="session")
-def texts_of():
+def read_texts():
     """Read the texts of an SVG, which matplotlib repeats in comments."""
     return lambda path: re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -12,12 +12,12 @@ from graphattn.models import InputOptions, MSTransOptions, PairClassifier, Train
 TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
 
 
-def test_arcs_name_tokens_and_relations(attention, tmp_path, texts_of):
-    found = texts_of(draw_arcs(attention, tmp_path / "arcs.svg"))
-    assert found[0].startswith(f"{attention.prediction} · dogs bark")
-    assert {"[CLS]", "dogs", "bark"} <= set(found)
-    assert {"window:3", "all"} <= set(found)
-    assert "window:1" not in found, "a window of one has no arcs"
+def test_arcs_name_tokens_and_relations(attention, tmp_path, read_texts):
+    texts = read_texts(draw_arcs(attention, tmp_path / "arcs.svg"))
+    assert texts[0].startswith(f"{attention.prediction} · dogs bark")
+    assert {"[CLS]", "dogs", "bark"} <= set(texts)
+    assert {"window:3", "all"} <= set(texts)
+    assert "window:1" not in texts, "a window of one has no arcs"
 
 
 def test_one_arc_for_each_strong_edge(attention, tmp_path, source):
@@ -28,28 +28,28 @@ def test_one_arc_for_each_strong_edge(attention, tmp_path, source):
     assert len(curves) == len(strong)
 
 
-def test_translators(toy_translator, tmp_path, texts_of, source):
+def test_translators(toy_translator, tmp_path, read_texts, source):
     attention = toy_translator.attention(source, "der hund!")
-    found = texts_of(draw_arcs(attention, tmp_path / "arcs.svg"))
-    assert found.count("[CLS]") == 2
-    assert {"▁dog", "▁hund", "all"} <= set(found)
-    assert "cross" not in found, "it is between the texts"
+    texts = read_texts(draw_arcs(attention, tmp_path / "arcs.svg"))
+    assert texts.count("[CLS]") == 2
+    assert {"▁dog", "▁hund", "all"} <= set(texts)
+    assert "cross" not in texts, "it is between the texts"
     cross = attention.only(relation="cross")
     with pytest.raises(ConfigError) as caught:
         draw_arcs(cross, tmp_path / "cross.svg")
     assert str(caught.value) == "arcs join the tokens of one text, and no edge here does; draw matrices"
     assert {"0 · cross", "1 · cross"} <= {
-        name.partition("layer 1 · head ")[2] for name in texts_of(draw_matrices(cross, tmp_path / "cross.svg"))
+        name.partition("layer 1 · head ")[2] for name in read_texts(draw_matrices(cross, tmp_path / "cross.svg"))
     }
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_the_same_bytes_each_time(suffix, attention, tmp_path):
-    one, other = (draw_arcs(attention, tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab")
-    assert one == other
+    first, second = (draw_arcs(attention, tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab")
+    assert first == second
 
 
-def test_files_that_cannot_be_written(attention, tmp_path):
+def test_unwritable_files(attention, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError) as caught:
         draw_arcs(attention, tmp_path / "file" / "a.png")
@@ -62,12 +62,12 @@ def test_missing_glyphs_do_not_warn(classifier, tmp_path):
         draw_arcs(classifier.attention(["\U00012000", "bark"]), tmp_path / "arcs.svg")
 
 
-def test_pairs_and_other_nodes(tmp_path, texts_of):
+def test_pairs_and_other_nodes(tmp_path, read_texts):
     options = MSTransOptions(hidden=8, head_feats=4, layers=1, heads="window:3=1,star=1")
     model = PairClassifier(options, inputs=InputOptions(embedding=6), training=TRAINING)
     attention = model.fit([("dogs bark", "cats"), ("cats", "dogs")] * 4, ["x", "y"] * 4).attention(
         ("dogs bark", "cats")
     )
-    found = texts_of(draw_arcs(attention, tmp_path / "arcs.svg"))
-    assert found.count("[CLS]") == 2
-    assert "[relay 0]" in texts_of(draw_matrices(attention, tmp_path / "heads.svg"))
+    texts = read_texts(draw_arcs(attention, tmp_path / "arcs.svg"))
+    assert texts.count("[CLS]") == 2
+    assert "[relay 0]" in read_texts(draw_matrices(attention, tmp_path / "heads.svg"))

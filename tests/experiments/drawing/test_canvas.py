@@ -1,4 +1,4 @@
-"""What all pictures share: printable texts, widths, and a style of their own."""
+"""Printable texts, widths and the style of all pictures."""
 
 import matplotlib
 import pytest
@@ -16,7 +16,7 @@ from graphattn.experiments.drawing.canvas import (
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("plain", "plain"),
         ("$x_1^2$", "$x_1^2$"),
@@ -29,12 +29,12 @@ from graphattn.experiments.drawing.canvas import (
         ("a" * 20 + "b" * 20, "a" * 16 + "…" + "b" * 7),
     ],
 )
-def test_every_text_becomes_visible(text, shown):
-    assert printable(text) == shown
+def test_printable_texts(text, expected):
+    assert printable(text) == expected
 
 
 @given(st.text())
-def test_a_printable_text_is_one_short_line(text):
+def test_printable_texts_are_one_short_line(text):
     shown = printable(text)
     assert shown.strip()
     assert shown.isprintable()

@@ -8,20 +8,20 @@ from graphattn.models.inspection import AttentionSummary, summarise
 from graphattn.models.inspection.head_sums import HeadSums
 
 
-def test_distances(classifier, tmp_path, texts_of):
+def test_distances(classifier, tmp_path, read_texts):
     summary = summarise(classifier, [["dogs", "bark", "cats", "sleep"]])
-    found = texts_of(draw_distances(summary, tmp_path / "distances.svg", layer=1))
-    assert {"Heads of layer 1", "head 2 · all", "layer 0", "layer 1", "distance in tokens"} <= set(found)
+    texts = read_texts(draw_distances(summary, tmp_path / "distances.svg", layer=1))
+    assert {"Heads of layer 1", "head 2 · all", "layer 0", "layer 1", "distance in tokens"} <= set(texts)
     with pytest.raises(ConfigError) as caught:
         draw_distances(summary, tmp_path / "distances.svg", layer=2)
     assert str(caught.value) == "layer 2 has no distances to draw; layers that have: 0, 1"
 
 
-def test_distances_in_words(toy_translator, tmp_path, texts_of, source):
+def test_distances_in_words(toy_translator, tmp_path, read_texts, source):
     summary = summarise(toy_translator, [source], targets=["der hund!"])
-    found = texts_of(draw_distances(summary, tmp_path / "distances.svg"))
-    assert {"head 0 · all", "head 2 · all:word"} <= set(found)
-    assert found.count("distance in tokens or words") == 2
+    texts = read_texts(draw_distances(summary, tmp_path / "distances.svg"))
+    assert {"head 0 · all", "head 2 · all:word"} <= set(texts)
+    assert texts.count("distance in tokens or words") == 2
 
 
 def test_no_distances_at_all(tmp_path):

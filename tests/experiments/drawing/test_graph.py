@@ -48,7 +48,7 @@ SENTENCE = Sentence(
 )
 
 
-def test_a_graph_is_read_relation_by_relation(arguments):
+def test_edges_labels_and_weights_of_each_relation(arguments):
     builder = TextGraphBuilder([Complete(), Window(1), WordGroup(), Dependency()])
     draw_graph(builder.build(SENTENCE), SENTENCE, "graph.png", weights={"all": [1.0]}, title="t")
     assert arguments["tokens"] == ("[CLS]", "fish", "was", "un", "pleasant")
@@ -56,9 +56,9 @@ def test_a_graph_is_read_relation_by_relation(arguments):
     assert list(arguments["edges"]) == ["window:1", "group", "dependency", "all"]
     assert arguments["word_relations"] == ["dependency"]
     assert sorted(arguments["edges"]["group"]) == [(0, 0), (1, 1), (2, 2), (3, 3), (3, 4), (4, 3), (4, 4)]
-    named = dict(zip(arguments["edges"]["dependency"], arguments["edge_labels"]["dependency"], strict=True))
+    labels = dict(zip(arguments["edges"]["dependency"], arguments["edge_labels"]["dependency"], strict=True))
     loops = {(word, word): "" for word in range(4)}
-    assert named == {**loops, (1, 3): "nsubj", (3, 1): "nsubj", (2, 3): "cop", (3, 2): "cop"}
+    assert labels == {**loops, (1, 3): "nsubj", (3, 1): "nsubj", (2, 3): "cop", (3, 2): "cop"}
     assert arguments["weights"] == {"all": [1.0]}
     assert arguments["title"] == "t"
 
@@ -68,9 +68,9 @@ def test_dependencies_between_tokens_are_labelled(arguments):
     draw_graph(graph, SENTENCE, "graph.png")
     assert arguments["tokens"] == SENTENCE.tokens
     assert arguments["word_relations"] == []
-    named = dict(zip(arguments["edges"]["dependency"], arguments["edge_labels"]["dependency"], strict=True))
-    assert {named[0, 2], named[0, 3], named[3, 0]} == {"nsubj"}
-    assert named[2, 3] == ""
+    labels = dict(zip(arguments["edges"]["dependency"], arguments["edge_labels"]["dependency"], strict=True))
+    assert {labels[0, 2], labels[0, 3], labels[3, 0]} == {"nsubj"}
+    assert labels[2, 3] == ""
 
 
 def test_other_nodes_follow_the_tokens(arguments):
@@ -92,7 +92,7 @@ def test_edges_lead_from_source_to_destination(arguments):
     assert all(source < destination for source, destination in arguments["edges"]["forward"])
 
 
-def test_a_sentence_without_a_parse_is_drawn(arguments):
+def test_a_sentence_without_a_parse(arguments):
     plain = Sentence(("time", "flies"))
     draw_graph(TextGraphBuilder([Window(3)]).build(plain), plain, "graph.png")
     assert arguments["edge_labels"] == {}
@@ -102,9 +102,7 @@ def test_a_graph_of_another_sentence_is_an_error(tmp_path):
     graph = TextGraphBuilder([Window(3)]).build(Sentence(("time", "flies", "like", "arrows")))
     with pytest.raises(DataError) as caught:
         draw_graph(graph, Sentence(("time", "flies")), tmp_path / "graph.png")
-    assert str(caught.value) == (
-        "the graph has 5 tokens, the sentence 2. Draw one sentence with the graph that was built of it."
-    )
+    assert str(caught.value) == ("the graph has 5 tokens, the sentence 2. Draw a sentence with its own graph.")
 
 
 def test_a_list_of_tokens_is_drawn_and_unknown_relations_are_not(tmp_path):

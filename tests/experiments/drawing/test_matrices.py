@@ -12,13 +12,13 @@ TRAINING = TrainingOptions(epochs=1, dev_fraction=0.0)
 OPTIONS = MSTransOptions(hidden=8, head_feats=4, layers=2, heads="window:1=1,window:3=1,all=2")
 
 
-def test_a_matrix_for_each_head(attention, tmp_path, texts_of):
-    found = texts_of(draw_matrices(attention, tmp_path / "heads.svg"))
-    assert [name for name in found if name[0].isdigit()] == [
+def test_a_matrix_for_each_head(attention, tmp_path, read_texts):
+    texts = read_texts(draw_matrices(attention, tmp_path / "heads.svg"))
+    assert [name for name in texts if name[0].isdigit()] == [
         f"{head} · {relation}" for _ in range(2) for head, relation in enumerate(["window:1", "window:3", "all", "all"])
     ]
-    found = texts_of(draw_matrices(attention.only(layer=1, head=1), tmp_path / "head.svg"))
-    assert "layer 1 · head 1 · window:3" in found
+    texts = read_texts(draw_matrices(attention.only(layer=1, head=1), tmp_path / "head.svg"))
+    assert "layer 1 · head 1 · window:3" in texts
 
 
 def test_lines_separate_words_of_several_tokens(tmp_path):

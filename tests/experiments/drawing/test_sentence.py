@@ -47,15 +47,15 @@ def read_pixels(path: Path) -> np.ndarray:
 
 def record_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect every text that is drawn from now on."""
-    written: list[str] = []
+    texts: list[str] = []
     write = _SentencePicture._write
 
     def record(self, x, text, size, **options):
-        written.append(text)
+        texts.append(text)
         write(self, x, text, size, **options)
 
     monkeypatch.setattr(_SentencePicture, "_write", record)
-    return written
+    return texts
 
 
 def test_png_has_ink_in_the_colours_of_the_relations(tmp_path):
@@ -66,7 +66,7 @@ def test_png_has_ink_in_the_colours_of_the_relations(tmp_path):
     assert {(0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73), (255, 255, 255)} <= pixels
 
 
-def test_svg_is_well_formed_and_pdf_complete(tmp_path):
+def test_svg_is_well_formed_and_pdf_is_complete(tmp_path):
     svg = draw_sentence(WORDS, EDGES, tmp_path / "graph.svg")
     assert ElementTree.parse(svg).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     pdf = draw_sentence(WORDS, EDGES, tmp_path / "graph.PDF").read_bytes()
@@ -75,7 +75,7 @@ def test_svg_is_well_formed_and_pdf_complete(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_the_same_picture_is_the_same_file(tmp_path, suffix):
+def test_files_are_reproducible(tmp_path, suffix):
     first = draw_sentence(WORDS, EDGES, tmp_path / f"a.{suffix}").read_bytes()
     with matplotlib.rc_context({"text.usetex": True, "savefig.bbox": "tight", "font.size": 30, "lines.linewidth": 9}):
         assert draw_sentence(WORDS, EDGES, tmp_path / f"b.{suffix}").read_bytes() == first
@@ -97,7 +97,7 @@ def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
     with pytest.raises(DataError) as caught:
         draw_sentence(["other"], {}, path)
     assert str(caught.value) == (
-        f"{path}: cannot write the picture: No space left on device. Name a file in a folder that can be written to."
+        f"{path}: cannot write the picture: No space left on device. Name a file in a folder that can be texts to."
     )
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["graph.png"]
@@ -154,7 +154,7 @@ def test_too_many_tokens_are_errors(tmp_path):
         ),
     ],
 )
-def test_arguments_that_do_not_fit_are_errors(tmp_path, options, message):
+def test_inconsistent_arguments_are_errors(tmp_path, options, message):
     with pytest.raises(DataError) as caught:
         draw_sentence(WORDS, path=tmp_path / "graph.png", **{"word_ids": IDS, **options})
     assert str(caught.value) == message
@@ -163,14 +163,14 @@ def test_arguments_that_do_not_fit_are_errors(tmp_path, options, message):
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_hostile_texts_are_drawn_literally(tmp_path, monkeypatch, suffix):
-    written = record_texts(monkeypatch)
+    texts = record_texts(monkeypatch)
     edges = {"<b>$x$</b>": [(0, 3), (3, 0), (5, 5)], "--> &": [(i, i) for i in range(len(HOSTILE))]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         path = draw_sentence(
             HOSTILE, edges, tmp_path / f"x.{suffix}", title="$<i>\n", edge_labels={"<b>$x$</b>": ["$_$", "<", ""]}
         )
-    assert {"$\\frac{a}{$", "<script>x</script>", "\\x00", "\\ud800", "<b>$x$</b>", "$<i>\\n", "$_$"} <= set(written)
+    assert {"$\\frac{a}{$", "<script>x</script>", "\\x00", "\\ud800", "<b>$x$</b>", "$<i>\\n", "$_$"} <= set(texts)
     if suffix == "svg":
         ElementTree.parse(path)
         assert "<script" not in path.read_text(encoding="utf-8")
@@ -178,7 +178,7 @@ def test_hostile_texts_are_drawn_literally(tmp_path, monkeypatch, suffix):
 
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), tokens=st.lists(st.text(max_size=8), max_size=6))
-def test_any_tokens_and_edges_make_a_picture(tmp_path_factory, data, tokens):
+def test_any_tokens_and_edges_can_be_drawn(tmp_path_factory, data, tokens):
     ends = st.integers(0, max(len(tokens) - 1, 0))
     pairs = st.lists(st.tuples(ends, ends), max_size=12 if tokens else 0)
     edges = data.draw(st.dictionaries(st.text(max_size=4), pairs, max_size=3))
@@ -195,9 +195,9 @@ def test_pictures_grow_with_the_sentence(tmp_path, count):
 
 
 def test_an_empty_sentence_says_so(tmp_path, monkeypatch):
-    written = record_texts(monkeypatch)
+    texts = record_texts(monkeypatch)
     draw_sentence([], {}, tmp_path / "graph.png")
-    assert written == ["(no tokens)"]
+    assert texts == ["(no tokens)"]
 
 
 def test_strong_edges_are_darker(tmp_path):
@@ -210,28 +210,28 @@ def test_strong_edges_are_darker(tmp_path):
     assert darkness[0] > darkness[2] * 1.2
 
 
-def test_weights_that_are_all_zero_are_drawn(tmp_path):
+def test_weights_of_zero(tmp_path):
     path = draw_sentence(WORDS, EDGES, tmp_path / "g.png", weights={name: [0.0] * len(e) for name, e in EDGES.items()})
     assert path.exists()
 
 
-def test_the_note_explains_what_is_there(tmp_path, monkeypatch):
-    written = record_texts(monkeypatch)
+def test_the_note_explains_the_parts(tmp_path, monkeypatch):
+    texts = record_texts(monkeypatch)
     draw_sentence(WORDS, {"window:3": EDGES["window:3"]}, tmp_path / "g.png")
-    assert written[-1] == "Squares: the token of the row attends to the tokens of its coloured columns."
+    assert texts[-1] == "Squares: the token of the row attends to the tokens of its coloured columns."
     draw_sentence(WORDS, {"group": EDGES["group"]}, tmp_path / "g.png")
-    assert written[-1] == "Arcs: an arrow points to the token that attends; a ring: a token attends to itself."
+    assert texts[-1] == "Arcs: an arrow points to the token that attends; a ring: a token attends to itself."
     draw_sentence(WORDS, {"r": [(0, 1)]}, tmp_path / "g.png", weights={"r": [0.5]})
-    assert written[-1] == "The larger an edge's weight, the darker; the largest of each relation is full."
-    assert "1 edge" in written
-    assert "8 edges" in written
+    assert texts[-1] == "The larger an edge's weight, the darker; the largest of each relation is full."
+    assert "1 edge" in texts
+    assert "8 edges" in texts
 
 
 def test_a_relation_with_other_nodes_is_a_matrix(tmp_path, monkeypatch):
-    written = record_texts(monkeypatch)
+    texts = record_texts(monkeypatch)
     draw_sentence(["a", "b"], {"star": [(0, 2), (2, 1)]}, tmp_path / "g.png", other_nodes={"star": ["relay"]})
-    assert written.count("relay") == 2
-    assert written[-1] == "Squares: the node of the row attends to the nodes of its coloured columns."
+    assert texts.count("relay") == 2
+    assert texts[-1] == "Squares: the node of the row attends to the nodes of its coloured columns."
 
 
 def make_relation(count: int, edges: list[tuple[int, int]], **options) -> Relation:
@@ -265,7 +265,7 @@ def test_irregular_relations_become_arcs(name):
     assert not make_relation(8, IRREGULAR[name]).is_regular
 
 
-def test_labelled_relations_become_arcs_unless_they_are_too_many():
+def test_labelled_relations_become_arcs_unless_there_are_too_many():
     assert not make_relation(8, window(8, 1), labels=["x"] * 22).is_regular
     assert make_relation(8, window(8, 8), labels=["x"] * 64).is_regular
 
