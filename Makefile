@@ -1,6 +1,6 @@
-# The everyday commands. Each makes its own virtual environment on the first call and needs only Python and pip.
+# Commands for development. The first call creates a virtual environment; it needs only Python and pip.
 
-# The first of these that fits is used; `make PYTHON=/path/to/python3.11 test` picks another.
+# The first of these with a supported version is used; `make PYTHON=/path/to/python3.11 test` selects another.
 PYTHON ?= python3.11 python3.10 python3
 VENV ?= .venv
 # Test processes, each with one thread.
@@ -10,16 +10,18 @@ ARGS ?=
 
 BIN := $(VENV)/bin
 WHEEL := $(VENV)/wheel
-# Folders are listed with the files, so that a deleted module counts as a change.
+# Folders are listed too, so that a deleted module counts as a change.
 SOURCES := $(shell find graphattn builders models experiments -not -name '__pycache__' -not -name '*.pyc')
 
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help install demo test test-all lint bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: $(VENV)/.installed ## create the virtual environment with the package and its dependencies
 
 demo: $(VENV)/.installed ## from a generated corpus to graphs, a classifier, a tagger and a picture
 	$(BIN)/graphattn demo $(ARGS)
@@ -57,14 +59,14 @@ $(VENV)/.python:
 	echo "GraphAttn needs Python 3.10 or 3.11 with its venv module (DGL's wheels stop at 3.11) and found none under" \
 	    "the names '$(PYTHON)': name one with make PYTHON=/path/to/python3.11" >&2; exit 1
 
-# setuptools packs whatever an earlier build left in build/, deleted modules too.
+# setuptools would pack what an earlier build left in build/.
 $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOURCES)
 	rm -rf build $(WHEEL)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@touch $@
 
-# Modules are compiled here, on all cores and without the dependencies' tests (pip would take one core and more than a
-# minute): where Python may not write, each process would compile what it loads. A file that cannot be is none of ours.
+# Compile modules on all cores and without the tests of dependencies (pip would use one core for more than a minute).
+# Files of dependencies that do not compile are ignored.
 $(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
