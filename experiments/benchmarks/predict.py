@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +99,12 @@ def _measure_throughput(estimator: Any, workload: Workload, folder: Path, settin
     texts = make_texts(workload)
     source = folder / "texts.txt"
     source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    batches = EncoderBatches.encode(estimator, texts)
-    jobs = {
-        "predict": Job(lambda _: predict_file(estimator, source, folder / "predictions.jsonl")),
-        "encoder": Job(batches.run_encoder, batches.build),
-    }
+    encoder_job, tokens = make_encoder_job(estimator, texts)
+    predict_job = Job(lambda _: predict_file(estimator, source, folder / "predictions.jsonl"))
+    jobs = {"predict": predict_job, "encoder": encoder_job}
     times = time_jobs(jobs, settings, base="encoder")
-    whole = _make_row(workload.name, "predict", "predict, end to end", batches.tokens) | times["predict"]
-    bare = _make_row(workload.name, "encoder", "bare encoder", batches.tokens) | times["encoder"]
+    whole = _make_row(workload.name, "predict", "predict, end to end", tokens) | times["predict"]
+    bare = _make_row(workload.name, "encoder", "bare encoder", tokens) | times["encoder"]
     return [{**whole, "share": bare["median_ms"] / whole["median_ms"]}, bare]
 
 
@@ -118,43 +115,22 @@ def predict_file(estimator: Any, source: Path, out: Path) -> None:
         file.writelines(predict_lines(estimator, items))
 
 
-@dataclass(frozen=True)
-class EncoderBatches:
-    """The inputs of the encoder, in the batches that ``predict`` makes."""
+def make_encoder_job(estimator: Any, texts: Sequence[str]) -> tuple[Job, int]:
+    """The encoder alone, on random token vectors in the batches that ``predict`` makes; and the tokens of the batches."""
+    corpus, encoder = Corpus.encode(estimator.builder_, [texts]), estimator.model_.encoder
+    edges, numbers = corpus.num_edges(), []
+    for start in range(0, len(texts), CHUNK):
+        chunk = np.arange(start, min(start + CHUNK, len(texts)))
+        budgets: dict[str, Any] = {"max_tokens": MAX_TOKENS, "max_edges": MAX_EDGES, "edges": edges[chunk]}
+        numbers += [chunk[batch].tolist() for batch in BudgetBatches(corpus.lengths[chunk], **budgets, shuffle=False)]
+    vectors = [torch.randn(int(corpus.lengths[batch].sum()), encoder.width) for batch in numbers]
 
-    encoder: Any
-    corpus: Corpus
-    numbers: list[list[int]]
-    vectors: list[torch.Tensor]
-
-    @classmethod
-    def encode(cls, estimator: Any, texts: Sequence[str]) -> EncoderBatches:
-        """Batch texts as ``predict`` does, with random token vectors."""
-        corpus = Corpus.encode(estimator.builder_, [texts])
-        edges = corpus.num_edges()
-        numbers, encoder = [], estimator.model_.encoder
-        for start in range(0, len(texts), CHUNK):
-            chunk = np.arange(start, min(start + CHUNK, len(texts)))
-            budgets: dict[str, Any] = {"max_tokens": MAX_TOKENS, "max_edges": MAX_EDGES, "edges": edges[chunk]}
-            batches = BudgetBatches(corpus.lengths[chunk], **budgets, shuffle=False)
-            numbers += [chunk[batch].tolist() for batch in batches]
-        sizes = [int(corpus.lengths[batch].sum()) for batch in numbers]
-        return cls(encoder, corpus, numbers, [torch.randn(size, encoder.width) for size in sizes])
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all batches."""
-        return sum(len(vectors) for vectors in self.vectors)
-
-    def build(self) -> list[Batch]:
-        """Build new batches."""
-        return [self.corpus[numbers] for numbers in self.numbers]
-
-    def run_encoder(self, batches: Sequence[Batch]) -> None:
-        """Run the encoder over all batches."""
+    def run(batches: list[Batch]) -> None:
         with torch.inference_mode():
-            for batch, vectors in zip(batches, self.vectors, strict=True):
-                self.encoder(batch.graph, vectors)
+            for batch, tokens in zip(batches, vectors, strict=True):
+                encoder(batch.graph, tokens)
+
+    return Job(run, lambda: [corpus[batch] for batch in numbers]), sum(map(len, vectors))
 
 
 def _measure_latency(estimator: Any) -> Row:

@@ -1,4 +1,4 @@
-"""Peak memory and time of work in a fresh process, which inherits nothing from earlier work."""
+"""Peak memory and time of work in a fresh process."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def measure_peak_memory(contender: type[Contender], workload: Workload, *, keep_
     ----------
     contender : its class
     workload : the sentences
-    keep_freed : whether the allocator may keep freed blocks of a megabyte or more; without it we measure what a
-        contender needs, not what the allocator keeps
+    keep_freed : whether the allocator may keep freed blocks of a megabyte or more; if not, the peak is what a
+        contender needs
 
     Raises
     ------
     UnableError
-        if the process ends without a measurement, killed for lack of memory for example
+        if the process ends without a measurement, for example killed for lack of memory
     """
     request = [contender.__module__, contender.__name__, workload.name, workload.batches]
     threads = str(torch.get_num_threads())
@@ -86,7 +86,7 @@ def measure_peak_memory(contender: type[Contender], workload: Workload, *, keep_
     if done.returncode < 0:
         raise UnableError(f"ended by signal {-done.returncode}; the memory may have been too small")
     if done.returncode:
-        raise UnableError((done.stderr.strip().splitlines() or ["no figures"])[-1])
+        raise UnableError((done.stderr.strip().splitlines() or ["no output"])[-1])
     return PeakMemory(**json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -187,7 +187,7 @@ def build_in_subprocess(corpora: Sequence[Path], store: Path, *flags: str) -> Bu
 def _explain_failure(code: int, errors: str) -> str:
     if code < 0:
         return f"the process that built the store ended by signal {-code}; the memory may have been too small"
-    last = (errors.strip().splitlines() or ["it said nothing"])[-1].removeprefix("error: ")
+    last = (errors.strip().splitlines() or ["no error message"])[-1].removeprefix("error: ")
     return f"the process that built the store ended with code {code}: {last}"
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,7 +27,7 @@ PACKAGES = ("torch", "dgl", "numba", "numpy", "torch_geometric")
 
 
 def describe_machine() -> Row:
-    """CPU with its vector extension, cores, memory, versions, threads, and the commit of code in our repository."""
+    """CPU, cores, memory, versions, threads, and in our repository the commit."""
     return {
         "cpu": cpu_model(),
         "vectors": torch.backends.cpu.get_cpu_capability(),
@@ -67,12 +68,7 @@ class Report:
     machine: Row = field(default_factory=describe_machine)
 
     def to_markdown(self, picture: str | None = None) -> str:
-        """The table with everything needed to read it.
-
-        Parameters
-        ----------
-        picture : file name of the plot
-        """
+        """The report as Markdown; ``picture`` is the file name of the plot."""
         parts = [f"# graphattn bench {self.name}", self.description, summarize_machine(self.machine) + "."]
         cells = [[cell(row) for cell in self.columns.values()] for row in self.rows]
         parts.append(format_table(list(self.columns), cells))
@@ -94,13 +90,7 @@ class Report:
         return json.dumps(content, indent=1) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``NAME.md``, ``NAME.json`` and, if there is something to draw, ``NAME.png``.
-
-        Raises
-        ------
-        DataError
-            if a file cannot be written
-        """
+        """Write ``NAME.md``, ``NAME.json`` and, if there are rows to plot, ``NAME.png``."""
         with open_output(folder / f"{self.name}.json") as file:
             file.write(self.to_json())
         picture = None
@@ -148,10 +138,8 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
 def _package_versions() -> dict[str, str]:
     versions = {}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions
 
 

@@ -65,8 +65,8 @@ def test_the_file_is_that_of_the_command(estimator, tmp_path):
 
 def test_the_bare_encoder_gets_the_same_tokens(estimator):
     texts = ["word1 word2 word3", "word1", "word9 word9"]
-    batches = predict.EncoderBatches.encode(estimator, texts)
-    assert batches.tokens == sum(len(text.split()) + 1 for text in texts)
-    (graph,) = [batch.graph for batch in batches.build()]
-    assert np.array_equal(graph.batch_num_nodes("token"), [4, 3, 2])
-    batches.run_encoder(batches.build())
+    job, tokens = predict.make_encoder_job(estimator, texts)
+    assert tokens == sum(len(text.split()) + 1 for text in texts)
+    (batch,) = job.prepare()
+    assert np.array_equal(batch.graph.batch_num_nodes("token"), [4, 3, 2])
+    job.run([batch])

@@ -47,5 +47,5 @@ def test_errors_of_the_building_process_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(processes.sys, "executable", "/bin/false")
     with pytest.raises(BuildError) as caught:
         measure_store(20, 1, folder=tmp_path)
-    assert str(caught.value) == "the process that built the store ended with code 1: it said nothing"
+    assert str(caught.value) == "the process that built the store ended with code 1: no error message"
     assert list(tmp_path.iterdir()) == []
