@@ -116,7 +116,7 @@ def predict_file(estimator: Any, source: Path, out: Path) -> None:
 
 
 def make_encoder_job(estimator: Any, texts: Sequence[str]) -> tuple[Job, int]:
-    """The encoder alone, on random token vectors in the batches that ``predict`` makes; and the tokens of the batches."""
+    """The encoder on random token vectors, in the batches of ``predict``, and the tokens of all batches."""
     corpus, encoder = Corpus.encode(estimator.builder_, [texts]), estimator.model_.encoder
     edges, numbers = corpus.num_edges(), []
     for start in range(0, len(texts), CHUNK):
