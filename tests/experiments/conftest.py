@@ -1,4 +1,4 @@
-"""The command line in this process or in one of its own, small corpora as files, and models that train in a blink."""
+"""The command line in this process or a new one, small corpora as files, and small trained models."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from graphattn.experiments.cli.main import app
 
-# One layer of two heads, and nothing that is only for people to look at.
+# One layer of two heads, without logs.
 TINY = "--hidden 16 --heads 2 --layers 1 --scales 1,3 --embedding 16 --epochs 2 --batch-size 16 --no-logs".split()
 SCRIPT = "from graphattn.experiments.cli.main import main; main()"
 GOOD, BAD = ("good", "fine", "great"), ("bad", "poor", "dull")
@@ -42,26 +42,26 @@ def graphattn() -> Callable[..., Answer]:
     return run
 
 
-def _hear_ctrl_c() -> None:
+def _accept_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
-def started() -> Callable[..., subprocess.Popen]:
-    """Start ``graphattn`` in a process of its own: ``started("train", ..., script=...)``."""
+def start_command() -> Callable[..., subprocess.Popen]:
+    """Start ``graphattn`` in a new process: ``start_command("train", ..., script=...)``."""
 
     def start(*words: object, script: str = SCRIPT, **options: object) -> subprocess.Popen:
         command = [sys.executable, "-c", script, *map(str, words)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        # A shell lets its background jobs ignore Ctrl-C, and what they start inherits that.
-        return subprocess.Popen(command, **pipes, env={**os.environ}, preexec_fn=_hear_ctrl_c, **options)
+        # Background jobs of a shell ignore Ctrl-C, and so do their children.
+        return subprocess.Popen(command, **pipes, env={**os.environ}, preexec_fn=_accept_ctrl_c, **options)
 
     return start
 
 
 @pytest.fixture(scope="session")
 def wait_for() -> Callable[[Path, subprocess.Popen], None]:
-    """Wait until a process has made a file."""
+    """Wait until a process has created a file."""
 
     def wait(path: Path, process: subprocess.Popen) -> None:
         deadline = time.monotonic() + 240
@@ -127,5 +127,5 @@ def pair_classifier(graphattn, corpora_folder, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny() -> list[str]:
-    """Flags of a training that takes a blink."""
+    """Flags of a very short training."""
     return list(TINY)

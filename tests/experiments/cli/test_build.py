@@ -203,7 +203,7 @@ def test_an_engine_that_is_not_installed(graphattn, corpora_folder, tmp_path, mo
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_there_builds_the_same_after_a_kill(graphattn, started, tmp_path, monkeypatch):
+def test_a_cluster_that_is_there_builds_the_same_after_a_kill(graphattn, start_command, tmp_path, monkeypatch):
     pytest.importorskip("ray", reason="the extra graphattn[ray] is not installed")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with socket.socket() as free:
@@ -221,7 +221,7 @@ def test_a_cluster_that_is_there_builds_the_same_after_a_kill(graphattn, started
     try:
         assert any("Ray runtime started" in line for line in head.stdout)
         cluster = ["--engine", "ray", "--address", f"127.0.0.1:{port}", "--jobs", "2"]
-        process = started("build", tmp_path / "a.conllu", "--out", tmp_path / "ray", *settings, *cluster)
+        process = start_command("build", tmp_path / "a.conllu", "--out", tmp_path / "ray", *settings, *cluster)
         while len(list((tmp_path / "ray").glob("sentences/part-*"))) < 8:
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)

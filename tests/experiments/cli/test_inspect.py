@@ -316,8 +316,8 @@ def test_a_page_of_two_models_and_a_layer(graphattn, classifier, tmp_path):
         assert {one["relation"] for result in model["results"] for one in result["maps"]} == {"window:3"}
 
 
-def test_a_live_page_until_ctrl_c(started, classifier, tmp_path):
-    process = started("inspect", "--serve", classifier, classifier, "--port", 0, cwd=tmp_path)
+def test_a_live_page_until_ctrl_c(start_command, classifier, tmp_path):
+    process = start_command("inspect", "--serve", classifier, classifier, "--port", 0, cwd=tmp_path)
     told = process.stdout.readline()
     port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/ shows the page; Ctrl-C ends it\n", told)[1])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -51,9 +51,9 @@ def command(corpora_folder, tiny):
     return ["train", "classify", corpora_folder / "reviews.tsv", *tiny, "--epochs", "5"]
 
 
-def test_a_killed_training_ends_as_an_undisturbed_one(graphattn, started, command, tmp_path, monkeypatch):
+def test_a_killed_training_ends_as_an_undisturbed_one(graphattn, start_command, command, tmp_path, monkeypatch):
     monkeypatch.setenv("STEPS", "8")
-    process = started(*command, "--out", tmp_path / "model", script=KILLED_WHILE_TRAINING)
+    process = start_command(*command, "--out", tmp_path / "model", script=KILLED_WHILE_TRAINING)
     process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL
     history = json.loads((tmp_path / "model.run" / "history.json").read_text())
@@ -66,11 +66,11 @@ def test_a_killed_training_ends_as_an_undisturbed_one(graphattn, started, comman
     assert figures[0] == figures[1]
 
 
-def test_a_kill_while_saving_keeps_the_old_model(graphattn, started, command, tmp_path):
+def test_a_kill_while_saving_keeps_the_old_model(graphattn, start_command, command, tmp_path):
     out = tmp_path / "model"
     graphattn(*command, "--out", out)
     before = load(out).predict_proba(["a good film"]).tolist()
-    process = started(*command, "--seed", "1", "--overwrite", "--out", out, script=KILLED_WHILE_SAVING)
+    process = start_command(*command, "--seed", "1", "--overwrite", "--out", out, script=KILLED_WHILE_SAVING)
     process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL
     assert not out.exists(), "killed between the two renames"

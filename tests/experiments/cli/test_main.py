@@ -108,9 +108,9 @@ def test_an_unknown_task_lists_the_known_ones(graphattn):
     assert all(task in answer.err for task in ("classify", "pair", "tag", "translate"))
 
 
-def test_a_closed_pipe_ends_quietly(started, classifier, tmp_path):
+def test_a_closed_pipe_ends_quietly(start_command, classifier, tmp_path):
     (tmp_path / "texts.txt").write_text("a good film\n" * 20_000)
-    process = started("predict", classifier, tmp_path / "texts.txt", "--chunk", "20")
+    process = start_command("predict", classifier, tmp_path / "texts.txt", "--chunk", "20")
     assert json.loads(process.stdout.readline())["text"] == "a good film"
     process.stdout.close()
     assert process.stderr.read() == ""
@@ -137,8 +137,8 @@ def test_output_that_finds_no_room_is_an_error(words, classifier, corpora_folder
     )
 
 
-def test_predictions_come_chunk_by_chunk(started, classifier):
-    process = started("predict", classifier, "--chunk", "1", stdin=subprocess.PIPE)
+def test_predictions_come_chunk_by_chunk(start_command, classifier):
+    process = start_command("predict", classifier, "--chunk", "1", stdin=subprocess.PIPE)
     for number in range(3):
         process.stdin.write(f"film {number}\n")
         process.stdin.flush()
@@ -156,10 +156,10 @@ def test_ctrl_c_promises_nothing_where_a_command_begins_anew(graphattn, classifi
     assert (answer.code, answer.err) == (130, "stopped\n")
 
 
-def test_ctrl_c_says_how_to_go_on(started, wait_for, corpora_folder, tmp_path, tiny):
+def test_ctrl_c_says_how_to_go_on(start_command, wait_for, corpora_folder, tmp_path, tiny):
     out = tmp_path / "model"
     flags = [*tiny, "--epochs", "100000"]
-    process = started("train", "tag", corpora_folder / "tags.conll", "--out", out, *flags)
+    process = start_command("train", "tag", corpora_folder / "tags.conll", "--out", out, *flags)
     wait_for(tmp_path / "model.run" / "last.ckpt", process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)

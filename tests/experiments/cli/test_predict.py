@@ -32,9 +32,9 @@ def test_probabilities_are_of_every_class(graphattn, classifier):
     assert row["label"] == max(row["probabilities"], key=row["probabilities"].get)
 
 
-def test_typed_lines_are_answered_one_by_one(classifier, started):
+def test_typed_lines_are_answered_one_by_one(classifier, start_command):
     keyboard, terminal = os.openpty()
-    process = started("predict", classifier, stdin=terminal)
+    process = start_command("predict", classifier, stdin=terminal)
     os.close(terminal)
     impatience = Timer(120, process.kill)
     impatience.start()
