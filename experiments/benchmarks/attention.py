@@ -265,7 +265,7 @@ class DenseAttention(AttentionContender):
 
     @override
     def attend(self, problem: AttentionProblem, context: Any, layers: Layers) -> list[Tensor]:
-        return [F.scaled_dot_product_attention(*triple, attn_mask=context) for triple in layers]
+        return [F.scaled_dot_product_attention(q, k, v, attn_mask=context) for q, k, v in layers]
 
 
 class Flex(DenseAttention):
@@ -307,7 +307,7 @@ class Flex(DenseAttention):
 
         torch.compiler.reset()  # else compilations of earlier shapes count towards PyTorch's limit
         function = torch.compile(flex_attention, dynamic=False, fullgraph=True) if self.compiled else flex_attention
-        contexts = [
+        contexts: list[list[Callable[..., Tensor]]] = [
             [partial(function, block_mask=mask) for mask in _make_block_masks(batch, problem.heads.reaches(batch))]
             for batch in problem.workload.batches
         ]
@@ -354,7 +354,7 @@ class PyGTransformerConv(AttendByRelation):
         from torch_geometric.nn import TransformerConv
 
         feats = problem.heads.head_feats
-        contexts = []
+        contexts: list[dict[tuple[int, str], Callable[..., Tensor]]] = []
         for graph in problem.build_graphs():
             edges = edges_of(graph, problem.heads.relations)
             indices = {name: torch.stack([relation.sources, relation.destinations]) for name, relation in edges.items()}

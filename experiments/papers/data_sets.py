@@ -192,10 +192,9 @@ def split_tuning_fold(examples: Sequence[Example], number: int) -> tuple[list[Ex
     numbers = sorted(set(groups))
     random.Random(17).shuffle(numbers)
     fold_of = {group: index % TUNING_FOLDS for index, group in enumerate(numbers)}
-    rest, held_out = [], []
-    for example, group in zip(examples, groups, strict=True):
-        (held_out if fold_of[group] == number else rest).append(example)
-    return rest, held_out
+    is_held_out = [fold_of[group] == number for group in groups]
+    rest = [example for example, out in zip(examples, is_held_out, strict=True) if not out]
+    return rest, [example for example, out in zip(examples, is_held_out, strict=True) if out]
 
 
 def find_copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:

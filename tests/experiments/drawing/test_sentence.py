@@ -97,7 +97,7 @@ def test_a_failure_leaves_the_old_picture(tmp_path, monkeypatch):
     with pytest.raises(DataError) as caught:
         draw_sentence(["other"], {}, path)
     assert str(caught.value) == (
-        f"{path}: cannot write the picture: No space left on device. Name a file in a folder that can be texts to."
+        f"{path}: cannot write the picture: No space left on device. Name a file in a folder that can be written to."
     )
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["graph.png"]
