@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphattn.backends.registry import choose_backend, load_backend
-from graphattn.backends.weighted_sums import sum_by_weights
+from graphattn.backends.torch import sum_by_weights
 from graphattn.edges import Edges, GraphBatch
 from graphattn.exceptions import ConfigError, GraphError
 from graphattn.gradients import forbid_double_backward, with_zero_gradients

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -16,8 +15,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
 from graphattn.models.training.precision import PRECISIONS
 from graphattn.scales import Scale
+from graphattn.validation import require_choice, require_multiple, require_range
 
 OptionsT = TypeVar("OptionsT", bound="Options")
+_BOUNDS = ("min", "max", "above", "below")
 
 
 def option(
@@ -66,10 +67,12 @@ class Options(Parameters):
             names the option and its bounds
         """
         for item in fields(self):
-            value = getattr(self, item.name)
-            if value is not None:
-                _validate_choice(item.name, value, item.metadata.get("choices"))
-                _validate_bounds(item.name, value, item.metadata)
+            value, choices = getattr(self, item.name), item.metadata.get("choices")
+            bounds = {kind: item.metadata[kind] for kind in _BOUNDS if kind in item.metadata}
+            if value is not None and choices:
+                require_choice(item.name, value, choices)
+            if value is not None and bounds:
+                require_range(item.name, value, **bounds)
         for item in fields(self):
             divisor = item.metadata.get("multiple_of")
             if isinstance(divisor, str):
@@ -103,46 +106,6 @@ class Options(Parameters):
         if unknown:
             raise ConfigError(f"{cls.__name__} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
-
-
-def require_multiple(name: str, value: int, divisor: int, other: str | None = None, *, fix: str | None = None) -> None:
-    """Reject a value that is not a multiple of a number, or of another option.
-
-    Parameters
-    ----------
-    name : the option
-    value : its value
-    divisor : the number
-    other : the option that has this number
-    fix : an option that solves the conflict
-    """
-    if value % divisor:
-        shown = str(divisor) if other is None else f"{{{other}}} ({divisor})"
-        hint = "" if fix is None else f", or set {{{fix}}}"
-        options = [option for option in (name, other, fix) if option is not None]
-        raise ConfigError(f"{{{name}}} is {value}; it must be a multiple of {shown}{hint}", options=options)
-
-
-def _validate_choice(name: str, value: Any, choices: tuple[str, ...] | None) -> None:
-    if choices and value not in choices:
-        raise ConfigError(f"{{{name}}} is {value!r}; choose one of: {', '.join(choices)}", options=(name,))
-
-
-_BOUNDS = {
-    "min": ("at least", lambda value, bound: value >= bound),
-    "above": ("above", lambda value, bound: value > bound),
-    "max": ("at most", lambda value, bound: value <= bound),
-    "below": ("below", lambda value, bound: value < bound),
-}
-
-
-def _validate_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
-    bounds = {kind: metadata[kind] for kind in _BOUNDS if kind in metadata}
-    if not bounds or (math.isfinite(value) and all(_BOUNDS[kind][1](value, bound) for kind, bound in bounds.items())):
-        return
-    ranges = " and ".join(f"{_BOUNDS[kind][0]} {bound}" for kind, bound in bounds.items())
-    finite = " and finite" if value == math.inf else ""
-    raise ConfigError(f"{{{name}}} is {value}; it must be {ranges}{finite}", options=(name,))
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from graphattn import attend
 from graphattn.attention import attend_heads
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.batch import TextBatch
+from graphattn.edges import edges_of
 from graphattn.experiments.benchmarks.harness import (
     BOTH,
     COLUMNS,
@@ -37,7 +38,6 @@ from graphattn.experiments.benchmarks.operations import FLOAT, WindowHeads
 from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
-from graphattn.layers.multi_scale import edges_of
 from graphattn.models import MSTransOptions
 from graphattn.models.padding import pad, prefix_mask
 

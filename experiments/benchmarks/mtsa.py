@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from graphattn.builders import Order, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
+from graphattn.edges import edges_of
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.benchmarks.harness import (
     COLUMNS,
@@ -25,7 +26,6 @@ from graphattn.experiments.benchmarks.plots import plot_cost
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.experiments.benchmarks.token_modules import GraphContender, ModuleContender, TokenProblem
 from graphattn.experiments.benchmarks.workloads import Workload, parse_workloads
-from graphattn.layers.multi_scale import edges_of
 from graphattn.layers.tensorized import TensorizedAttention
 
 LENGTHS = ("64x16", "64x32", "64x64", "64x128", "64x256", "64x384")

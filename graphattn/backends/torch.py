@@ -1,6 +1,6 @@
-"""Backend ``torch``: PyTorch operations only, for any device and for relations too large to hold.
+"""Backend ``torch``: PyTorch operations only, on any device, in bounded memory.
 
-Complete graphs go through PyTorch's dense attention; everything else through gathers and segment sums.
+Complete graphs use PyTorch's dense attention; all other relations use gathers and segment sums.
 
 Letters: E edges of a chunk, H heads, D features of a head.
 """
@@ -8,13 +8,14 @@ Letters: E edges of a chunk, H heads, D features of a head.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from graphattn.edges import Edges
+from graphattn.gradients import apply, raise_on_double_backward
 
 CHUNK = 1 << 21
 """Upper bound for the numbers in one gathered (E, H, D) array."""
@@ -43,10 +44,10 @@ def attend(
 
 
 def _attend_in_blocks(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float, dropout: float) -> Tensor:
-    """Dense attention within each block; if padding would exceed the tokens, blocks of similar size are batched."""
+    """Dense attention within each block; blocks of similar size are batched if padding would double the memory."""
     if len(sizes) * int(sizes.max()) <= 2 * len(query):
         return _attend_padded(sizes, query, key, value, scale, dropout)
-    kinds = torch.log2(sizes.double()).floor()  # sizes of one kind differ by less than a factor of two
+    kinds = torch.log2(sizes.double()).floor()  # sizes of a kind differ by less than a factor of two
     kind_of_node = torch.repeat_interleave(kinds, sizes, output_size=len(query))
     out = torch.zeros_like(value)
     for kind in kinds.unique():
@@ -60,23 +61,32 @@ def _attend_padded(sizes: Tensor, query: Tensor, key: Tensor, value: Tensor, sca
     """Dense attention within each block; blocks are padded to the longest one, and padding is masked."""
     longest = int(sizes.max())
     mask = torch.arange(longest, device=query.device) < sizes.unsqueeze(1)  # (B, T)
-    place = mask.flatten().nonzero().squeeze(1)
+    positions = mask.flatten().nonzero().squeeze(1)
 
-    def rows(flat: Tensor) -> Tensor:
-        padded = flat.new_zeros(mask.numel(), *flat.shape[1:]).index_copy(0, place, flat)
-        return padded.view(*mask.shape, *flat.shape[1:]).transpose(1, 2)  # (B, H, T, D)
+    def pad(rows: Tensor) -> Tensor:
+        padded = rows.new_zeros(mask.numel(), *rows.shape[1:]).index_copy(0, positions, rows)
+        return padded.view(*mask.shape, *rows.shape[1:]).transpose(1, 2)  # (B, H, T, D)
 
     visible = None if bool((sizes == longest).all()) else mask[:, None, None, :]
     # autocast would make this bfloat16, which takes a CPU four times as long as float32
     with torch.autocast("cpu", enabled=False):
         out = F.scaled_dot_product_attention(
-            rows(query), rows(key), rows(value), attn_mask=visible, dropout_p=dropout, scale=scale
+            pad(query), pad(key), pad(value), attn_mask=visible, dropout_p=dropout, scale=scale
         )
-    return out.transpose(1, 2).flatten(0, 1).index_select(0, place)
+    return out.transpose(1, 2).flatten(0, 1).index_select(0, positions)
 
 
-def iterate_runs(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tensor, slice]]:
-    """Runs of destinations with a bounded number of edges: nodes, the edges' destinations and sources, slots."""
+class Run(NamedTuple):
+    """Consecutive destinations with all their edges; ``local`` numbers the edges' destinations from 0."""
+
+    nodes: slice
+    local: Tensor
+    sources: Tensor
+    slots: slice
+
+
+def iterate_runs(edges: Edges, width: int) -> Iterator[Run]:
+    """Runs of destinations with a bounded number of edges, or of one destination; an edge has ``width`` numbers."""
     limit = max(1, CHUNK // max(1, width))
     start, count = 0, edges.num_destinations
     while start < count:
@@ -87,16 +97,16 @@ def iterate_runs(edges: Edges, width: int) -> Iterator[tuple[slice, Tensor, Tens
         nodes = torch.arange(stop - start, device=edges.indptr.device)
         degrees = edges.indptr[start + 1 : stop + 1] - edges.indptr[start:stop]
         local = torch.repeat_interleave(nodes, degrees.long(), output_size=slots.stop - slots.start)
-        yield slice(start, stop), local, edges.indices[slots].long(), slots
+        yield Run(slice(start, stop), local, edges.indices[slots].long(), slots)
         start = stop
 
 
 def _softmax(scores: Tensor, local: Tensor, count: int) -> Tensor:
     """Softmax of (E, H) scores over the edges of each of ``count`` destinations."""
     index = local.unsqueeze(-1).expand_as(scores)
-    top = scores.new_full((count, scores.shape[1]), float("-inf")).scatter_reduce_(0, index, scores, "amax")
-    top = torch.where(top == float("-inf"), torch.zeros_like(top), top)
-    exps = torch.exp(scores - top[local])
+    maximum = scores.new_full((count, scores.shape[1]), float("-inf")).scatter_reduce_(0, index, scores, "amax")
+    maximum = torch.where(maximum == float("-inf"), torch.zeros_like(maximum), maximum)
+    exps = torch.exp(scores - maximum[local])
     total = exps.new_zeros(count, scores.shape[1]).index_add_(0, local, exps)
     return exps / torch.where(total == 0, torch.ones_like(total), total)[local]
 
@@ -164,3 +174,49 @@ class _SegmentAttention(torch.autograd.Function):
         bias_gradient = None if grad_bias is None else grad_bias.to(query.dtype)
         narrow = (grad_query.to(query.dtype), grad_key.to(key.dtype), grad_value.to(value.dtype), bias_gradient)
         return (*narrow, None, None, None, None)
+
+
+def sum_by_weights(edges: Edges, weights: Tensor, value: Tensor) -> Tensor:
+    """Sum the weighted values of each destination's sources; differentiable by the weights.
+
+    Parameters
+    ----------
+    edges : from sources to destinations
+    weights : (E, H) in slot order
+    value : (N_src, H, D)
+
+    Returns
+    -------
+    (N_dst, H, D) of the type of ``value``
+
+    Examples
+    --------
+    >>> edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([0, 0, 1]), num_sources=2)  # 0->0, 0->1, 1->1
+    >>> sum_by_weights(edges, torch.tensor([[1.0], [0.25], [0.75]]), torch.tensor([[[4.0]], [[8.0]]])).flatten()
+    tensor([4., 7.])
+    """
+    return apply(_SumByWeights, weights, value, edges)
+
+
+class _SumByWeights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, value: Tensor, edges: Edges) -> Tensor:
+        ctx.edges = edges
+        ctx.save_for_backward(weights, value)
+        wide = torch.float32 if value.element_size() < 4 else value.dtype
+        out = value.new_zeros(edges.num_destinations, *value.shape[1:], dtype=wide)
+        for nodes, local, sources, slots in iterate_runs(edges, value.shape[1] * value.shape[2]):
+            out[nodes].index_add_(0, local, weights[slots].unsqueeze(-1) * value[sources].to(wide))
+        return out.to(value.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (upstream,) = gradients
+        weights, value = ctx.saved_tensors
+        with torch.no_grad():
+            grad_weights, grad_value = torch.empty_like(weights), torch.zeros_like(value)
+            for nodes, local, sources, slots in iterate_runs(ctx.edges, value.shape[1] * value.shape[2]):
+                grad_out = upstream[nodes][local]  # (E, H, D)
+                grad_weights[slots] = (grad_out * value[sources]).sum(-1)
+                grad_value.index_add_(0, sources, weights[slots].unsqueeze(-1) * grad_out)
+        return raise_on_double_backward(grad_weights, weights, value, upstream), grad_value, None

@@ -13,18 +13,18 @@ from torch.nn import functional as F
 from graphattn.gradients import apply
 from graphattn.layers.linear import is_plain, linear, rows_times
 
-Make = Callable[..., Tensor]
+Compute = Callable[..., Tensor]
 
 
 class Derived:
     """A tensor computed from others by a cheap deterministic function such as a sum, a mean or a norm.
 
-    A linear layer keeps its input for the backward pass. :meth:`linear` keeps the inputs of ``make`` instead and
+    A linear layer keeps its input for the backward pass. :meth:`linear` keeps the inputs of ``compute`` instead and
     recomputes the layer's input, so several layers on functions of the same tensor keep only that tensor.
 
     Parameters
     ----------
-    make : computes this tensor; every tensor that needs a gradient must be an argument
+    compute : returns this tensor; every tensor that needs a gradient must be an argument
     inputs : the arguments
 
     Examples
@@ -35,32 +35,28 @@ class Derived:
     (6.0, [[2.0, 4.0]])
     """
 
-    def __init__(self, make: Make, *inputs: Tensor):
-        self._make, self._inputs = make, inputs
-        self._made: Tensor | None = None
+    def __init__(self, compute: Compute, *inputs: Tensor):
+        self._compute, self._inputs = compute, inputs
+        self._detached_value: Tensor | None = None
 
     @classmethod
     def of(cls, tensor: Tensor | Derived) -> Derived:
         """Wrap a tensor; a derived one is returned as it is."""
-        return tensor if isinstance(tensor, Derived) else cls(_same, tensor)
+        return tensor if isinstance(tensor, Derived) else cls(lambda tensor: tensor, tensor)
 
-    def then(self, function: Make, *more: Tensor) -> Derived:
+    def then(self, function: Compute, *more: Tensor) -> Derived:
         """A function of this tensor and others."""
-        make, count = self._make, len(self._inputs)
-
-        def together(*tensors: Tensor) -> Tensor:
-            return function(make(*tensors[:count]), *tensors[count:])
-
-        derived = Derived(together, *self._inputs, *more)
+        compute, count = self._compute, len(self._inputs)
+        derived = Derived(lambda *tensors: function(compute(*tensors[:count]), *tensors[count:]), *self._inputs, *more)
         with torch.no_grad():
-            derived._made = function(self._value_without_gradients(), *more)
+            derived._detached_value = function(self._detached(), *more)
         return derived
 
-    def normed(self, norm: nn.LayerNorm) -> Derived:
+    def normalize(self, norm: nn.LayerNorm) -> Derived:
         """The output of a norm."""
         shape, epsilon = norm.normalized_shape, norm.eps
         return self.then(
-            lambda own, weight, bias: F.layer_norm(own, shape, weight, bias, epsilon), norm.weight, norm.bias
+            lambda tensor, weight, bias: F.layer_norm(tensor, shape, weight, bias, epsilon), norm.weight, norm.bias
         )
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -77,62 +73,51 @@ class Derived:
         """
         if not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type):
             return linear(self.value(), weight, bias)
-        return apply(_Linear, self._make, self._value_without_gradients(), weight, bias, *self._inputs)
+        return apply(_Linear, self._compute, self._detached(), weight, bias, *self._inputs)
 
-    def through(self, module: nn.Linear) -> Tensor:
-        """The output of a linear layer, with gradients; a subclass or a layer with hooks is called normally.
-
-        Parameters
-        ----------
-        module : D -> D_out
-
-        Returns
-        -------
-        (N, D_out)
-        """
+    def project(self, module: nn.Linear) -> Tensor:
+        """The output of a linear layer (N, D_out), with gradients; a subclass or a layer with hooks is called."""
         return self.linear(module.weight, module.bias) if is_plain(module) else module(self.value())
 
     def value(self) -> Tensor:
         """The tensor, with gradients."""
-        return self._make(*self._inputs) if torch.is_grad_enabled() else self._value_without_gradients()
+        return self._compute(*self._inputs) if torch.is_grad_enabled() else self._detached()
 
-    def _value_without_gradients(self) -> Tensor:
+    def _detached(self) -> Tensor:
         """The tensor without gradients, computed once."""
-        if self._made is None:
+        if self._detached_value is None:
             with torch.no_grad():
-                self._made = self._make(*self._inputs)
-        return self._made
-
-
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
+                self._detached_value = self._compute(*self._inputs)
+        return self._detached_value
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, make: Make, made: Tensor, weight: Tensor, bias: Tensor | None, *inputs: Tensor) -> Tensor:
-        ctx.make, ctx.has_bias = make, bias is not None
+    def forward(
+        ctx: Any, compute: Compute, value: Tensor, weight: Tensor, bias: Tensor | None, *inputs: Tensor
+    ) -> Tensor:
+        ctx.compute, ctx.has_bias = compute, bias is not None
         ctx.save_for_backward(weight, *inputs)
-        return linear(made, weight, bias)
+        return linear(value, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (upstream,) = gradients
         weight, *inputs = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[4:]
-        leaves = [tensor.detach().requires_grad_(own) for tensor, own in zip(inputs, wanted, strict=True)]
+        needed = ctx.needs_input_grad[4:]
+        leaves = [tensor.detach().requires_grad_(needs) for tensor, needs in zip(inputs, needed, strict=True)]
         with torch.enable_grad():
-            made = ctx.make(*leaves)
-        of_inputs = iter(
-            torch.autograd.grad(made, [leaf for leaf in leaves if leaf.requires_grad], rows_times(upstream, weight))
-            if any(wanted)
+            value = ctx.compute(*leaves)
+        input_gradients = iter(
+            torch.autograd.grad(value, [leaf for leaf in leaves if leaf.requires_grad], rows_times(upstream, weight))
+            if any(needed)
             else ()
         )
         return (
             None,
             None,
-            upstream.t() @ made.detach() if ctx.needs_input_grad[2] else None,
+            upstream.t() @ value.detach() if ctx.needs_input_grad[2] else None,
             upstream.sum(0) if ctx.has_bias else None,
-            *(next(of_inputs) if own else None for own in wanted),
+            *(next(input_gradients) if needs else None for needs in needed),
         )

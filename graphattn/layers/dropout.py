@@ -9,22 +9,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from graphattn.exceptions import ConfigError
 from graphattn.gradients import apply
+from graphattn.validation import require_range
 
 
 def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     """Zero a share of the numbers and scale the others up.
 
     On a CPU, PyTorch draws a Bernoulli number for each element, which is slow, and keeps a mask. Here PyTorch's
-    generator draws one seed, and a compiled kernel computes the mask from it in both passes, so that neither the mask
-    nor the inputs are kept.
+    generator draws one seed, from which a compiled kernel computes the mask in both passes; neither mask nor inputs are
+    kept.
 
     Parameters
     ----------
     inputs : any shape
     probability : share of zeros, below 1
-    training : otherwise the inputs are returned
+    training : if False, return the inputs
 
     Returns
     -------
@@ -35,7 +35,7 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     ConfigError
         when the probability is negative, or not below 1
     """
-    _check(probability)
+    require_range("dropout", probability, min=0, below=1)
     if not training or probability == 0:
         return inputs
     if inputs.device.type != "cpu":
@@ -43,11 +43,6 @@ def dropout(inputs: Tensor, probability: float, training: bool) -> Tensor:
     wide = inputs.float() if inputs.element_size() < 4 else inputs
     out = apply(_Dropout, wide, probability, int(torch.randint(1 << 32, ())))
     return out.to(inputs.dtype)
-
-
-def _check(probability: float) -> None:
-    if not 0.0 <= probability < 1.0:
-        raise ConfigError(f"the probability of dropout is {probability}; it must be at least 0 and below 1")
 
 
 class _Dropout(torch.autograd.Function):
@@ -69,16 +64,11 @@ class Dropout(nn.Module):
     Parameters
     ----------
     probability : share of zeros in training
-
-    Raises
-    ------
-    ConfigError
-        when it is negative, or not below 1
     """
 
     def __init__(self, probability: float):
         super().__init__()
-        _check(probability)
+        require_range("dropout", probability, min=0, below=1)
         self.probability = probability
 
     @override

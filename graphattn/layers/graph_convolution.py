@@ -11,9 +11,9 @@ from torch.nn import functional as F
 from graphattn.aggregation import aggregate, mean_coefficients, symmetric_coefficients
 from graphattn.attention import attend
 from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.linear import Linear
+from graphattn.validation import require_multiple, require_range
 
 
 class GraphConvolution(nn.Module):
@@ -21,11 +21,11 @@ class GraphConvolution(nn.Module):
 
     .. math:: S \, ReLU(S x W), \quad S = D^{-1/2} A D^{-1/2}
 
-    A has the self-loops already, to which the paper's formula adds others. The paper multiplies the word convolution by
-    S once more "to further strengthen the fine-grained feature"; the phrase convolution is treated alike here.
+    A already has self-loops; the paper's formula adds others. The paper multiplies only the word convolution by S a
+    second time "to further strengthen the fine-grained feature"; here the phrase convolution does the same.
 
-    Where nodes fall into runs that are complete graphs (the tokens of each word), S is the mean over a run, so that all
-    its nodes get the same: it is computed once for each run.
+    Where the nodes form consecutive complete graphs (the tokens of each word), S is the mean over each of them, and the
+    layer computes one vector for all nodes of such a block.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class GraphConvolution(nn.Module):
 
     def __init__(self, feats: int):
         super().__init__()
-        _check_width(feats)
+        require_range("feats", feats, min=1)
         self.linear = Linear(feats, feats, bias=False)
         nn.init.xavier_uniform_(self.linear.weight)
 
@@ -44,39 +44,39 @@ class GraphConvolution(nn.Module):
         Parameters
         ----------
         edges : between N nodes
-        inputs : (N, feats); derived ones need not be kept for the backward pass
-        weights : left as it is; there is no attention
+        inputs : (N, feats); the backward pass does not keep derived ones
+        weights : unused; there is no attention
 
         Returns
         -------
         (N, feats)
         """
-        given, members = Derived.of(inputs), run_members(edges)
+        nodes, members = Derived.of(inputs), block_members(edges)
         if members is not None:
-            spread, shares = members.reverse[0], mean_coefficients(members)
-            means = given.then(lambda nodes: aggregate(members, nodes, shares).to(nodes.dtype))
-            return aggregate(spread, F.relu(means.through(self.linear), inplace=True))
+            coefficients = mean_coefficients(members)
+            means = nodes.then(lambda values: aggregate(members, values, coefficients).to(values.dtype))
+            return aggregate(members.reverse[0], F.relu(means.project(self.linear), inplace=True))
         coefficients = symmetric_coefficients(edges)
-        mixed = F.relu(aggregate(edges, given.through(self.linear), coefficients), inplace=True)
+        mixed = F.relu(aggregate(edges, nodes.project(self.linear), coefficients), inplace=True)
         return aggregate(edges, mixed, coefficients)
 
 
 class GraphAttention(nn.Module):
-    r"""Graph attention (Velickovic et al. 2018, Eq. 1-5), heads side by side.
+    r"""Graph attention (Velickovic et al. 2018, Eq. 1-5); the heads are concatenated.
 
     .. math:: ELU\Big(\sum_j softmax_j(LeakyReLU(a^T [W x_i; W x_j])) \, W x_j\Big)
 
     Parameters
     ----------
     feats : width of input and output
-    heads : they share the width
+    heads : number of heads, each of feats / heads features
     """
 
     def __init__(self, feats: int, heads: int):
         super().__init__()
-        _check_width(feats)
-        if heads < 1 or feats % heads:
-            raise ConfigError(f"feats {feats} is no multiple of heads {heads}")
+        require_range("feats", feats, min=1)
+        require_range("heads", heads, min=1)
+        require_multiple("feats", feats, heads, "heads")
         self.heads = heads
         self.linear = Linear(feats, feats, bias=False)
         self.target, self.source = (nn.Parameter(torch.empty(heads, feats // heads)) for _ in range(2))
@@ -89,22 +89,22 @@ class GraphAttention(nn.Module):
         Parameters
         ----------
         edges : between N nodes
-        inputs : (N, feats); derived ones need not be kept for the backward pass
+        inputs : (N, feats); the backward pass does not keep derived ones
         weights : when given, the (E, heads) attention weights are appended, in edge-id order
 
         Returns
         -------
         (N, feats)
         """
-        values = Derived.of(inputs).through(self.linear).view(-1, *self.source.shape)  # (N, H, D)
+        values = Derived.of(inputs).project(self.linear).view(-1, *self.source.shape)  # (N, H, D)
         values = values.float() if values.element_size() < 4 else values  # sums in float32 also under autocast
-        to, of = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
-        scores = edges.by_id(F.leaky_relu(to[edges.destinations] + of[edges.sources], 0.2))
-        nothing = values.new_zeros(len(values), self.heads, 1)
+        as_target, as_source = ((values * vector).sum(2) for vector in (self.target, self.source))  # (N, H)
+        scores = edges.by_id(F.leaky_relu(as_target[edges.destinations] + as_source[edges.sources], 0.2))
+        zeros = values.new_zeros(len(values), self.heads, 1)  # all scores are in the bias
         if weights is None:
-            return F.elu(attend(edges, nothing, nothing, values, bias=scores)).flatten(1)
-        mixed, seen = attend(edges, nothing, nothing, values, bias=scores, return_weights=True)
-        weights.append(seen)
+            return F.elu(attend(edges, zeros, zeros, values, bias=scores)).flatten(1)
+        mixed, edge_weights = attend(edges, zeros, zeros, values, bias=scores, return_weights=True)
+        weights.append(edge_weights)
         return F.elu(mixed).flatten(1)
 
 
@@ -112,13 +112,13 @@ class NeighbourMean(nn.Module):
     """The mean over a node's neighbours, without parameters."""
 
     def forward(self, edges: Edges, inputs: Tensor | Derived, weights: list[Tensor] | None = None) -> Tensor:
-        """(N, feats) -> (N, feats); ``weights`` is left as it is."""
+        """(N, feats) -> (N, feats); ``weights`` is unused."""
         return aggregate(edges, Derived.of(inputs).value(), mean_coefficients(edges))
 
 
 @torch.inference_mode(False)
-def run_members(edges: Edges) -> Edges | None:
-    """Edges from N nodes to the runs that are complete graphs; None when nodes do not fall into such runs."""
+def block_members(edges: Edges) -> Edges | None:
+    """Edges from the nodes to their blocks, see :attr:`Edges.blocks`; None when there are none. Cached."""
     if "members" not in edges.plans:
         sizes = edges.blocks
         members = None
@@ -127,8 +127,3 @@ def run_members(edges: Edges) -> Edges | None:
             members = Edges.of_ranges(ends - sizes, ends, edges.num_sources)
         edges.plans["members"] = members
     return cast("Edges | None", edges.plans["members"])
-
-
-def _check_width(feats: int) -> None:
-    if feats < 1:
-        raise ConfigError(f"feats is {feats}; it must be at least 1")

@@ -1,4 +1,4 @@
-"""Attention layers: projections around ``attend``, with every head bound to one relation."""
+"""Multi-scale attention: projections around ``attend``, with each head bound to one relation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing_extensions import override
 
 from graphattn.attention import attend_edges, attend_layer
 from graphattn.edges import Edges, GraphBatch, edges_for_layer
-from graphattn.edges import edges_of as edges_of
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.exceptions import GraphError
 from graphattn.layers.linear import Linear, is_plain, linear
+from graphattn.validation import require_heads, require_range
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
 
-FEW = 256
-"""Below so many nodes, skipping unneeded projections takes longer than it saves."""
+MIN_NODES = 256
+"""With fewer nodes, skipping unneeded projections takes longer than it saves."""
 
 
 class MultiScaleAttention(nn.Module):
@@ -67,24 +67,21 @@ class MultiScaleAttention(nn.Module):
         distances: Mapping[str, int] | None = None,
     ):
         super().__init__()
-        self.heads = {relation: count for relation, count in heads.items() if count}
-        self.num_heads = sum(self.heads.values())
-        if self.num_heads < 1 or min(self.heads.values()) < 0:
-            raise ConfigError(f"heads are {dict(heads)}; give at least one relation a positive number of heads")
+        out_feats = in_feats if out_feats is None else out_feats
+        self.heads = require_heads(heads)
         for name, width in (("in_feats", in_feats), ("head_feats", head_feats), ("out_feats", out_feats)):
-            if width is not None and width < 1:
-                raise ConfigError(f"{name} is {width}; it must be at least 1")
-        if not 0.0 <= attn_drop < 1.0:
-            raise ConfigError(f"attn_drop is {attn_drop}; it must be at least 0 and below 1")
+            require_range(name, width, min=1)
+        require_range("attn_drop", attn_drop, min=0, below=1)
+        self.num_heads = sum(self.heads.values())
         self.in_feats, self.head_feats = in_feats, head_feats
         self.scale = 1.0 / math.sqrt(head_feats) if scale is None else scale
         self.attn_drop, self.backend = attn_drop, backend
         width = self.num_heads * head_feats
         self.project = Linear(in_feats, 3 * width, bias=bias)
-        self.output = Linear(width, in_feats if out_feats is None else out_feats, bias=bias)
+        self.output = Linear(width, out_feats, bias=bias)
         self.distances = {relation: clip for relation, clip in (distances or {}).items() if relation in self.heads}
-        if min(self.distances.values(), default=1) < 1:
-            raise ConfigError(f"distances are {self.distances}; each must be at least 1")
+        for clip in self.distances.values():
+            require_range("distances", clip, min=1)
         self.distance_vectors = nn.ParameterList(
             nn.Parameter(torch.empty(2 * clip + 1, head_feats)) for clip in self.distances.values()
         )
@@ -150,30 +147,30 @@ class MultiScaleAttention(nn.Module):
         """(N, H, D) and, on request, the weights of each relation."""
         projected = _to_float32(self.project(inputs)).view(-1, 3, self.num_heads, self.head_feats)
         parts = zip(*(tensor.split(list(self.heads.values()), dim=1) for tensor in projected.unbind(1)), strict=True)
-        outputs, seen = [], []
-        for name, own, (query, key, value) in zip(self.heads, edges, parts, strict=True):
-            bias = self._distance_scores(name, own, query)
-            result, weights = attend_edges(
-                own, query, key, value, bias=bias, **self._options(), return_weights=return_weights
+        outputs, all_weights = [], []
+        for name, relation, (query, key, value) in zip(self.heads, edges, parts, strict=True):
+            bias = self._distance_scores(name, relation, query)
+            out, weights = attend_edges(
+                relation, query, key, value, bias=bias, **self._options(), return_weights=return_weights
             )
-            outputs.append(result)
-            seen += [] if weights is None else [weights]
-        return torch.cat(outputs, dim=1), seen
+            outputs.append(out)
+            all_weights += [] if weights is None else [weights]
+        return torch.cat(outputs, dim=1), all_weights
 
     def _project_needed(self, edges: Sequence[Edges], inputs: Tensor) -> Tensor:
         """(N, P, D) for :func:`~graphattn.attend_heads`, without queries and keys of heads on an identity."""
         scored = [not relation.is_identity for relation in edges]
-        if len(inputs) < FEW or all(scored) or not is_plain(self.project):
+        if len(inputs) < MIN_NODES or all(scored) or not is_plain(self.project):
             return _to_float32(self.project(inputs)).view(len(inputs), -1, self.head_feats)
         width, start, rows = self.num_heads * self.head_feats, 0, []
         for count, needed in zip(self.heads.values(), scored, strict=True):
             if needed:
                 rows.append(slice(start, start + count * self.head_feats))
             start += count * self.head_feats
-        rows += [slice(own.start + width, own.stop + width) for own in rows] + [slice(2 * width, None)]
+        rows += [slice(part.start + width, part.stop + width) for part in rows] + [slice(2 * width, None)]
         weight, bias = (
-            None if whole is None else torch.cat([whole[own] for own in rows])
-            for whole in (self.project.weight, self.project.bias)
+            None if parameter is None else torch.cat([parameter[part] for part in rows])
+            for parameter in (self.project.weight, self.project.bias)
         )
         assert weight is not None
         return _to_float32(linear(inputs, weight, bias)).view(len(inputs), -1, self.head_feats)

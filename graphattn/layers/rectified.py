@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from graphattn.attention import attend_edges, attend_layer
 from graphattn.edges import Edges
-from graphattn.exceptions import ConfigError
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.linear import Linear, is_plain
 from graphattn.layers.multi_scale import distance_scores
 from graphattn.layers.upsampling import Upsampling
+from graphattn.validation import require_multiple, require_range
 
 
 class RectifiedAttention(nn.Module):
@@ -28,9 +28,9 @@ class RectifiedAttention(nn.Module):
     Parameters
     ----------
     feats : width of input and output
-    heads : they share the width
-    words : whether there is a second term; without it this is the usual attention, :math:`A_1 V W_O`
-    shared_scores : one projection gives queries and keys of tokens and words
+    heads : number of heads, each of feats / heads features
+    words : whether there is a second term; without it this is ordinary attention, :math:`A_1 V W_O`
+    shared_scores : tokens and words share the projection to queries and keys
     relative_positions : k, for learned vectors of the 2k + 1 clipped distances, added to the keys (Shaw et al. 2018,
         Eq. 4)
     attn_drop : dropout on the attention weights
@@ -54,12 +54,10 @@ class RectifiedAttention(nn.Module):
         backend: str = "auto",
     ):
         super().__init__()
-        if feats < 1 or heads < 1 or feats % heads:
-            raise ConfigError(f"feats {feats} is no multiple of heads {heads}")
-        if relative_positions is not None and relative_positions < 1:
-            raise ConfigError(f"relative_positions is {relative_positions}; it must be at least 1")
-        if not 0.0 <= attn_drop < 1.0:
-            raise ConfigError(f"attn_drop is {attn_drop}; it must be at least 0 and below 1")
+        require_range("feats", feats, min=1)
+        require_range("heads", heads, min=1)
+        require_multiple("feats", feats, heads, "heads")
+        require_range("attn_drop", attn_drop, min=0, below=1)
         self.heads, self.head_feats, self.attn_drop, self.backend = heads, feats // heads, attn_drop, backend
         self.scale = 1 / math.sqrt(self.head_feats)
         self.project = Linear(feats, 3 * feats)
@@ -67,6 +65,7 @@ class RectifiedAttention(nn.Module):
         self.output = Linear(feats, feats)
         self.distance_vectors: nn.Parameter | None = None
         if relative_positions is not None:
+            require_range("relative_positions", relative_positions, min=1)
             self.distance_vectors = nn.Parameter(torch.empty(2 * relative_positions + 1, feats // heads))
         self.reset_parameters()
 
@@ -94,9 +93,9 @@ class RectifiedAttention(nn.Module):
 
         Parameters
         ----------
-        edges : which tokens see which
-        tokens : (N, feats); of a derived tensor the backward pass keeps the inputs
-        word_edges : which words see which
+        edges : between tokens
+        tokens : (N, feats); the backward pass does not keep derived ones
+        word_edges : between words
         words : (W, feats), as tokens
         upsampling : the words of the tokens
         weights : when given, the weights of tokens (E, heads) and of words (E_words, heads) are appended, by edge id
@@ -105,18 +104,20 @@ class RectifiedAttention(nn.Module):
         -------
         (N, feats)
         """
-        projected = self._split(Derived.of(tokens).through(self.project), 3)
-        seen = self._attended(edges, projected, weights)
+        projected = self._split(Derived.of(tokens).project(self.project), 3)
+        of_tokens = self._attend_tokens(edges, projected, weights)
         if word_edges is not None and words is not None and upsampling is not None:
-            value = upsampling.sums(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
+            value = upsampling.sum_to_words(projected[:, 2].flatten(1)).view(-1, self.heads, self.head_feats)
             query, key = self._split(self._project_words(Derived.of(words)), 2).unbind(1)
-            attended = self._attend(word_edges, query, key, value, None, weights)
-            kind = self.output.weight.dtype
-            both = Derived(lambda own, others: upsampling.spread(others).add_(own).to(kind), seen, attended.flatten(1))
+            of_words = self._attend(word_edges, query, key, value, None, weights).flatten(1)
+            dtype = self.output.weight.dtype
+            both = Derived(
+                lambda tokens, words: upsampling.expand_to_tokens(words).add_(tokens).to(dtype), of_tokens, of_words
+            )
             if is_plain(self.output):
                 return both.linear(0.5 * self.output.weight, self.output.bias)
             return self.output(0.5 * both.value())
-        return self.output(seen.to(self.output.weight.dtype))
+        return self.output(of_tokens.to(self.output.weight.dtype))
 
     def _split(self, projected: Tensor, count: int) -> Tensor:
         """(N, count, H, D) in at least float32, also under autocast."""
@@ -126,13 +127,13 @@ class RectifiedAttention(nn.Module):
     def _project_words(self, words: Derived) -> Tensor:
         """(W, 2 feats) queries and keys."""
         if self.project_words is not None:
-            return words.through(self.project_words)
-        both = 2 * self.output.out_features
+            return words.project(self.project_words)
+        width = 2 * self.output.out_features
         if not is_plain(self.project):
-            return self.project(words.value())[:, :both]
-        return words.linear(self.project.weight[:both], self.project.bias[:both])
+            return self.project(words.value())[:, :width]
+        return words.linear(self.project.weight[:width], self.project.bias[:width])
 
-    def _attended(self, edges: Edges, projected: Tensor, weights: list[Tensor] | None) -> Tensor:
+    def _attend_tokens(self, edges: Edges, projected: Tensor, weights: list[Tensor] | None) -> Tensor:
         """(N, feats), the attention among tokens."""
         edges.check_nodes(projected)
         if weights is None and self.distance_vectors is None:
@@ -151,7 +152,7 @@ class RectifiedAttention(nn.Module):
     ) -> Tensor:
         """(N, H, D) along one relation."""
         edges.check_nodes(query)
-        out, seen = attend_edges(
+        out, edge_weights = attend_edges(
             edges,
             query,
             key,
@@ -162,6 +163,6 @@ class RectifiedAttention(nn.Module):
             backend=self.backend,
             return_weights=weights is not None,
         )
-        if weights is not None and seen is not None:
-            weights.append(seen)
+        if weights is not None and edge_weights is not None:
+            weights.append(edge_weights)
         return out

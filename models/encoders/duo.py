@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from graphattn.attention import attend
-from graphattn.backends.weighted_sums import sum_by_weights
+from graphattn.backends.torch import sum_by_weights
 from graphattn.builders.relations import Complete, Relation, Window
 from graphattn.edges import Edges, edges_of, lengths_of
 from graphattn.exceptions import ConfigError

@@ -22,9 +22,10 @@ from graphattn.layers.dropout import dropout
 from graphattn.layers.multi_scale import MultiScaleAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
 from graphattn.models.encoders.relation_heads import head_relation, parse_heads, parse_relation_heads
-from graphattn.models.options import option, require_multiple
+from graphattn.models.options import option
 from graphattn.scales import Scale, allocate_heads
 from graphattn.schema import TOKEN
+from graphattn.validation import require_multiple
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch

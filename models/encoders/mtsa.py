@@ -17,8 +17,9 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, run_layers
-from graphattn.models.options import option, require_multiple
+from graphattn.models.options import option
 from graphattn.schema import TOKEN
+from graphattn.validation import require_multiple
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch

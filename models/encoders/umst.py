@@ -224,13 +224,13 @@ class UMSTLayer(nn.Module):
         if self.arc is not None and self.word_norm is not None:
             assert text.members is not None and text.arcs is not None
             means = aggregate(text.members, tokens, mean_coefficients(text.members))
-            words = Derived.of(self._mix(means, self.arc, text.arcs, mixers, weights)).normed(self.word_norm)
+            words = Derived.of(self._mix(means, self.arc, text.arcs, mixers, weights)).normalize(self.word_norm)
         seen: list[Tensor] | None = None if weights is None else []
-        normed = Derived.of(tokens).normed(self.attention_norm)
+        normed = Derived.of(tokens).normalize(self.attention_norm)
         attended = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=seen)
         _store_weights(weights, [ALL, ALL_WORDS], seen)
         tokens = tokens + self.dropout(attended)
-        wide = Derived.of(tokens).normed(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
+        wide = Derived.of(tokens).normalize(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
         return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
 
     def _mix(
@@ -239,7 +239,7 @@ class UMSTLayer(nn.Module):
         """Add to the nodes what a relation's mixer returns."""
         seen: list[Tensor] | None = None if weights is None else []
         norm = cast(nn.LayerNorm, self.mix_norms[relation])
-        added = mixers[relation](edges, Derived.of(nodes).normed(norm), seen)
+        added = mixers[relation](edges, Derived.of(nodes).normalize(norm), seen)
         _store_weights(weights, [relation], seen)
         return nodes + self.dropout(added)
 

@@ -33,9 +33,10 @@ from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, wa
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, is_store, single_column
-from graphattn.models.options import Options, option, require_multiple
+from graphattn.models.options import Options, option
 from graphattn.models.saving import ModelFiles, register_task
 from graphattn.models.training.text_metrics import compared, signatures, text_metrics
+from graphattn.validation import require_multiple
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -235,7 +235,7 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize(("backend", "relation"), [("blocks", "forward"), ("fused", "window:7"), ("edges", "window:7")])
 def test_no_array_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
-    monkeypatch.setattr("graphattn.backends.cpu.tensorized.edges.CHUNK", 1 << 14)
+    monkeypatch.setattr("graphattn.backends.torch.CHUNK", 1 << 14)
     monkeypatch.setattr("graphattn.backends.cpu.tensorized.plan.CHUNK_PAIRS", 1 << 14)
     edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).batch([["x"] * 127] * 8), relation)
     inputs = [t.requires_grad_() for t in torch.randn(4, edges.num_destinations, 2, 40).unbind()]

@@ -20,7 +20,7 @@ def parts():
 
 def derived(x, y, norm):
     sums = Derived.of(Derived.of(x)).then(lambda own, other: own + other.square(), y)
-    return sums.then(lambda own, other: own * other.exp(), y).normed(norm)
+    return sums.then(lambda own, other: own * other.exp(), y).normalize(norm)
 
 
 def written_out(x, y, norm):
@@ -77,7 +77,8 @@ def test_inputs_of_layers_are_not_kept():
     def lean():
         double = Derived.of(x).then(lambda x: 2 * x)
         return [
-            double.normed(norm).linear(linear.weight, linear.bias) for norm, linear in zip(norms, linears, strict=True)
+            double.normalize(norm).linear(linear.weight, linear.bias)
+            for norm, linear in zip(norms, linears, strict=True)
         ]
 
     for one, other in zip(plain(), lean(), strict=True):

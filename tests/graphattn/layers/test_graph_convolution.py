@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from graphattn import Edges
 from graphattn.builders import Dependency, RandomPairs, Sentence, ShuffledGroup, TextGraphBuilder, WordGroup
 from graphattn.exceptions import ConfigError
-from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean, run_members
+from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean, block_members
 
 RELATIONS = {relation.name: relation for relation in (WordGroup(), ShuffledGroup(2), RandomPairs(), Dependency())}
 
@@ -117,9 +117,9 @@ def test_a_layer_in_bfloat16(name):
 
 def test_runs_of_complete_graphs_are_found():
     edges, _ = edges_and_adjacency("dependency", Random(3))
-    assert run_members(edges) is None
+    assert block_members(edges) is None
     graph = TextGraphBuilder([WordGroup()]).build(Sentence(["a", "b", "c"], word_ids=[0, 0, 1]))
-    members = run_members(Edges.of(graph, "group"))
+    members = block_members(Edges.of(graph, "group"))
     assert members.indptr.tolist() == [0, 1, 3, 4]
     assert members.indices.tolist() == [0, 1, 2, 3]
 
@@ -173,4 +173,4 @@ def test_weights_are_drawn_by_xaviers_rule():
 
 def test_runs_are_looked_for_once():
     edges, _ = edges_and_adjacency("group", Random(3))
-    assert run_members(edges) is run_members(edges) is not None
+    assert block_members(edges) is block_members(edges) is not None

@@ -14,10 +14,10 @@ from graphattn import Edges, MultiScaleAttention
 from graphattn.backends.dgl import dgl
 from graphattn.backends.registry import BACKENDS
 from graphattn.builders import Complete, Dependency, Order, TextGraphBuilder, Window, WordGroup
+from graphattn.edges import edges_of
 from graphattn.exceptions import BackendError, ConfigError, GraphError
 from graphattn.layers import multi_scale as layers
 from graphattn.layers.linear import Linear
-from graphattn.layers.multi_scale import edges_of
 
 HEADS = {"window:1": 2, "dependency": 2, "window:N/4": 1, "all": 1, "forward": 3, "group": 1}
 BUILDER = TextGraphBuilder([Window(1), Window("N/4"), WordGroup(), Dependency("token"), Order(), Complete()])
@@ -107,9 +107,9 @@ def test_queries_and_keys_that_nobody_needs_are_left_out(monkeypatch, random_sen
         out = layer(graph, own)
         return [out, *torch.autograd.grad((out * upstream).sum(), [own, *layer.parameters()])]
 
-    monkeypatch.setattr(layers, "FEW", 10**9)
+    monkeypatch.setattr(layers, "MIN_NODES", 10**9)
     in_full = run()
-    monkeypatch.setattr(layers, "FEW", 0)
+    monkeypatch.setattr(layers, "MIN_NODES", 0)
     whole = Linear.forward
 
     def forward(module, given):

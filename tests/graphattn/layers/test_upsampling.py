@@ -59,9 +59,9 @@ def test_products_with_the_matrix(kind, normalize, sizes, seed):
     )
     tokens = torch.randn(matrix.shape[0], 3, dtype=torch.float64)
     words = torch.randn(matrix.shape[1], 3, dtype=torch.float64)
-    torch.testing.assert_close(upsampling.spread(words), matrix @ words, rtol=0, atol=1e-9)
+    torch.testing.assert_close(upsampling.expand_to_tokens(words), matrix @ words, rtol=0, atol=1e-9)
     down = matrix / matrix.sum(0) if normalize else matrix
-    torch.testing.assert_close(upsampling.sums(tokens), down.T @ tokens, rtol=0, atol=1e-9)
+    torch.testing.assert_close(upsampling.sum_to_words(tokens), down.T @ tokens, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("nearest", "nearest"), ("linear", "bilinear")])
@@ -72,19 +72,20 @@ def test_the_map_is_enlarged_as_pytorch_enlarges_a_picture(kind, mode, sizes):
     expected = F.interpolate(attention[None, None], (sum(sizes), sum(sizes)), mode=mode, **options)[0, 0]
     upsampling = upsampling_of(kind, [sizes])
     values = torch.eye(sum(sizes), dtype=torch.float64)
-    torch.testing.assert_close(upsampling.spread(attention @ upsampling.sums(values)), expected, rtol=0, atol=1e-9)
+    enlarged = upsampling.expand_to_tokens(attention @ upsampling.sum_to_words(values))
+    torch.testing.assert_close(enlarged, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["membership", "nearest", "linear"])
 def test_normalised_rows_have_sum_one(kind):
     upsampling = upsampling_of(kind, [[3, 1, 2], [1, 4]], normalize=True)
     ones = torch.ones(11, 1, dtype=torch.float64)
-    torch.testing.assert_close(upsampling.spread(upsampling.sums(ones)), ones)
+    torch.testing.assert_close(upsampling.expand_to_tokens(upsampling.sum_to_words(ones)), ones)
 
 
 def test_rows_have_the_size_of_the_word_in_the_paper():
     upsampling = upsampling_of("membership", [[3, 1]])
-    assert upsampling.spread(upsampling.sums(torch.ones(4, 1))).flatten().tolist() == [3, 3, 3, 1]
+    assert upsampling.expand_to_tokens(upsampling.sum_to_words(torch.ones(4, 1))).flatten().tolist() == [3, 3, 3, 1]
 
 
 def test_other_kinds_are_refused():

@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.builders import TextGraphBuilder
+from graphattn.edges import edges_of
 from graphattn.exceptions import ConfigError
-from graphattn.layers.multi_scale import edges_of
 from graphattn.models import HeadOptions, InputOptions, MTSAOptions, PairClassifier, SequenceTagger, TrainingOptions
 from graphattn.models.encoders import make_encoder, mtsa
 

@@ -1,7 +1,7 @@
 """Tensorised attention over any edges on a CPU, by compiled kernels: two sums over edges in one pass.
 
-It computes exponentials of source scores once for each node, those of token2token scores once for each edge and head,
-and keeps no per-edge tensor. ``torch.get_num_threads()`` threads share the work; the bits of the result do not depend
+It computes exponentials of source scores once per node, those of token2token scores once per edge and head, and keeps
+no per-edge tensor. ``torch.get_num_threads()`` threads share the work; the bits of the result do not depend
 on their number.
 
 Letters: N nodes, E edges, H heads, P features of a head padded to a multiple of 16 (whole vector registers).
@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from graphattn.backends.cpu.compiling import announce_compilation
+from graphattn.backends.cpu.tensorized import kernels
 from graphattn.backends.cpu.tensorized.blocks import MIN_DENOMINATOR
-from graphattn.backends.cpu.tensorized.kernels import tensorized_backward, tensorized_forward
 from graphattn.backends.cpu.tensorized.plan import sentence_starts
-from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS
+from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.backends.cpu.threads import run_in_threads
 from graphattn.edges import Edges
 
@@ -35,13 +35,11 @@ def attend_fused(
     value: Tensor,
     scores: Tensor,
     *,
-    scale: float,
-    function: str,
-    bound: float,
+    rule: ScoreRule,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs (N_dst, H, F), and which rows (N_dst, H) need the exact computation; the bias is in slot order."""
-    return _Fused.apply(query, key, value, scores, bias, edges, scale, SCALE_FUNCTIONS.index(function), bound)
+    return _Fused.apply(query, key, value, scores, bias, edges, rule)
 
 
 class _Fused(torch.autograd.Function):
@@ -54,64 +52,43 @@ class _Fused(torch.autograd.Function):
         scores: Tensor,
         bias: Tensor | None,
         edges: Edges,
-        scale: float,
-        function: int,
-        bound: float,
+        rule: ScoreRule,
     ) -> tuple[Tensor, Tensor]:
         heads, feats, count = value.shape[1], value.shape[2], edges.num_destinations
-        q, k, powers = _pack(query), _pack(key), _pack(_exp_source_scores(edges, scores))
-        weighed = torch.cat([_pack(value).mul_(powers), powers], -1)
-        added = value.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
-        out, totals = powers.new_zeros(heads, count, powers.shape[2]), powers.new_zeros(heads, count, powers.shape[2])
-        indptr = edges.indptr.numpy()
-        arrays = [tensor.numpy() for tensor in (q, k, weighed, added, out, totals)]
-        fixed = (
-            tensorized_forward,
-            indptr,
-            edges.indices.numpy(),
-            *arrays,
-            scale,
-            function,
-            bound,
-            _max_degree(indptr),
-        )
-        runs = _cut_into_runs(indptr, np.arange(count + 1))
-        _run_tasks([(*fixed, head, *run) for head in range(heads) for run in runs])
-        own = totals[:, :, :feats]
-        rows = (own < MIN_DENOMINATOR[value.dtype]).any(-1)
+        q, k, exp_sources = _pack(query), _pack(key), _pack(_exp_source_scores(edges, scores))
+        weighed = torch.cat([_pack(value).mul_(exp_sources), exp_sources], -1)
+        by_head = value.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
+        out, totals = exp_sources.new_zeros(2, heads, count, exp_sources.shape[2])
+        arrays = [tensor.numpy() for tensor in (q, k, weighed, by_head, out, totals)]
+        _run_kernel(kernels.forward, edges, arrays, rule, np.arange(count + 1))
+        rows = (totals[:, :, :feats] < MIN_DENOMINATOR[value.dtype]).any(-1)
         totals[:, :, feats:] = 1
         out.masked_fill_(rows.unsqueeze(-1), 0)
         totals.masked_fill_(rows.unsqueeze(-1), 1)
         out /= totals
-        keyless = torch.from_numpy(indptr[1:] == indptr[:-1])
+        keyless = torch.from_numpy(np.diff(edges.indptr.numpy()) == 0)
         rows = (rows & ~keyless).t()
-        ctx.edges, ctx.scale, ctx.function, ctx.bound, ctx.has_bias = edges, scale, function, bound, bias is not None
-        ctx.widths = query.shape[2], feats
-        ctx.save_for_backward(q, k, weighed, added, out, totals, value)
+        ctx.edges, ctx.rule, ctx.has_bias, ctx.widths = edges, rule, bias is not None, (query.shape[2], feats)
+        ctx.save_for_backward(q, k, weighed, by_head, out, totals, value)
         ctx.mark_non_differentiable(rows)
         return out[:, :, :feats].transpose(0, 1), rows
 
     @staticmethod
     @torch.no_grad()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, weighed, added, out, totals, value = ctx.saved_tensors
-        edges: Edges = ctx.edges
+        q, k, weighed, by_head, out, totals, value = ctx.saved_tensors
         upper = _pack(gradients[0]).div_(totals)
-        shares = torch.cat([upper, -upper * out], -1)
-        grads = [torch.zeros_like(tensor) for tensor in (q, k, weighed, added)]
-        indptr = edges.indptr.numpy()
-        arrays = [tensor.numpy() for tensor in (q, k, weighed, added, shares, *grads)]
-        fixed = (tensorized_backward, indptr, edges.indices.numpy(), *arrays)
-        rest = (ctx.scale, ctx.function, ctx.bound, _max_degree(indptr))
-        runs = _cut_into_runs(indptr, _sentence_starts(edges))
-        _run_tasks([(*fixed, *rest, head, *run) for head in range(q.shape[0]) for run in runs])
+        grad_sums = torch.cat([upper, -upper * out], -1)
+        grads = [torch.zeros_like(tensor) for tensor in (q, k, weighed, by_head)]
+        arrays = [tensor.numpy() for tensor in (q, k, weighed, by_head, grad_sums, *grads)]
+        _run_kernel(kernels.backward, ctx.edges, arrays, ctx.rule, _sentence_starts(ctx.edges))
         width, feats = ctx.widths
-        of_values, of_powers = (half[:, :, :feats].transpose(0, 1) for half in grads[2].chunk(2, -1))
-        powers = weighed.chunk(2, -1)[1][:, :, :feats].transpose(0, 1)
-        grad_value = of_values * powers
-        grad_scores = torch.addcmul(grad_value * value, of_powers, powers)
-        own = (grads[0][:, :, :width].transpose(0, 1), grads[1][:, :, :width].transpose(0, 1), grad_value, grad_scores)
-        return (*own, grads[3].t() if ctx.has_bias else None, None, None, None, None)
+        grad_query, grad_key = (grad[:, :, :width].transpose(0, 1) for grad in grads[:2])
+        grad_weighed_values, grad_exp_sources = (half[:, :, :feats].transpose(0, 1) for half in grads[2].chunk(2, -1))
+        exp_sources = weighed.chunk(2, -1)[1][:, :, :feats].transpose(0, 1)
+        grad_value = grad_weighed_values * exp_sources
+        grad_scores = torch.addcmul(grad_value * value, grad_exp_sources, exp_sources)
+        return grad_query, grad_key, grad_value, grad_scores, grads[3].t() if ctx.has_bias else None, None, None
 
 
 _starts: WeakKeyDictionary[Edges, np.ndarray] = WeakKeyDictionary()
@@ -130,8 +107,8 @@ def _exp_source_scores(edges: Edges, scores: Tensor) -> Tensor:
     if not source.size:
         return scores.detach()
     bounds = _sentence_starts(edges) if edges.num_sources == edges.num_destinations else np.array([0, len(source)])
-    top = np.maximum(np.maximum.reduceat(source, bounds[:-1], axis=0), np.finfo(source.dtype).min)
-    shifted = source - np.repeat(top, np.diff(bounds), axis=0)
+    maximum = np.maximum(np.maximum.reduceat(source, bounds[:-1], axis=0), np.finfo(source.dtype).min)
+    shifted = source - np.repeat(maximum, np.diff(bounds), axis=0)
     return torch.from_numpy(np.exp(shifted, out=shifted))
 
 
@@ -143,26 +120,26 @@ def _pack(tensor: Tensor) -> Tensor:
     return packed
 
 
-def _max_degree(indptr: np.ndarray) -> int:
-    """Largest number of edges into one destination."""
-    return int((indptr[1:] - indptr[:-1]).max(initial=1))
-
-
 def _cut_into_runs(indptr: np.ndarray, cuts: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of destinations with about :data:`CHUNK` edges each, from one of the allowed cuts to another."""
+    """Runs of destinations between cuts, with about :data:`CHUNK` edges each."""
     marks = np.arange(0, int(indptr[-1]) + 1, CHUNK)
-    chosen = cuts[np.minimum(np.searchsorted(indptr[cuts], marks), len(cuts) - 1)]
-    ends = np.unique(np.concatenate([chosen, cuts[[0, -1]]]))
+    nearest = cuts[np.minimum(np.searchsorted(indptr[cuts], marks), len(cuts) - 1)]
+    ends = np.unique(np.concatenate([nearest, cuts[[0, -1]]]))
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-def _run_tasks(tasks: list[tuple[Any, ...]]) -> None:
-    """Run kernels, each with its arguments; tasks write to separate memory."""
-    left = iter(tasks)
+def _run_kernel(kernel: Any, edges: Edges, arrays: list[np.ndarray], rule: ScoreRule, cuts: np.ndarray) -> None:
+    """Run a kernel for each head and each run of destinations between cuts; tasks write to separate memory."""
+    indptr = edges.indptr.numpy()
+    max_degree = int(np.diff(indptr).max(initial=1))
+    options = (rule.scale, SCALE_FUNCTIONS.index(rule.function), rule.bound, max_degree)
+    arguments = (indptr, edges.indices.numpy(), *arrays, *options)
+    tasks = [(head, *run) for head in range(len(arrays[0])) for run in _cut_into_runs(indptr, cuts)]
+    remaining = iter(tasks)
 
     def work(_: int) -> None:
-        for kernel, *arguments in left:
-            kernel(*arguments)
+        for task in remaining:
+            kernel(*arguments, *task)
 
-    with announce_compilation(*{(kernel, arguments[2].dtype) for kernel, *arguments in tasks}):
+    with announce_compilation((kernel, arrays[0].dtype)):
         run_in_threads(work, alone=len(tasks) < 2)

@@ -1,4 +1,4 @@
-"""The compiled loops of tensorised attention over any edges: two sums in one pass, a run of destinations at a time.
+"""Kernels of tensorised attention over any edges: two sums in one pass, one run of destinations per task.
 
 Arrays as in :mod:`graphattn.backends.cpu.tensorized.fused`, heads first. Arrays (H, 0) mean no bias.
 """
@@ -12,14 +12,14 @@ from graphattn.backends.cpu.compiling import loop_kernel
 IDENTITY, SIGMOID, LOG_SIGMOID, TANH = range(4)
 """Scale functions, numbered as in :data:`graphattn.backends.cpu.tensorized.scores.SCALE_FUNCTIONS`."""
 
-# Widths of heads stay variables in the kernels: known small ones the compiler would unroll instead of vectorise.
+# Widths of heads stay variables: the compiler would unroll loops of known small width instead of vectorising them.
 
 
 @loop_kernel
-def tensorized_forward(  # type: ignore[no-untyped-def]
+def forward(  # type: ignore[no-untyped-def]
     indptr, indices, query, key, weighed, bias, out, totals, scale, function, bound, longest, head, start, stop
 ):
-    """Fill ``out`` and ``totals`` (H, N, P) for one head and destinations start to stop; nothing where nothing is seen.
+    """Add to ``out`` and ``totals`` (H, N, P), which start at zero, for one head and destinations start to stop.
 
     ``weighed`` (H, N, 2 P) holds v e^S and e^S side by side.
     """
@@ -40,7 +40,7 @@ def tensorized_forward(  # type: ignore[no-untyped-def]
 
 
 @loop_kernel
-def tensorized_backward(  # type: ignore[no-untyped-def]
+def backward(  # type: ignore[no-untyped-def]
     indptr,
     indices,
     query,
@@ -60,7 +60,7 @@ def tensorized_backward(  # type: ignore[no-untyped-def]
     start,
     stop,
 ):
-    """Add up the gradients of one head and destinations start to stop, whose sources no other task may share.
+    """Add up the gradients of one head and destinations start to stop; no other task may have their sources.
 
     ``shares`` (H, N, 2 P) holds the gradients of both sums of each destination.
     """
@@ -93,7 +93,7 @@ def tensorized_backward(  # type: ignore[no-untyped-def]
 def _exp_scores(  # type: ignore[no-untyped-def]
     indices, query, key, bias, scale, function, bound, head, i, first, count, powers, slopes
 ):
-    """Write e^R of one destination's edges, the largest 1, and the slope of R by the dot product."""
+    """Write e^R of one destination's edges, scaled so that the largest is 1, and the slopes of R by dot product."""
     width = query.shape[2]
     kind = query.dtype.type
     factor, limit, one = kind(scale), kind(bound), kind(1.0)

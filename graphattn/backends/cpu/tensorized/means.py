@@ -1,4 +1,4 @@
-"""Weights of tensorised attention averaged over the features, from the matrix products that make the outputs.
+"""Weights of tensorised attention averaged over the features, from the matrix products of the outputs.
 
 With P = e^R and Z = P e^S the mean weight of an edge is P_ij / F times the sum over features of e^{S_jl} / Z_il: one
 more product, and no array of edges times features.
@@ -39,7 +39,7 @@ class MeanWeights:
             self._first = edges.ranges[0].numpy().astype(np.int64)
         self._rows: dict[tuple[int, int], _Rows] = {}
 
-    def add(self, head: int, chunk: Chunk, strip: Strip, powers: Tensor, shares: Tensor, sources: Tensor) -> None:
+    def add(self, head: int, chunk: Chunk, strip: Strip, powers: Tensor, inverse: Tensor, sources: Tensor) -> None:
         """Write the mean weights of the edges into a strip's queries.
 
         Parameters
@@ -47,28 +47,28 @@ class MeanWeights:
         head : number of the head
         chunk, strip : which queries
         powers : (B, I, J) e^R
-        shares : (B, I, F) one divided by the denominators
+        inverse : (B, I, F) one divided by the denominators
         sources : (B, J, F) e^S of the strip's keys
         """
-        place = (id(chunk), strip.queries.start)
-        rows = self._rows.get(place)
+        strip_key = (id(chunk), strip.queries.start)
+        rows = self._rows.get(strip_key)
         if rows is None:
-            rows = self._rows[place] = self._rows_of(chunk, strip)
-        found = torch.bmm(shares, sources.transpose(1, 2))
-        own, factor = self.weights[head].numpy(), found.numpy().dtype.type(1 / sources.shape[2])
-        with announce_compilation((_write_means, own.dtype)):
-            _write_means(own, found.numpy(), powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
+            rows = self._rows[strip_key] = self._find_rows(chunk, strip)
+        sums = torch.bmm(inverse, sources.transpose(1, 2)).numpy()
+        weights, factor = self.weights[head].numpy(), sums.dtype.type(1 / sources.shape[2])
+        with announce_compilation((_write_means, weights.dtype)):
+            _write_means(weights, sums, powers.numpy(), factor, rows.queries, rows.shifts, rows.slots, rows.counts)
 
-    def _rows_of(self, chunk: Chunk, strip: Strip) -> _Rows:
+    def _find_rows(self, chunk: Chunk, strip: Strip) -> _Rows:
         """The slots of the edges of a strip's queries, without padding."""
         length, width = chunk.length, strip.queries.stop - strip.queries.start
-        places = np.arange(chunk.size * length) if chunk.places is None else chunk.places.numpy()
-        places = places[(places % length >= strip.queries.start) & (places % length < strip.queries.stop)]
-        tokens = chunk.first + places if chunk.tokens is None else chunk.tokens.numpy()[places]
-        begins = tokens - places % length  # of the sentences
-        queries = places // length * width + places % length - strip.queries.start
+        positions = np.arange(chunk.size * length) if chunk.positions is None else chunk.positions.numpy()
+        positions = positions[(positions % length >= strip.queries.start) & (positions % length < strip.queries.stop)]
+        tokens = chunk.first + positions if chunk.tokens is None else chunk.tokens.numpy()[positions]
+        sentence_starts = tokens - positions % length
+        queries = positions // length * width + positions % length - strip.queries.start
         slots = self._starts[tokens]
-        shifts = self._first[tokens] - begins - strip.keys.start
+        shifts = self._first[tokens] - sentence_starts - strip.keys.start
         return _Rows(queries, shifts, slots, self._starts[tokens + 1] - slots)
 
 
@@ -90,11 +90,11 @@ class _Rows:
 
 
 @kernel
-def _write_means(weights, found, powers, factor, queries, shifts, slots, counts):  # type: ignore[no-untyped-def]
+def _write_means(weights, sums, powers, factor, queries, shifts, slots, counts):  # type: ignore[no-untyped-def]
     """Write products of two (B, I, J) arrays and a factor to the slots of their edges."""
-    per_text = found.shape[1]
+    per_text = sums.shape[1]
     for number in range(len(queries)):
         text, row = queries[number] // per_text, queries[number] % per_text
         for k in range(counts[number]):
             at = shifts[number] + k
-            weights[slots[number] + k] = found[text, row, at] * powers[text, row, at] * factor
+            weights[slots[number] + k] = sums[text, row, at] * powers[text, row, at] * factor

@@ -1,7 +1,7 @@
-"""Relations with contiguous keys as dense blocks: the tokens of one matrix product, and its mask.
+"""Relations with contiguous keys as dense blocks: the tokens of each matrix product, and its mask.
 
-In order, complete graphs and windows, each destination has a range of keys. No edge leaves its sentence; sentences of
-similar length form a chunk, and the queries of a chunk are cut into strips, each with the keys that it can see.
+In order, complete and window relations each destination has a range of keys, and no edge leaves its sentence. Sentences
+of similar length form a chunk; its queries are divided into strips, each with the keys that it can see.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ class Chunk:
     size, length : number of sentences, and tokens of the longest
     first : the first token, when all sentences have equal length and are consecutive
     tokens : (B T,) token of each position, the last one repeated as padding; None when they are consecutive
-    places : (tokens,) the positions without padding; None when there is no padding
-    strips : the queries, cut
+    positions : (tokens,) the positions without padding; None when there is no padding
+    strips : all queries
     """
 
     size: int
     length: int
     first: int
     tokens: Tensor | None
-    places: Tensor | None
+    positions: Tensor | None
     strips: tuple[Strip, ...]
 
-    def take(self, rows: Tensor) -> Tensor:
+    def gather(self, rows: Tensor) -> Tensor:
         """(N, D) -> (B, T, D)."""
         if self.tokens is None:
             rows = rows[self.first : self.first + self.size * self.length]
@@ -70,22 +70,22 @@ class Chunk:
             rows = rows.index_select(0, self.tokens)
         return rows.unflatten(0, (self.size, self.length))
 
-    def room(self, into: Tensor) -> Tensor:
-        """(B, T, D) to write to, which :meth:`put` then writes into (N, D)."""
-        return self.take(into) if self.tokens is None else into.new_empty(self.size, self.length, into.shape[1])
+    def buffer(self, target: Tensor) -> Tensor:
+        """(B, T, D) to fill before :meth:`scatter`; a view of ``target`` (N, D) where tokens are consecutive."""
+        return self.gather(target) if self.tokens is None else target.new_empty(self.size, self.length, target.shape[1])
 
-    def put(self, into: Tensor, rows: Tensor) -> None:
-        """Write (B, T, D), from :meth:`room`, into their rows of (N, D)."""
-        if self.places is not None and self.tokens is not None:
-            into.index_copy_(0, self.tokens[self.places], rows.flatten(0, 1)[self.places])
+    def scatter(self, target: Tensor, buffer: Tensor) -> None:
+        """Copy a buffer (B, T, D) to the rows of ``target`` (N, D)."""
+        if self.positions is not None and self.tokens is not None:
+            target.index_copy_(0, self.tokens[self.positions], buffer.flatten(0, 1)[self.positions])
         elif self.tokens is not None:
-            into.index_copy_(0, self.tokens, rows.flatten(0, 1))
+            target.index_copy_(0, self.tokens, buffer.flatten(0, 1))
 
     def mask_padding(self, rows: Tensor, value: float) -> Tensor:
-        """(B, T, D) with the padding's rows set."""
-        if self.places is not None:
+        """Fill the rows of padding with a value."""
+        if self.positions is not None:
             padding = rows.new_ones(self.size * self.length, dtype=torch.bool)
-            padding[self.places] = False
+            padding[self.positions] = False
             rows.masked_fill_(padding.view(self.size, self.length, 1), value)
         return rows
 
@@ -96,7 +96,7 @@ class Plan:
 
     Parameters
     ----------
-    chunks : every token is in one of them
+    chunks : cover all tokens
     keyless : (N,) which nodes have no incoming edge
     """
 
@@ -126,18 +126,21 @@ def _make_plan(edges: Edges) -> Plan | None:
     if ranges is None:
         return None
     begin, end = ranges
-    bounds = torch.from_numpy(_uncrossed_cuts(begin.cpu().numpy(), end.cpu().numpy() - 1)).to(begin.device)
+    bounds = torch.from_numpy(_find_cuts(begin.cpu().numpy(), end.cpu().numpy() - 1)).to(begin.device)
     starts, sizes = bounds[:-1], bounds.diff()
     if edges.num_edges < MIN_DENSITY * float(sizes.double().square().sum()):
         return None
-    own_start = torch.repeat_interleave(starts, sizes, output_size=len(begin))
-    begin, end = begin - own_start, end - own_start
-    chunks = tuple(_make_chunk(begin, end, starts[own], sizes[own]) for own in _group_by_size(sizes))
+    sentence_start = torch.repeat_interleave(starts, sizes, output_size=len(begin))
+    begin, end = begin - sentence_start, end - sentence_start
+    chunks = tuple(_make_chunk(begin, end, starts[group], sizes[group]) for group in _group_by_size(sizes))
     return Plan(chunks, begin >= end)
 
 
 def _key_ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
-    """(N,) first key and (N,) the one after the last; both the node itself where there is none."""
+    """(N,) first key and (N,) the one after the last, both the node itself where it has no key.
+
+    None when keys are not contiguous.
+    """
     count = edges.num_destinations
     if edges.num_sources != count or not edges.num_edges:
         return None
@@ -158,7 +161,7 @@ def _key_ranges(edges: Edges) -> tuple[Tensor, Tensor] | None:
 def sentence_starts(edges: Edges) -> npt.NDArray[np.int64]:
     """(B + 1,) first nodes of the runs that no edge leaves, and the number of nodes; for edges on a CPU.
 
-    Where sources and destinations are different nodes it is all one run.
+    If sources and destinations are different nodes, all nodes are one run.
     """
     count = edges.num_destinations
     if edges.num_sources != count:
@@ -169,10 +172,10 @@ def sentence_starts(edges: Edges) -> npt.NDArray[np.int64]:
     if len(seeing):
         low[seeing] = np.minimum.reduceat(indices, indptr[seeing])
         high[seeing] = np.maximum.reduceat(indices, indptr[seeing])
-    return _uncrossed_cuts(low, high)
+    return _find_cuts(low, high)
 
 
-def _uncrossed_cuts(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def _find_cuts(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     """Cut points between nodes that no edge crosses, from each node's lowest and highest source."""
     here = np.arange(len(low))
     begins = np.bincount(np.minimum(low, here) + 1, minlength=len(low) + 1)
@@ -181,7 +184,7 @@ def _uncrossed_cuts(low: npt.NDArray[np.integer], high: npt.NDArray[np.integer])
 
 
 def _group_by_size(sizes: Tensor) -> Iterator[Tensor]:
-    """Numbers of sentences that make a chunk: of about one length, and not too many."""
+    """Group sentences of similar length into chunks of bounded size."""
     order = torch.argsort(sizes, stable=True)
     ordered = sizes[order].tolist()
     start = 0
@@ -196,11 +199,11 @@ def _group_by_size(sizes: Tensor) -> Iterator[Tensor]:
 def _make_chunk(begin: Tensor, end: Tensor, starts: Tensor, sizes: Tensor) -> Chunk:
     size, length = len(sizes), int(sizes.max())
     first = int(starts[0])
-    place = torch.arange(length, device=starts.device)
-    tokens = starts.unsqueeze(1) + torch.minimum(place, sizes.unsqueeze(1) - 1)  # (B, T)
-    real = place < sizes.unsqueeze(1)
+    position = torch.arange(length, device=starts.device)
+    tokens = starts.unsqueeze(1) + torch.minimum(position, sizes.unsqueeze(1) - 1)  # (B, T)
+    real = position < sizes.unsqueeze(1)
     low, high = begin[tokens], end[tokens]
-    # padding weighs nothing as a key, so that a range up to the sentence's end may be one up to the block's
+    # keys that are padding have weight zero, so a range to the sentence's end may extend to the block's end
     high = torch.where(high >= sizes.unsqueeze(1), length, high)
     longest = int(sizes.argmax())
     low, high = torch.where(real, low, low[longest]), torch.where(real, high, high[longest])
@@ -228,8 +231,8 @@ def _make_strip(low: Tensor, high: Tensor, queries: slice) -> Strip:
     if not bool(seeing.any()):
         return Strip(queries, slice(0, 1), low.new_zeros(1, 1, 1, dtype=torch.bool), keyless.unsqueeze(-1))
     keys = slice(int(low[seeing].min()), int(high[seeing].max()))
-    place = torch.arange(keys.start, keys.stop, device=low.device)
-    hidden = (place < low.unsqueeze(-1)) | (place >= high.unsqueeze(-1))
+    key = torch.arange(keys.start, keys.stop, device=low.device)
+    hidden = (key < low.unsqueeze(-1)) | (key >= high.unsqueeze(-1))
     return Strip(
         queries, keys, hidden if bool(hidden.any()) else None, keyless.unsqueeze(-1) if bool(keyless.any()) else None
     )

@@ -15,57 +15,52 @@ SCALE_FUNCTIONS = ("identity", "sigmoid", "log-sigmoid", "tanh")
 
 
 class ScoreRule(NamedTuple):
-    """R = function(scale * q k), one of :data:`SCALE_FUNCTIONS`; ``bound`` is c of ``tanh``."""
+    """R = function(scale * q^T k); the function is one of :data:`SCALE_FUNCTIONS`, ``bound`` is c of ``tanh``."""
 
     scale: float
     function: str
     bound: float
 
 
-def apply_scale_function(scores: Tensor, function: str, bound: float) -> Tensor:
-    """R, differentiably: the scale function of the scores.
-
-    Parameters
-    ----------
-    scores : any shape
-    function : one of :data:`SCALE_FUNCTIONS`
-    bound : c of ``tanh``
+def apply_scale_function(scores: Tensor, rule: ScoreRule) -> Tensor:
+    """R, differentiable; the scores are scaled already.
 
     Examples
     --------
-    >>> apply_scale_function(torch.tensor([0.0, 500.0]), "tanh", 5.0)
+    >>> apply_scale_function(torch.tensor([0.0, 500.0]), ScoreRule(1.0, "tanh", 5.0))
     tensor([0., 5.])
     """
-    if function == "identity":
+    if rule.function == "identity":
         return scores
-    if function == "tanh":
-        return bound * torch.tanh(scores / bound)
-    return scores.sigmoid() if function == "sigmoid" else torch.nn.functional.logsigmoid(scores)
+    if rule.function == "tanh":
+        return rule.bound * torch.tanh(scores / rule.bound)
+    return scores.sigmoid() if rule.function == "sigmoid" else torch.nn.functional.logsigmoid(scores)
 
 
-def scale_function_slope(scores: Tensor, function: str, bound: float) -> Tensor | float:
+def scale_function_slope(scores: Tensor, rule: ScoreRule) -> Tensor | float:
     """The slope dR/dx at the scores."""
-    if function == "identity":
+    if rule.function == "identity":
         return 1.0
-    if function == "tanh":
-        return 1 - torch.tanh(scores / bound).square()
+    if rule.function == "tanh":
+        return 1 - torch.tanh(scores / rule.bound).square()
     share = scores.sigmoid()
-    return share * (1 - share) if function == "sigmoid" else 1 - share
+    return share * (1 - share) if rule.function == "sigmoid" else 1 - share
 
 
-def exp_scores(scores: Tensor, hidden: Tensor | None, function: str, bound: float) -> tuple[Tensor, Tensor | None]:
+def exp_scores(scores: Tensor, hidden: Tensor | None, rule: ScoreRule) -> tuple[Tensor, Tensor | None]:
     """Exponentials e^R of rows of scores, up to a factor for each row; overwrites the scores.
 
     Parameters
     ----------
-    scores : (B, I, J)
-    hidden : (1 or B, I, J) which become zero; None for none
-    function, bound : as for :func:`apply_scale_function`
+    scores : (B, I, J), scaled
+    hidden : (1 or B, I, J) which entries become zero
+    rule : its function and bound are applied
 
     Returns
     -------
     e^R, and what :func:`multiply_slope` needs. A row of ``identity`` that is all hidden is NaN.
     """
+    _, function, bound = rule
     if function == "identity":
         if hidden is not None:
             scores.masked_fill_(hidden, float("-inf"))
@@ -78,13 +73,9 @@ def exp_scores(scores: Tensor, hidden: Tensor | None, function: str, bound: floa
 
 
 def multiply_slope(gradient: Tensor, powers: Tensor, kept: Tensor | None, function: str) -> Tensor:
-    """In place: the gradient of R before its factor e^R, times that factor and the slope dR/dx.
+    """Multiply the gradient (B, I, J) of e^R by e^R and the slope dR/dx, in place.
 
-    Parameters
-    ----------
-    gradient : (B, I, J)
-    powers, kept : what :func:`exp_scores` returned
-    function : as for :func:`apply_scale_function`
+    ``powers`` and ``kept`` are what :func:`exp_scores` returned.
     """
     if function == "log-sigmoid":
         return torch.ops.aten.sigmoid_backward.grad_input(gradient, powers, grad_input=gradient)

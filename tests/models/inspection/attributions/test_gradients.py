@@ -9,7 +9,7 @@ import torch
 
 from graphattn import attention, tensorized
 from graphattn.backends.cpu.tensorized.edges import weights_by_feature
-from graphattn.backends.weighted_sums import sum_by_weights
+from graphattn.backends.torch import sum_by_weights
 from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions, Translator
 from graphattn.models.decoders import attention as decoder_attention
@@ -151,8 +151,8 @@ class Nudge:
     def sum_by_weights(self, edges, weights, value):
         return sum_by_weights(edges, self.changed(weights), value)
 
-    def attach_mean_weights(self, out, means, edges, query, key, value, scores, *, bias, **rule):
-        weights = self.changed(weights_by_feature(edges, query, key, value, scores, **rule))
+    def attach_mean_weights(self, out, means, edges, query, key, value, scores, *, rule, bias):
+        weights = self.changed(weights_by_feature(edges, query, key, value, scores, rule=rule))
         targets = torch.arange(edges.num_destinations).repeat_interleave(edges.indptr.diff())
         return torch.zeros_like(out).index_add(0, targets, weights * value[edges.indices])
 

@@ -23,7 +23,7 @@ from graphattn import Edges, attend
 from graphattn.backends.cpu.simd import blocks
 from graphattn.backends.cpu.simd import llvm
 from graphattn.builders import Complete, Sentence, TextGraphBuilder, Window
-from graphattn.layers.multi_scale import edges_of
+from graphattn.edges import edges_of
 
 binding.get_host_cpu_features = features
 assert (llvm.BYTES, blocks.BLOCK_ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]

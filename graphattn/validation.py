@@ -1,0 +1,100 @@
+"""Checks of values that users pass in. Messages name the option; the command line prints its flag instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from graphattn.exceptions import ConfigError
+
+
+def require_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise unless the value is one of the choices.
+
+    Parameters
+    ----------
+    name : the option
+    value : its value
+    choices : all values it may have
+
+    Examples
+    --------
+    >>> require_choice("variant", "open", ("paper", "gated"))
+    Traceback (most recent call last):
+    graphattn.exceptions.ConfigError: variant is 'open'; choose one of: paper, gated
+    """
+    if value not in choices:
+        raise ConfigError(f"{{{name}}} is {value!r}; choose one of: {', '.join(choices)}", options=(name,))
+
+
+def require_range(
+    name: str,
+    value: float,
+    *,
+    min: float | None = None,
+    max: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Raise unless the number is finite and within its bounds.
+
+    Parameters
+    ----------
+    name : the option
+    value : its value
+    min, max : smallest and largest value
+    above, below : exclusive bounds
+
+    Examples
+    --------
+    >>> require_range("dropout", 1.0, min=0, below=1)
+    Traceback (most recent call last):
+    graphattn.exceptions.ConfigError: dropout is 1.0; it must be at least 0 and below 1
+    """
+    if (
+        math.isfinite(value)
+        and (min is None or value >= min)
+        and (max is None or value <= max)
+        and (above is None or value > above)
+        and (below is None or value < below)
+    ):
+        return
+    bounds = (("at least", min), ("above", above), ("at most", max), ("below", below))
+    rules = [f"{words} {bound}" for words, bound in bounds if bound is not None]
+    if not rules or value == math.inf:
+        rules.append("finite")
+    raise ConfigError(f"{{{name}}} is {value}; it must be {' and '.join(rules)}", options=(name,))
+
+
+def require_multiple(name: str, value: int, divisor: int, other: str | None = None, *, fix: str | None = None) -> None:
+    """Raise unless the value is a multiple of a number, or of another option.
+
+    Parameters
+    ----------
+    name : the option
+    value : its value
+    divisor : the number
+    other : the option that has this number
+    fix : an option that solves the conflict
+
+    Examples
+    --------
+    >>> require_multiple("hidden", 300, 7, "heads", fix="head_feats")
+    Traceback (most recent call last):
+    graphattn.exceptions.ConfigError: hidden is 300; it must be a multiple of heads (7), or set head_feats
+    """
+    if value % divisor:
+        shown = str(divisor) if other is None else f"{{{other}}} ({divisor})"
+        hint = "" if fix is None else f", or set {{{fix}}}"
+        options = [option for option in (name, other, fix) if option is not None]
+        raise ConfigError(f"{{{name}}} is {value}; it must be a multiple of {shown}{hint}", options=options)
+
+
+def require_heads(heads: Mapping[str, int]) -> dict[str, int]:
+    """The relations that have heads, with their numbers; raise when none has, or a number is negative."""
+    positive = {relation: count for relation, count in heads.items() if count}
+    if min(positive.values(), default=0) < 1:
+        raise ConfigError(
+            f"{{heads}} are {dict(heads)}; give at least one relation a positive number of heads", options=("heads",)
+        )
+    return positive
