@@ -1,7 +1,7 @@
 """GraphAttn: a text is a graph, attention is edge softmax plus message passing, and a model is a choice of edges.
 
-This package contains the operator :func:`attend`, its backends, scales, the names of node types and relations, and
-attention layers. ``graphattn.builders`` (graphs from corpora), ``graphattn.models`` (models and training) and
+This package contains the operator :func:`attend`, its backends, attention layers, scales, and the names of node types
+and relations. ``graphattn.builders`` (graphs from corpora), ``graphattn.models`` (models and training) and
 ``graphattn.experiments`` (commands) build on it and are imported on first use.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "Edges": "graphattn.edges",
     "Estimator": "graphattn.models",
     "MultiScaleAttention": "graphattn.layers.multi_scale",
@@ -70,7 +70,7 @@ _HOMES = {
 }
 """Public name -> its module; the imports above repeat it for type checkers."""
 
-__all__ = ["GraphAttnError", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["GraphAttnError", *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 _find_moved_modules()
@@ -78,8 +78,8 @@ _find_moved_modules()
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import graphattn`` and ``graphattn --help`` are quick."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

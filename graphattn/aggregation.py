@@ -19,7 +19,7 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
 
     .. math:: out_i = \sum_{j \to i} c_{ij} x_j
 
-    Neither pass materializes edges times features.
+    Neither pass materializes a tensor of edges times features.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def aggregate(edges: Edges, values: Tensor, coefficients: Tensor | None = None) 
 
 
 def mean_coefficients(edges: Edges) -> Tensor:
-    r"""(E,) :math:`1 / |N(i)|` in CSC order, float64: :func:`aggregate` with them computes means; cached."""
-    return _cached(edges, "mean", lambda: 1 / _degrees(edges)[edges.destinations])
+    r"""(E,) :math:`1 / |N(i)|` in CSC order, float64, with which :func:`aggregate` computes means; cached."""
+    return _read_cache(edges, "mean", lambda: 1 / _degrees(edges)[edges.destinations])
 
 
 def symmetric_coefficients(edges: Edges) -> Tensor:
@@ -65,10 +65,10 @@ def symmetric_coefficients(edges: Edges) -> Tensor:
         roots = _degrees(edges).rsqrt()
         return roots[edges.destinations] * roots[edges.sources]
 
-    return _cached(edges, "symmetric", compute)
+    return _read_cache(edges, "symmetric", compute)
 
 
-def _cached(edges: Edges, name: str, compute: Callable[[], Tensor]) -> Tensor:
+def _read_cache(edges: Edges, name: str, compute: Callable[[], Tensor]) -> Tensor:
     if name not in edges.plans:
         with torch.inference_mode(False):
             edges.plans[name] = compute()
@@ -80,7 +80,7 @@ def _degrees(edges: Edges) -> Tensor:
     return torch.diff(edges.indptr).double()
 
 
-def _sums(edges: Edges, values: Tensor, coefficients: Tensor | None) -> Tensor:
+def _sum_sources(edges: Edges, values: Tensor, coefficients: Tensor | None) -> Tensor:
     if not edges.num_edges:
         return values.new_zeros(edges.num_destinations, values.shape[1])
     return F.embedding_bag(
@@ -95,7 +95,7 @@ class _Aggregate(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, edges: Edges, coefficients: Tensor | None) -> Tensor:
         ctx.edges = edges
         ctx.save_for_backward(coefficients)
-        return _sums(edges, values, coefficients)
+        return _sum_sources(edges, values, coefficients)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:

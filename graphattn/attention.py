@@ -1,4 +1,4 @@
-"""The operator: attention over the incoming edges of every node, per relation and per head."""
+"""The operator: attention over the incoming edges of each node, per relation and head."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from torch.nn import functional as F
 from graphattn.backends.registry import choose_backend, load_backend
 from graphattn.backends.torch import sum_by_weights
 from graphattn.edges import Edges, GraphBatch
-from graphattn.exceptions import ConfigError, GraphError
+from graphattn.exceptions import GraphError
 from graphattn.gradients import forbid_double_backward, with_zero_gradients
 from graphattn.schema import CanonicalRelation
+from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
@@ -81,14 +82,14 @@ def attend(
     bias : (E, H), added to the scores, in edge-id order; -inf masks an edge
     dropout : probability with which a weight is dropped; callers pass 0 outside training
     backend : ``"dgl"``, ``"fused"``, ``"torch"`` or ``"auto"`` (:func:`graphattn.backends.registry.choose_backend`)
-    return_weights : also return the softmax weights, before dropout. When autograd records, the result is computed from
-        them, so ``torch.autograd.grad(y, weights)`` is the contribution of each edge to ``y``
+    return_weights : also return the softmax weights, before dropout. When autograd records, the result is a function of
+        them: ``torch.autograd.grad(y, weights)`` is the contribution of each edge to ``y``
 
     Returns
     -------
-    (N_dst, H, D_v); zeros for a node without visible incoming edges. It may share memory with ``value``: do not change
-    it in place. With ``return_weights`` also the weights (E, H) in edge-id order, which sum to one over each node's
-    incoming edges.
+    (N_dst, H, D_v); zeros for a node without visible incoming edges. It may share memory with ``value``, so do not
+    change it in place. With ``return_weights`` also the weights (E, H) in edge-id order, which sum to one over each
+    node's incoming edges.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def attend(
     """
     edges = graph if isinstance(graph, Edges) else Edges.of(graph, etype).to(query.device)
     edges.check(query, key, value, bias)
-    _check_dropout(dropout)
+    require_range("dropout", dropout, min=0, below=1)
     out, weights = attend_edges(
         edges,
         query,
@@ -163,16 +164,16 @@ def attend_heads(
 ) -> Tensor | tuple[Tensor, list[Tensor]]:
     """Attend with all heads of a layer, each along its relation, in one call (MS-Trans, Eq. 9 before W_O).
 
-    The same as :func:`attend` for each relation and its heads, without the overhead of several calls and without copies
+    It equals :func:`attend` for each relation and its heads, without the overhead of several calls and without copies
     of queries, keys and values.
 
     Parameters
     ----------
-    edges : each relation's edges
-    heads : number of heads that see each relation
-    projected : (N, 3, H, D) queries, keys and values of all heads in the order of the relations; or (N, P, D) with the
-        queries, then the keys, of the heads whose relation is not the identity, then the values of all heads. The
-        softmax over a single edge is one, so heads on an identity need no queries and keys
+    edges : of each relation
+    heads : number of heads of each relation
+    projected : (N, 3, H, D) queries, keys and values of all heads in the order of the relations; or (N, P, D): queries,
+        then keys, of the heads whose relation is not the identity, then values of all heads. The softmax over a single
+        edge is one, so heads on an identity need no queries and keys
     scale, dropout, backend, return_weights : as in :func:`attend`
 
     Returns
@@ -184,7 +185,7 @@ def attend_heads(
     As :func:`attend`
     """
     rows = _check_projected(edges, heads, projected)
-    _check_dropout(dropout)
+    require_range("dropout", dropout, min=0, below=1)
     out, weights = attend_layer(
         edges, heads, rows, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights
     )
@@ -205,12 +206,9 @@ def attend_edges(
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`attend` without validation, for layers; the weights are None unless requested."""
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    inputs = (query, key, value, bias)
-    recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in inputs)
-    if recorded:
-        query, key, value = (forbid_double_backward(tensor) for tensor in (query, key, value))
-        bias = None if bias is None else forbid_double_backward(bias)
-    if not (return_weights and recorded):
+    query, key, value = (forbid_double_backward(tensor) for tensor in (query, key, value))
+    bias = None if bias is None else forbid_double_backward(bias)
+    if not (return_weights and _is_recorded(query, key, value, bias)):
         out, slots = _run_backend(edges, query, key, value, scale, bias, dropout, backend, return_weights)
         return out, None if slots is None else edges.by_id(slots)
     # gradients must pass through the weights: compute them first, then the result from them
@@ -236,37 +234,57 @@ def attend_layer(
     """:func:`attend_heads` without validation, for layers; ``rows`` is (N, P, D), the weights None unless requested."""
     name = choose_backend(rows) if backend == "auto" else backend
     # weights with gradients or under dropout are computed before the result, which one call cannot do
-    separately = return_weights and bool(dropout or (torch.is_grad_enabled() and rows.requires_grad))
-    if separately or name != "fused" or rows.device.type != "cpu" or rows.element_size() < 4:
-        results = [
-            attend_edges(relation, *part, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights)
-            for relation, part in zip(edges, _split_by_relation(edges, heads, rows), strict=True)
-        ]
-        out = torch.cat([result for result, _ in results], dim=1)
-        return out, [weights for _, weights in results if weights is not None] if return_weights else None
+    weights_first = return_weights and (dropout > 0 or _is_recorded(rows))
+    if weights_first or name != "fused" or rows.device.type != "cpu" or rows.element_size() < 4:
+        return _attend_by_relation(edges, heads, rows, scale, dropout, backend, return_weights)
     from graphattn.backends.cpu import fused  # compiles: import it only where it runs
 
     scale = 1.0 / math.sqrt(rows.shape[-1]) if scale is None else scale
     out, slots = fused.attend_heads(
         edges, heads, forbid_double_backward(rows), scale=scale, dropout=dropout, return_weights=return_weights
     )
-    return out, [one.by_id(own) for one, own in zip(edges, slots, strict=True)] if return_weights else None
+    if not return_weights:
+        return out, None
+    return out, [relation.by_id(weights) for relation, weights in zip(edges, slots, strict=True)]
+
+
+def _attend_by_relation(
+    edges: Sequence[Edges],
+    heads: Sequence[int],
+    rows: Tensor,
+    scale: float | None,
+    dropout: float,
+    backend: str,
+    return_weights: bool,
+) -> tuple[Tensor, list[Tensor] | None]:
+    """:func:`attend_layer` by one call for each relation."""
+    results = [
+        attend_edges(relation, *part, scale=scale, dropout=dropout, backend=backend, return_weights=return_weights)
+        for relation, part in zip(edges, _split_by_relation(edges, heads, rows), strict=True)
+    ]
+    out = torch.cat([result for result, _ in results], dim=1)
+    return out, [weights for _, weights in results if weights is not None] if return_weights else None
+
+
+def _is_recorded(*inputs: Tensor | None) -> bool:
+    """Whether autograd records operations on the inputs."""
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs)
 
 
 def _check_projected(edges: Sequence[Edges], heads: Sequence[int], projected: Tensor) -> Tensor:
     """``projected`` as (N, P, D)."""
-    count = sum(heads)
-    scored = sum(own for one, own in zip(edges, heads, strict=False) if not one.is_identity)
+    total = sum(heads)
+    scored = sum(count for relation, count in zip(edges, heads, strict=False) if not relation.is_identity)
     shape = tuple(projected.shape)
-    fits = shape[1:3] == (3, count) if len(shape) == 4 else len(shape) == 3 and shape[1] == 2 * scored + count
+    fits = shape[1:3] == (3, total) if len(shape) == 4 else len(shape) == 3 and shape[1] == 2 * scored + total
     if not fits or len(edges) != len(heads):
         raise GraphError(
-            f"projected has shape {shape}; expected (N, 3, {count}, features), or (N, {2 * scored + count}, features) "
-            f"without what identities do not need, for {len(edges)} relations with heads {tuple(heads)}"
+            f"projected has shape {shape}; expected (N, 3, {total}, features), or (N, {2 * scored + total}, features) "
+            f"without queries and keys of identities, for {len(edges)} relations with heads {tuple(heads)}"
         )
     rows = projected.flatten(1, 2) if len(shape) == 4 else projected
-    for one in edges:
-        one.check(rows, rows, rows, None)
+    for relation in edges:
+        relation.check(rows, rows, rows, None)
     return rows
 
 
@@ -275,17 +293,12 @@ def _split_by_relation(
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Query, key and value of each relation's heads; values replace the queries and keys that identities lack."""
     compact = rows.shape[1] != 3 * sum(heads)
-    scored = [0 if compact and one.is_identity else own for one, own in zip(edges, heads, strict=True)]
+    scored = [0 if compact and relation.is_identity else count for relation, count in zip(edges, heads, strict=True)]
     # split, not slices: the gradient of a split is one concatenation, that of a slice a full array of zeros
-    query, key, value = rows.split([sum(scored), sum(scored), sum(heads)], dim=1)
-    parts = zip(query.split(scored, dim=1), key.split(scored, dim=1), value.split(list(heads), dim=1), strict=True)
-    for count, (own_query, own_key, own_value) in zip(scored, parts, strict=True):
-        yield (own_query, own_key, own_value) if count else (own_value, own_value, own_value)
-
-
-def _check_dropout(dropout: float) -> None:
-    if not 0.0 <= dropout < 1.0:
-        raise ConfigError(f"dropout is {dropout}; it must be at least 0 and below 1")
+    queries, keys, values = rows.split([sum(scored), sum(scored), sum(heads)], dim=1)
+    parts = zip(queries.split(scored, dim=1), keys.split(scored, dim=1), values.split(list(heads), dim=1), strict=True)
+    for count, (query, key, value) in zip(scored, parts, strict=True):
+        yield (query, key, value) if count else (value, value, value)
 
 
 def _run_backend(

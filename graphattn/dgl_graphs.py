@@ -1,4 +1,4 @@
-"""Conversion to DGL graphs, and DGL's file format. No other module imports DGL, and this one only when it is needed."""
+"""Conversion to DGL graphs, and DGL's file format. Only this module imports DGL, when it is needed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_graph(
     A graph equal to ``dgl.batch`` of the single graphs; ``attend`` uses the given edges for it.
     """
     graph: DGLGraph = import_dgl().heterograph(
-        {relation: ("csc", _int32_columns(own)) for relation, own in edges.items()},
+        {name: ("csc", _int32_columns(relation)) for name, relation in edges.items()},
         num_nodes_dict={kind: int(counts.sum()) for kind, counts in batch_num_nodes.items()},
         idtype=torch.int32,
     )
@@ -77,7 +77,7 @@ def make_graph_in_edge_order(
     Parameters
     ----------
     relations : canonical edge type -> sources and destinations
-    num_nodes : node type -> how many
+    num_nodes : node type -> number of nodes
     idtype : ``torch.int32`` or ``torch.int64``
     """
     ends = {

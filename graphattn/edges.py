@@ -1,4 +1,4 @@
-"""The edges of one relation as plain tensors, and how to read them, node features and lengths from a batch."""
+"""The edges of one relation as plain tensors; reading edges, node features and lengths from a batch or a DGL graph."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class GraphBatch(Protocol):
 class Edges:
     """The incoming edges of every destination in compressed sparse column form; immutable.
 
-    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a slot is a position in ``indices``. When
+    The sources of destination ``i`` are ``indices[indptr[i]:indptr[i + 1]]``; a slot is a position in ``indices``. If
     sources are contiguous (windows), :meth:`of_ranges` stores only the ends of each range and computes ``indices`` on
-    demand: windows over long texts have hundreds of millions of edges.
+    demand, because windows over long texts have hundreds of millions of edges.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class Edges:
     indices : (E,) source of each edge, same type as ``indptr``
     num_sources : N_src
     edge_ids : (E,) id of the edge in each slot; None when ids follow CSC order
-    checked : skip the validation of the arrays; wrong ones make kernels read foreign memory
+    checked : skip the validation; with invalid arrays kernels read foreign memory
 
     Raises
     ------
     GraphError
-        when the types of ``indptr`` and ``indices`` differ or are others, ``indptr`` does not rise from 0 to E, a
-        source is out of range, or ``edge_ids`` is not a permutation
+        when ``indptr`` and ``indices`` are not both int32 or both int64, ``indptr`` does not rise from 0 to E, a source
+        is out of range, or ``edge_ids`` is not a permutation
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Edges:
         self.ranges: tuple[Tensor, Tensor] | None = None
         """(low, high) when :meth:`of_ranges` made the edges."""
         self.plans: dict[object, object] = {}
-        """What backends computed from these edges, by backend; copies on other devices, by device."""
+        """Cache: what backends computed from these edges, by backend; copies on other devices, by device."""
         self._indices: Tensor | None = indices
 
     @classmethod
@@ -98,7 +98,7 @@ class Edges:
         Raises
         ------
         GraphError
-            when the types differ or are others, or a range is negative or out of range
+            when the arrays are not both int32 or both int64, or a range is negative or out of range
 
         Examples
         --------
@@ -123,7 +123,7 @@ class Edges:
         return edges
 
     def __getstate__(self) -> dict[str, object]:
-        # plans refer to other edges by weak references; copies compute their own
+        # plans hold weak references to other edges, which cannot be copied
         return {**self.__dict__, "plans": {}}
 
     @property
@@ -139,8 +139,7 @@ class Edges:
     def of(cls, graph: DGLGraph | GraphBatch, etype: str | CanonicalRelation | None = None) -> Edges:
         """The edges of one relation of a DGL graph or a batch.
 
-        A DGL graph's edges are cached as long as the graph lives; they are read again after the graph was changed in
-        place.
+        A DGL graph's edges are cached while the graph lives, and read again after it was changed in place.
 
         Raises
         ------
@@ -157,7 +156,7 @@ class Edges:
 
     @property
     def num_destinations(self) -> int:
-        """N_dst, the number of nodes that receive."""
+        """N_dst, the number of destination nodes."""
         return int(self.indptr.shape[0]) - 1
 
     @cached_property
@@ -185,7 +184,7 @@ class Edges:
     @cached_property
     @torch.inference_mode(False)
     def blocks(self) -> Tensor | None:
-        """(B,) sizes when the nodes fall into consecutive complete graphs (whole sentences); None otherwise.
+        """(B,) sizes when the nodes form consecutive complete graphs (whole sentences); None otherwise.
 
         Also None when edge ids do not follow CSC order or sources do not ascend within a destination.
         """
@@ -327,7 +326,7 @@ def edges_of(
     ----------
     graph : a batch with these relations
     relations : names
-    device : where the edges are needed
+    device : of the returned edges
 
     Raises
     ------
@@ -357,7 +356,7 @@ def edges_for_layer(
     edges = graph if isinstance(graph, Mapping) else edges_of(graph, names, inputs.device)
     for name in names:
         if name not in edges:
-            raise GraphError(f"the edges of relation {name!r} are missing; take them with edges_of(graph, heads)")
+            raise GraphError(f"the edges of relation {name!r} are missing; read them with edges_of(graph, heads)")
         edges[name].check_nodes(inputs)
     return [edges[name] for name in names]
 
@@ -385,7 +384,7 @@ _CACHES: dict[int, tuple[weakref.ref[Any], dict[CanonicalRelation, Edges]]] = {}
 def edge_cache(graph: DGLGraph) -> dict[CanonicalRelation, Edges]:
     """Relation -> edges already read from a DGL graph; emptied when the graph changes or is freed.
 
-    The key is the graph's inner index, which every in-place change replaces; the index itself cannot be hashed.
+    The key is the id of the graph's inner index, which every in-place change replaces; the index is not hashable.
     """
     index = graph._graph
     key = id(index)
@@ -400,5 +399,5 @@ def _read_dgl_edges(graph: DGLGraph, relation: CanonicalRelation) -> Edges:
     if "csc" not in (*formats["created"], *formats["not created"]):
         graph = graph.formats("csc")
     indptr, indices, edge_ids = graph.adj_tensors("csc", etype=relation)
-    in_order = _is_arange(edge_ids)  # DGL returns no ids at all for a graph made from CSC arrays
+    in_order = _is_arange(edge_ids)  # empty for a graph made from CSC arrays
     return Edges(indptr, indices, graph.num_nodes(relation[0]), None if in_order else edge_ids.long(), checked=True)

@@ -14,9 +14,9 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
 
     Parameters
     ----------
-    template : the message; braces around anything but one of ``options`` stay as they are
+    template : the message; other braces stay unchanged
     options : names of options in the template
-    spell : ``name`` or ``name=value`` -> what the reader sees, a flag for instance
+    spell : ``name`` or ``name=value`` -> what the user reads, such as a flag
 
     Examples
     --------
@@ -30,7 +30,7 @@ def fill_in(template: str, options: Collection[str], spell: Callable[[str], str]
 
 
 class GraphAttnError(Exception):
-    """Base of all errors that GraphAttn raises on purpose; the command line prints them without a traceback.
+    """Base of all errors that users can cause; the command line prints them without a traceback.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ class DataError(GraphAttnError):
     line : its 1-based line
     field : column or field name
     hint : how to fix it, a full sentence
-    alternative : another fix, a full sentence, which is no help where labels are needed
+    alternative : another fix, a full sentence, which does not help where labels are required
     options : names of options that ``message``, ``hint`` and ``alternative`` contain as ``{name}`` or ``{name=value}``
 
     Attributes
     ----------
-    skippable : whether a reader may skip the item when the user asks for that
+    skippable : whether a reader may skip the item on request
 
     Examples
     --------
@@ -115,11 +115,11 @@ class DataError(GraphAttnError):
 
 
 class UnreadableError(DataError):
-    """A file cannot be read any further: the disk fails, or the archive is damaged."""
+    """The rest of a file cannot be read: the disk fails, or the archive is damaged."""
 
 
 class UnknownLabelError(DataError):
-    """A label or tag that the training set lacks stands where the model's own are expected."""
+    """A label or tag is not in the model's training set."""
 
 
 class GraphError(GraphAttnError):
@@ -135,25 +135,25 @@ class ConfigError(GraphAttnError):
 
 
 class UnregisteredError(ConfigError):
-    """A name stands for nothing that is known here; it may be one that a program registers.
+    """A name is unknown; the user's own code may have to register it.
 
     Parameters
     ----------
-    message : the whole message
-    name : what is not known
+    message : the complete message
+    name : the unknown name
     """
 
-    def __init__(self, message: str, name: str):
+    def __init__(self, message: str, name: str = ""):  # the default serves unpickling
         self.name = name
         super().__init__(message)
 
 
 class BackendError(GraphAttnError):
-    """The named backend does not exist or cannot run what was asked."""
+    """A backend does not exist or does not support the inputs."""
 
 
 class DoubleBackwardError(GraphAttnError, RuntimeError):
-    """A second derivative through attention was asked for; attention has first-order gradients only."""
+    """A gradient of attention was differentiated; attention has first-order gradients only."""
 
 
 class ModelDirectoryError(GraphAttnError):
@@ -165,16 +165,16 @@ class NotFittedError(GraphAttnError):
 
 
 class BuildError(GraphAttnError):
-    """The building of a store cannot go on, for a reason that is not in the corpus; what is done is kept."""
+    """A store cannot be built, for a reason outside the corpus; finished shards are kept."""
 
 
 class TrainingError(GraphAttnError):
-    """Training cannot go on (a loss that is not finite, say); the message says what to change."""
+    """Training cannot continue; the message says what to change."""
 
 
 class DivergenceError(TrainingError):
-    """Loss or weights are not finite; the model has the weights of the best epoch so far, if one has ended."""
+    """Loss or weights are not finite; the model has the weights of the best finished epoch, if any."""
 
 
 class GraphAttnWarning(UserWarning):
-    """Something went another way than a user may think; the message says which and how to have it otherwise."""
+    """The result may differ from what the user expects; the message says how, and how to change it."""

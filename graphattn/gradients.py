@@ -1,4 +1,4 @@
-"""Helpers for autograd functions: a typed ``apply``, errors on double backward, zero gradients for unused inputs."""
+"""Autograd functions: a typed ``apply``, errors on double backward, zero gradients for unused inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def raise_on_double_backward(gradient: Tensor, *inputs: Tensor) -> Tensor:
     Parameters
     ----------
     gradient : as a backward pass returns it
-    inputs : tensors of which it is a function
+    inputs : the tensors it was computed from
     """
     return apply(_RaiseOnBackward, gradient, *inputs) if torch.is_grad_enabled() else gradient
 
@@ -59,7 +59,7 @@ class _RaiseOnBackward(torch.autograd.Function):
 
 
 def with_zero_gradients(out: Tensor, unused: Sequence[Tensor]) -> Tensor:
-    """The same tensor, of which ``unused`` get zero gradients, as the full computation would give them."""
+    """The same tensor; ``unused`` tensors get zero gradients, as in the full computation."""
     return apply(_ZeroGradients, out, *unused)
 
 

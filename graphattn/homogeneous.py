@@ -1,49 +1,47 @@
-"""Nodes of several types in one row, so that one attention head reaches over edges between any of them."""
+"""Nodes of several types with consecutive numbers, so that one attention head can use edges between any of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from graphattn.attention import attend
-from graphattn.edges import Edges
+from graphattn.edges import Edges, GraphBatch
 from graphattn.schema import CanonicalRelation
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
 
-@dataclass(frozen=True, eq=False)
-class JointEdges:
-    """Edges of one or more relations between joint nodes, as if they were one relation.
+class JointEdges(NamedTuple):
+    """Edges of one or more relations between joint nodes, as one relation.
 
     Parameters
     ----------
-    edges : all of them; their ids count relation after relation, in each in the order of its own ids
-    counts : relation -> how many of them it has
+    edges : ids number the first relation's edges in the order of its own ids, then the second's, ...
+    counts : relation -> number of its edges
     """
 
     edges: Edges
     counts: dict[CanonicalRelation, int]
 
     def split(self, values: Tensor) -> dict[CanonicalRelation, Tensor]:
-        """(E, ...) values of all edges, by id, as those of each relation, in the order of its edge ids."""
+        """Split values (E, ...) of all edges, by id, into those of each relation, in the order of its edge ids."""
         return dict(zip(self.counts, values.split(list(self.counts.values())), strict=True))
 
 
 class JointNodes:
-    """The nodes of a graph, type after type.
+    """The nodes of a graph, numbered type after type.
 
     Parameters
     ----------
-    graph : stays where it is
-    kinds : node types, in the order in which they are put
-    device : where the edges are wanted
+    graph : a DGL graph or a batch
+    kinds : node types in order
+    device : of the edges
 
     Examples
     --------
@@ -55,18 +53,18 @@ class JointNodes:
     ([3, 3, 3, 3], [0, 1, 2, 3])
     """
 
-    def __init__(self, graph: DGLGraph, kinds: Sequence[str], device: torch.device | str = "cpu"):
+    def __init__(self, graph: DGLGraph | GraphBatch, kinds: Sequence[str], device: torch.device | str = "cpu"):
         self.graph, self.device = graph, device
         self.counts = {kind: graph.num_nodes(kind) for kind in kinds}
         self.offsets = dict(zip(kinds, [0, *accumulate(self.counts.values())], strict=False))
 
     @property
     def num_nodes(self) -> int:
-        """All of them."""
+        """Nodes of all types."""
         return sum(self.counts.values())
 
     def edges(self, relations: Sequence[CanonicalRelation]) -> JointEdges:
-        """The edges of some relations, each destination's together, by source type and then as in their relation.
+        """Edges of several relations; those of a destination are sorted by source type, then as in their relation.
 
         Raises
         ------
@@ -77,9 +75,9 @@ class JointNodes:
         degrees = torch.zeros(self.num_nodes, dtype=torch.int64)
         begins = {}  # of each relation's edges among those of their destination
         for relation in sorted(parts, key=lambda relation: self.offsets[relation[0]]):
-            own = degrees[self._slice(relation[2])]
-            begins[relation] = own.clone()
-            own += torch.diff(parts[relation].indptr)
+            target_degrees = degrees[self._slice(relation[2])]
+            begins[relation] = target_degrees.clone()
+            target_degrees += torch.diff(parts[relation].indptr)
         indptr = torch.zeros(self.num_nodes + 1, dtype=torch.int64)
         torch.cumsum(degrees, 0, out=indptr[1:])
         count = int(indptr[-1])
@@ -89,17 +87,14 @@ class JointNodes:
             shifts = indptr[:-1][self._slice(relation[2])] + begins[relation] - part.indptr[:-1]
             slots = torch.arange(part.num_edges) + shifts[part.destinations]
             indices[slots] = (part.indices + self.offsets[relation[0]]).int()
-            own_ids = torch.arange(part.num_edges) if part.edge_ids is None else part.edge_ids
-            edge_ids[slots] = own_ids + first_id
+            edge_ids[slots] = first_id + (torch.arange(part.num_edges) if part.edge_ids is None else part.edge_ids)
             first_id += part.num_edges
-        in_order = bool((edge_ids == torch.arange(first_id)).all())
-        joint = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids, checked=True).to(
-            self.device
-        )
-        return JointEdges(joint, {relation: part.num_edges for relation, part in parts.items()})
+        in_order = torch.equal(edge_ids, torch.arange(count))
+        edges = Edges(indptr.int(), indices, self.num_nodes, None if in_order else edge_ids, checked=True)
+        return JointEdges(edges.to(self.device), {relation: part.num_edges for relation, part in parts.items()})
 
-    def averages(self, relation: CanonicalRelation, values: Tensor) -> Tensor:
-        """For each destination of a relation the mean of its sources' values; zeros where there are none.
+    def average_sources(self, relation: CanonicalRelation, values: Tensor) -> Tensor:
+        """Average the values of each destination's sources; zeros for a destination without sources.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Former module names that README and docs used to show: they import the module's new home for one release."""
+"""Former names of documented modules, which import the module under its new name for one release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOVED = {
     "graphattn.models.attributions": "graphattn.models.inspection.attributions",
     "graphattn.networkx_export": "graphattn.networkx_graphs",
 }
-"""Former name -> present name."""
+"""Former name -> new name."""
 
 
 class MovedModules(MetaPathFinder, Loader):
@@ -30,14 +30,14 @@ class MovedModules(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a moved module; None for all others."""
+        """The spec of a moved module; None for others."""
         return ModuleSpec(fullname, self) if fullname in MOVED else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill the module with the names of its new home."""
-        home = MOVED[module.__name__]
-        warnings.warn(f"{module.__name__} is now {home}", DeprecationWarning, stacklevel=2)
-        names = vars(import_module(home)).items()
+        """Fill the module with the names of the new module."""
+        new_name = MOVED[module.__name__]
+        warnings.warn(f"{module.__name__} is now {new_name}", DeprecationWarning, stacklevel=2)
+        names = vars(import_module(new_name)).items()
         vars(module).update({name: value for name, value in names if not name.startswith("__")})
 
 

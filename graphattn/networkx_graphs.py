@@ -1,17 +1,16 @@
-"""Graphs of text as networkx graphs, to look at, to search, to write as GraphML, and back.
+"""Text graphs as networkx graphs and back, for networkx' algorithms and for GraphML.
 
 Nodes are ``("token", 3)`` with the attributes ``type``, ``index`` (the DGL node id), ``sentence`` (its number in the
-batch), ``text`` when texts are given, and every node feature. Edges have ``relation``, ``index`` (the DGL edge id),
-every edge feature and, when weights are given, ``weight``, or ``weight_0``, ``weight_1`` ... for several heads: names
-that networkx' algorithms take as they are. All values are plain numbers and texts; rows of a feature with more than one
-dimension are JSON texts. What nodes and edges cannot tell (types without nodes, dtypes) is JSON in one graph attribute.
+batch), ``text`` when texts are given, and all node features. Edges have ``relation``, ``index`` (the DGL edge id), all
+edge features and, when weights are given, ``weight``, or ``weight_0``, ``weight_1`` ... for several heads, which
+networkx' algorithms accept by name. Values are plain numbers and strings; rows of a feature with several dimensions are
+JSON strings. Types without nodes, dtypes and the like are JSON in one graph attribute.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
     from dgl import DGLGraph
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
-Columns = dict[str, list[Any]]
+Attributes = dict[str, Any]
 RowTypes = Mapping[str, tuple[str, Sequence[int]]]
 """Feature -> its dtype and the shape of one row."""
 
 CLS = "[CLS]"
 SCHEMA = "graphattn"
-"""Graph attribute that holds, as JSON, what :func:`from_networkx` must know beyond nodes and edges."""
+"""Graph attribute with the :class:`_Schema` as JSON."""
 
 
 class _Schema(NamedTuple):
-    """What cannot be seen from nodes and edges that may be missing."""
+    """What :func:`from_networkx` must know beyond nodes and edges: node types or relations may be empty."""
 
     idtype: str
     sentences: int
@@ -45,10 +44,10 @@ class _Schema(NamedTuple):
     edges: Mapping[CanonicalRelation, RowTypes]
 
     @classmethod
-    def of(cls, graph: DGLGraph, relations: Iterable[CanonicalRelation]) -> _Schema:
+    def of_graph(cls, graph: DGLGraph, relations: Iterable[CanonicalRelation]) -> _Schema:
         nodes = {kind: _row_types(graph.nodes[kind].data) for kind in graph.ntypes}
         edges = {relation: _row_types(graph.edges[relation].data) for relation in relations}
-        return cls(_name(graph.idtype), graph.batch_size, nodes, edges)
+        return cls(_dtype_name(graph.idtype), graph.batch_size, nodes, edges)
 
     def to_json(self) -> str:
         return json.dumps({**self._asdict(), "edges": [(*relation, types) for relation, types in self.edges.items()]})
@@ -61,8 +60,16 @@ class _Schema(NamedTuple):
             return cls(edges=edges, **values)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise GraphError(
-                f"the networkx graph has no attribute {SCHEMA!r} that can be read; give one that to_networkx made"
+                f"the networkx graph has no valid attribute {SCHEMA!r}; use a graph from to_networkx"
             ) from None
+
+
+def _row_types(features: Mapping[str, Tensor]) -> RowTypes:
+    return {name: (_dtype_name(values.dtype), list(values.shape[1:])) for name, values in features.items()}
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def to_networkx(
@@ -73,16 +80,16 @@ def to_networkx(
     weights: Mapping[str, Any] | Mapping[CanonicalRelation, Any] | None = None,
     relations: Sequence[str | CanonicalRelation] | None = None,
 ) -> nx.MultiDiGraph:
-    """Write a graph out as a networkx graph, edge for edge.
+    """Convert a graph to networkx.
 
     Parameters
     ----------
-    graph : one sentence or a batch; any other DGL graph will do, too
-    tokens : texts of the tokens, one list for each sentence or a single list for all. They may leave out ``[CLS]``:
-        when there is one token less than nodes in every sentence, ``[CLS]`` is put before each
-    words : texts of the word nodes, given like ``tokens``
-    weights : relation -> (E,) or (E, heads), in the order of edge ids
-    relations : which ones to write out; all when None
+    graph : one sentence or a batch, or any other DGL graph
+    tokens : texts of the tokens, one list per sentence or a single list for all. If every sentence has one text less
+        than nodes, ``[CLS]`` is prepended to each
+    words : texts of the word nodes, as ``tokens``
+    weights : relation -> (E,) or (E, heads), by edge id
+    relations : which to convert; all when None
 
     Returns
     -------
@@ -103,47 +110,38 @@ def to_networkx(
     >>> exported.edges[("token", 0), ("token", 1), ("window:3", 2)]
     {'relation': 'window:3', 'index': 2, 'weight': 2.0}
     """
-    chosen = graph.canonical_etypes if relations is None else [_find(graph, name) for name in relations]
-    given = {_find(graph, name): values for name, values in (weights or {}).items()}
+    present = graph.canonical_etypes
+    selected = present if relations is None else [find_relation(present, name) for name in relations]
+    weights_by_relation = {find_relation(present, name): values for name, values in (weights or {}).items()}
     texts = {kind: texts for kind, texts in ((TOKEN, tokens), (WORD, words)) if texts is not None}
-    for kind in texts:
-        if kind not in graph.ntypes:
-            raise GraphError(f"{kind}s are given, but the graph has no nodes of type {kind!r}")
-    exported = nx.MultiDiGraph(**{SCHEMA: _Schema.of(graph, chosen).to_json()})
+    if missing := texts.keys() - set(graph.ntypes):
+        raise GraphError(f"{min(missing)}s are given, but the graph has no nodes of type {min(missing)!r}")
+    exported = nx.MultiDiGraph(**{SCHEMA: _Schema.of_graph(graph, selected).to_json()})
     for kind in graph.ntypes:
         exported.add_nodes_from(((kind, row["index"]), row) for row in _node_rows(graph, kind, texts.get(kind)))
-    for relation in chosen:
-        source, name, target = relation
-        tails, heads = (ids.tolist() for ids in graph.edges(etype=relation, order="eid"))
-        rows = _edge_rows(graph, relation, given.get(relation))
-        exported.add_edges_from(
-            ((source, tail), (target, head), (name, row["index"]), row)
-            for tail, head, row in zip(tails, heads, rows, strict=True)
-        )
+    for relation in selected:
+        exported.add_edges_from(_edge_rows(graph, relation, weights_by_relation.get(relation)))
     return exported
 
 
-def _find(graph: DGLGraph, relation: str | CanonicalRelation) -> CanonicalRelation:
-    return find_relation(graph.canonical_etypes, relation)
-
-
-def _node_rows(graph: DGLGraph, kind: str, texts: Texts | None) -> Iterator[dict[str, Any]]:
+def _node_rows(graph: DGLGraph, kind: str, texts: Texts | None) -> Iterator[Attributes]:
     """The attributes of each node of a type."""
     counts = graph.batch_num_nodes(kind).long()
-    columns: Columns = {
+    columns = {
         "type": [kind] * graph.num_nodes(kind),
         "index": list(range(graph.num_nodes(kind))),
         "sentence": torch.repeat_interleave(counts).tolist(),
     }
     if texts is not None:
-        columns["text"] = _one_text_each(texts, counts.tolist(), kind)
-    return _rows(columns, graph.nodes[kind].data, kind)
+        columns["text"] = _align_texts(texts, counts.tolist(), kind)
+    return _iterate_rows(columns, graph.nodes[kind].data, kind)
 
 
-def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> Iterator[dict[str, Any]]:
-    """The attributes of each edge of a relation."""
-    name, count = relation[1], graph.num_edges(relation)
-    columns: Columns = {"relation": [name] * count, "index": list(range(count))}
+def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> Iterator[tuple[Any, ...]]:
+    """Source, destination, key and attributes of each edge of a relation."""
+    source, name, target = relation
+    count = graph.num_edges(relation)
+    columns = {"relation": [name] * count, "index": list(range(count))}
     if weights is not None:
         values = torch.as_tensor(weights)
         if values.dim() not in (1, 2) or values.shape[0] != count:
@@ -154,48 +152,54 @@ def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> It
             columns["weight"] = values.tolist()
         else:
             columns.update((f"weight_{head}", column.tolist()) for head, column in enumerate(values.unbind(1)))
-    return _rows(columns, graph.edges[relation].data, name)
+    sources, targets = (ids.tolist() for ids in graph.edges(etype=relation, order="eid"))
+    rows = _iterate_rows(columns, graph.edges[relation].data, name)
+    for source_id, target_id, row in zip(sources, targets, rows, strict=True):
+        yield (source, source_id), (target, target_id), (name, row["index"]), row
 
 
-def _rows(columns: Columns, features: Mapping[str, Tensor], owner: str) -> Iterator[dict[str, Any]]:
+def _iterate_rows(columns: dict[str, list[Any]], features: Mapping[str, Tensor], owner: str) -> Iterator[Attributes]:
+    """The rows of some columns and of the features."""
     for name, values in features.items():
         if name in columns:
-            raise GraphError(f"feature {name!r} of {owner!r} has the name of an attribute of the export; rename it")
+            raise GraphError(f"feature {name!r} of {owner!r} has the name of an attribute; rename the feature")
         rows = values.tolist()
         columns[name] = rows if values.dim() == 1 else [json.dumps(row) for row in rows]
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-def _one_text_each(texts: Texts, counts: list[int], kind: str) -> list[str]:
-    """A text for each node, from one list or one for each sentence, with ``[CLS]`` or without."""
-    flat = all(isinstance(text, str) for text in texts)
-    given: Sequence[Any] = [texts] if flat else texts
-    expected = [sum(counts)] if flat else counts
-    lengths = [len(own) for own in given]
+def _align_texts(texts: Texts, counts: Sequence[int], kind: str) -> list[str]:
+    """A text for each node, from one list for all or one per sentence, with or without ``[CLS]``."""
+    lists: Sequence[Any] = texts
+    expected = list(counts)
+    is_flat = all(isinstance(text, str) for text in texts)
+    if is_flat:
+        lists, expected = [texts], [sum(counts)]
+    lengths = list(map(len, lists))
     if lengths == expected:
-        return list(chain.from_iterable(given))
+        return list(chain.from_iterable(lists))
     if lengths == [count - 1 for count in counts]:
-        return [text for own in given for text in (CLS, *own)]
-    if len(given) != len(expected):
-        raise GraphError(f"{len(given)} lists of {kind}s are given for {len(expected)} sentences")
-    wrong = next(number for number in range(len(given)) if lengths[number] != expected[number])
+        return [text for texts in lists for text in (CLS, *texts)]
+    if len(lists) != len(expected):
+        raise GraphError(f"{len(lists)} lists of {kind}s are given for {len(expected)} sentences")
+    index, length = next((index, length) for index, length in enumerate(lengths) if length != expected[index])
+    owner = "the graph" if is_flat else f"sentence {index}"
     raise GraphError(
-        f"{lengths[wrong]} {kind}s are given for {'the graph' if flat else f'sentence {wrong}'}, which has "
-        f"{expected[wrong]}; give a text for each, or leave out {CLS} in every sentence"
+        f"{length} {kind}s are given for {owner}, which has {expected[index]}; "
+        f"give a text for each, or leave out {CLS} in every sentence"
     )
 
 
-def _row_types(features: Mapping[str, Tensor]) -> RowTypes:
-    return {name: (_name(values.dtype), list(values.shape[1:])) for name, values in features.items()}
+class _Node(NamedTuple):
+    """A node's type, its id in the DGL graph and its sentence."""
+
+    kind: str
+    number: int
+    sentence: int
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-@dataclass(frozen=True)
-class _Element:
-    """A node, or an edge, which belongs to the sentence of the node it leads to; they sort by sentence and index."""
+class _Element(NamedTuple):
+    """A node or an edge, which belongs to the sentence of its destination; sorted by sentence and index."""
 
     sentence: int
     index: int
@@ -203,24 +207,15 @@ class _Element:
     attributes: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a node of the networkx graph stands in the DGL graph."""
-
-    kind: str
-    number: int
-    sentence: int
-
-
 def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
-    """Restore the graph that :func:`to_networkx` wrote out; texts and weights are no part of it.
+    """Convert a graph from :func:`to_networkx` back to DGL, without texts and weights.
 
-    Nodes and edges may have been taken out or put in: ``sentence`` and ``index`` tell their order, and gaps close.
-    Keys are not looked at, so what ``nx.read_graphml(path, force_multigraph=True)`` reads will do, too.
+    You may remove and add nodes and edges: they are ordered by ``sentence`` and ``index`` and renumbered. Node and edge
+    keys are ignored, so graphs from ``nx.read_graphml(path, force_multigraph=True)`` work too.
 
     Parameters
     ----------
-    nx_graph : a directed graph with the attributes that :func:`to_networkx` gives
+    nx_graph : a directed graph with the attributes that :func:`to_networkx` sets
 
     Returns
     -------
@@ -229,7 +224,7 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     Raises
     ------
     GraphError
-        when attributes are missing, or a type was not in the graph written out
+        when attributes are missing, or a node or edge has a type that the original graph lacked
 
     Examples
     --------
@@ -241,90 +236,92 @@ def from_networkx(nx_graph: nx.DiGraph) -> DGLGraph:
     ([3, 2], [6, 4])
     """
     if not nx_graph.is_directed():
-        raise GraphError("the networkx graph is undirected; edges of text lead from one node to another")
+        raise GraphError("the networkx graph is undirected; use a directed graph")
     schema = _Schema.of_networkx(nx_graph)
-    nodes = _nodes_by_type(nx_graph, schema)
-    places = {
-        node.key: _Place(kind, number, node.sentence) for kind, own in nodes.items() for number, node in enumerate(own)
+    elements = _group_nodes(nx_graph, schema)
+    nodes = {
+        element.key: _Node(kind, number, element.sentence)
+        for kind, group in elements.items()
+        for number, element in enumerate(group)
     }
-    edges = _edges_by_relation(nx_graph, schema, places)
+    edges = _group_edges(nx_graph, schema, nodes)
     graph = make_graph_in_edge_order(
-        {
-            relation: (
-                [places[edge.key[0]].number for edge in own],
-                [places[edge.key[1]].number for edge in own],
-            )
-            for relation, own in edges.items()
-        },
-        {kind: len(own) for kind, own in nodes.items()},
+        {relation: _edge_ends(group, nodes) for relation, group in edges.items()},
+        {kind: len(group) for kind, group in elements.items()},
         getattr(torch, schema.idtype),
     )
-    for kind, own in nodes.items():
-        graph.nodes[kind].data.update(_features(own, schema.nodes[kind]))
-    for relation, own in edges.items():
-        graph.edges[relation].data.update(_features(own, schema.edges[relation]))
-    size = max(schema.sentences, 1 + max((place.sentence for place in places.values()), default=-1))
-    graph.set_batch_num_nodes({kind: _per_sentence(own, size, graph.idtype) for kind, own in nodes.items()})
-    graph.set_batch_num_edges({relation: _per_sentence(own, size, graph.idtype) for relation, own in edges.items()})
+    for kind, group in elements.items():
+        graph.nodes[kind].data.update(_stack_features(group, schema.nodes[kind]))
+    for relation, group in edges.items():
+        graph.edges[relation].data.update(_stack_features(group, schema.edges[relation]))
+    size = max([schema.sentences, *(node.sentence + 1 for node in nodes.values())])
+    graph.set_batch_num_nodes({kind: _count(group, size, graph.idtype) for kind, group in elements.items()})
+    graph.set_batch_num_edges({relation: _count(group, size, graph.idtype) for relation, group in edges.items()})
     return graph
 
 
-def _nodes_by_type(nx_graph: nx.DiGraph, schema: _Schema) -> dict[str, list[_Element]]:
-    """All nodes, in the order of their ids."""
-    found: dict[str, list[_Element]] = {kind: [] for kind in schema.nodes}
+def _edge_ends(edges: Sequence[_Element], nodes: Mapping[Any, _Node]) -> tuple[list[int], list[int]]:
+    """Ids of sources and destinations."""
+    return [nodes[edge.key[0]].number for edge in edges], [nodes[edge.key[1]].number for edge in edges]
+
+
+def _group_nodes(nx_graph: nx.DiGraph, schema: _Schema) -> dict[str, list[_Element]]:
+    """The nodes of each type, in the order of their ids."""
+    groups: dict[str, list[_Element]] = {kind: [] for kind in schema.nodes}
     for node, attributes in nx_graph.nodes(data=True):
-        kind = _attribute(attributes, "type", node)
-        if kind not in found:
-            raise GraphError(f"{node!r} has the type {kind!r}; the graph has: {', '.join(found)}")
-        sentence, index = (_whole_number(attributes, name, node) for name in ("sentence", "index"))
-        found[kind].append(_Element(sentence, index, node, attributes))
-    return {kind: sorted(own, key=_order) for kind, own in found.items()}
+        kind = _read_attribute(attributes, "type", node)
+        if kind not in groups:
+            raise GraphError(f"{node!r} has the type {kind!r}; the graph has: {', '.join(groups)}")
+        sentence, index = (_read_index(attributes, name, node) for name in ("sentence", "index"))
+        groups[kind].append(_Element(sentence, index, node, attributes))
+    return {kind: sorted(group, key=_sort_key) for kind, group in groups.items()}
 
 
-def _edges_by_relation(
-    nx_graph: nx.DiGraph, schema: _Schema, places: Mapping[Any, _Place]
+def _group_edges(
+    nx_graph: nx.DiGraph, schema: _Schema, nodes: Mapping[Any, _Node]
 ) -> dict[CanonicalRelation, list[_Element]]:
-    """All edges, in the order of their ids."""
-    found: dict[CanonicalRelation, list[_Element]] = {relation: [] for relation in schema.edges}
-    for tail, head, attributes in nx_graph.edges(data=True):
-        name = _attribute(attributes, "relation", (tail, head))
-        relation = find_relation(list(found), (places[tail].kind, name, places[head].kind))
-        index = _whole_number(attributes, "index", (tail, head))
-        found[relation].append(_Element(places[head].sentence, index, (tail, head), attributes))
-    return {relation: sorted(own, key=_order) for relation, own in found.items()}
+    """The edges of each relation, in the order of their ids."""
+    groups: dict[CanonicalRelation, list[_Element]] = {relation: [] for relation in schema.edges}
+    for source, target, attributes in nx_graph.edges(data=True):
+        key = (source, target)
+        name = _read_attribute(attributes, "relation", key)
+        relation = find_relation(list(groups), (nodes[source].kind, name, nodes[target].kind))
+        index = _read_index(attributes, "index", key)
+        groups[relation].append(_Element(nodes[target].sentence, index, key, attributes))
+    return {relation: sorted(group, key=_sort_key) for relation, group in groups.items()}
 
 
-def _order(element: _Element) -> tuple[int, int]:
+def _sort_key(element: _Element) -> tuple[int, int]:
     return element.sentence, element.index
 
 
-def _attribute(attributes: Mapping[str, Any], name: str, key: Any) -> Any:
+def _read_attribute(attributes: Mapping[str, Any], name: str, key: Any) -> Any:
     if name not in attributes:
-        raise GraphError(f"{key!r} has no attribute {name!r}; give nodes and edges what to_networkx gives them")
+        raise GraphError(f"{key!r} has no attribute {name!r}; set the attributes that to_networkx sets")
     return attributes[name]
 
 
-def _whole_number(attributes: Mapping[str, Any], name: str, key: Any) -> int:
-    value = _attribute(attributes, name, key)
+def _read_index(attributes: Mapping[str, Any], name: str, key: Any) -> int:
+    value = _read_attribute(attributes, name, key)
     if not isinstance(value, int) or value < 0:
-        raise GraphError(f"{key!r} has {name} {value!r}; it must be a whole number from 0 on")
+        raise GraphError(f"{key!r} has {name} {value!r}; it must be an integer of at least 0")
     return value
 
 
-def _features(elements: Sequence[_Element], types: RowTypes) -> dict[str, Tensor]:
-    """The feature tensors of one type of nodes or edges."""
+def _stack_features(elements: Sequence[_Element], types: RowTypes) -> dict[str, Tensor]:
+    """The feature tensors of one node type or relation."""
     tensors = {}
     for name, (dtype, shape) in types.items():
-        rows = [_attribute(element.attributes, name, element.key) for element in elements]
+        rows = [_read_attribute(element.attributes, name, element.key) for element in elements]
         try:
             values = torch.tensor([json.loads(row) for row in rows] if shape else rows, dtype=getattr(torch, dtype))
             tensors[name] = values.reshape(len(elements), *shape)
         except (TypeError, ValueError, RuntimeError):
-            raise GraphError(f"attribute {name!r} has values that are no {dtype} of shape {tuple(shape)}") from None
+            raise GraphError(f"values of attribute {name!r} are not {dtype} of shape {tuple(shape)}") from None
     return tensors
 
 
-def _per_sentence(elements: Sequence[_Element], size: int, dtype: torch.dtype) -> Tensor:
-    """(size,) how many elements belong to each sentence."""
+def _count(elements: Sequence[_Element], size: int, dtype: torch.dtype) -> Tensor:
+    """(size,) number of elements of each sentence."""
     sentences = torch.tensor([element.sentence for element in elements], dtype=torch.long)
     return torch.bincount(sentences, minlength=size).to(dtype)

@@ -1,8 +1,7 @@
-"""The scale of a head: how many tokens its window spans, and how the heads of a layer spread over the scales."""
+"""The scale of a head, which sets the width of its window, and how the heads of a layer are allocated to scales."""
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from functools import total_ordering
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphattn.exceptions import ConfigError
+from graphattn.validation import require_range
 
 _RELATIVE = re.compile(r"[Nn](?:\s*/\s*([1-9]\d{0,8}))?")
 
@@ -18,7 +18,7 @@ _RELATIVE = re.compile(r"[Nn](?:\s*/\s*([1-9]\d{0,8}))?")
 @total_ordering
 @dataclass(frozen=True, init=False)
 class Scale:
-    """The total width of a window in tokens, fixed or relative to the sentence (MS-Trans, Eq. 6-7 and 10).
+    """The total width of a window in tokens, fixed or relative to the sentence length (MS-Trans, Eq. 6-7 and 10).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Scale:
     Raises
     ------
     ConfigError
-        for an even or non-positive width, or text that is neither
+        for an even or non-positive width, or other text
 
     Notes
     -----
@@ -72,10 +72,10 @@ class Scale:
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, Scale):
             return NotImplemented
-        return self._order() < other._order()
+        return self._sort_key() < other._sort_key()
 
-    def _order(self) -> tuple[int, int]:
-        """Fixed widths come before relative ones, small before large."""
+    def _sort_key(self) -> tuple[int, int]:
+        """Sort key: fixed widths before relative ones, small before large."""
         return (0, self.tokens) if self.tokens is not None else (1, -(self.divisor or 1))
 
 
@@ -95,14 +95,14 @@ def _parse(spec: int | str | Scale) -> tuple[int | None, int | None]:
 
 
 def allocate_heads(num_heads: int, num_layers: int, num_scales: int, alpha: float) -> list[list[int]]:
-    """Spread the heads of each layer over the scales (MS-Trans, Eq. 11-12).
+    """Distribute the heads of each layer over the scales (MS-Trans, Eq. 11-12).
 
     Parameters
     ----------
-    num_heads : heads in every layer
-    num_layers : depth L; layer L spreads its heads evenly
+    num_heads : heads per layer
+    num_layers : depth L; layer L distributes its heads evenly
     num_scales : candidate scales, smallest first
-    alpha : > 0 favours small scales in shallow layers, < 0 large ones, 0 none
+    alpha : > 0 favours small scales in shallow layers, < 0 large ones, 0 neither
 
     Returns
     -------
@@ -110,8 +110,8 @@ def allocate_heads(num_heads: int, num_layers: int, num_scales: int, alpha: floa
 
     Notes
     -----
-    The paper does not say how ``softmax(z) * num_heads`` becomes whole numbers. Taking the differences of the
-    rounded-up running sum is the one simple rule that gives all three rows the paper prints.
+    The paper does not say how it rounds ``softmax(z) * num_heads``. Differences of the rounded-up cumulative sum are
+    the only simple rule that reproduces all three rows in the paper.
 
     Examples
     --------
@@ -119,19 +119,17 @@ def allocate_heads(num_heads: int, num_layers: int, num_scales: int, alpha: floa
     [[5, 2, 2, 1, 0], [4, 2, 2, 1, 1], [2, 2, 2, 2, 2]]
     """
     for name, value in (("num_heads", num_heads), ("num_layers", num_layers), ("num_scales", num_scales)):
-        if value < 1:
-            raise ConfigError(f"{name} is {value}; it must be at least 1")
-    if not math.isfinite(alpha):
-        raise ConfigError(f"alpha is {alpha}; it must be a finite number")
-    return [_layer_heads(num_heads, layer, num_layers, num_scales, alpha) for layer in range(1, num_layers + 1)]
+        require_range(name, value, min=1)
+    require_range("alpha", alpha)
+    return [_allocate_layer(num_heads, layer, num_layers, num_scales, alpha) for layer in range(1, num_layers + 1)]
 
 
-def _layer_heads(num_heads: int, layer: int, num_layers: int, num_scales: int, alpha: float) -> list[int]:
+def _allocate_layer(num_heads: int, layer: int, num_layers: int, num_scales: int, alpha: float) -> list[int]:
     slope = alpha / layer if layer < num_layers else 0.0
     logits = np.arange(num_scales, 0, -1) * slope
     shares = np.exp(logits - logits.max())
-    running = np.cumsum(shares / shares.sum()) * num_heads
-    # 1e-9 forgives the rounding of the running sum, so that an exact 2.0 is not rounded up to 3
-    reached = np.ceil(running - 1e-9).astype(int)
-    reached[-1] = num_heads
-    return [int(count) for count in np.diff(reached, prepend=0)]
+    cumulative = np.cumsum(shares / shares.sum()) * num_heads
+    # subtract 1e-9 so that floating-point error does not round an exact 2.0 up to 3
+    rounded = np.ceil(cumulative - 1e-9).astype(int)
+    rounded[-1] = num_heads
+    return [int(count) for count in np.diff(rounded, prepend=0)]

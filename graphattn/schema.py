@@ -1,21 +1,21 @@
-"""The names of node types and relations that graphs of text use: one name for one thing, everywhere."""
+"""Names of the node types and relations of text graphs."""
 
 from __future__ import annotations
 
 from graphattn.exceptions import GraphError
 
 TOKEN = "token"
-"""Node type of the units that attend (words or sub-words; ``[CLS]`` is an ordinary token at position 0)."""
+"""Node type of the units that attend: words or sub-words; ``[CLS]`` is an ordinary token at position 0."""
 WORD = "word"
-"""Node type of a group of tokens."""
+"""Node type of words, which are groups of tokens."""
 RELAY = "relay"
-"""Node type of the one node through which all tokens of a text exchange what they know (Star-Transformer)."""
+"""Node type of the single node that connects all tokens of a text (Star-Transformer)."""
 SPAN = "span"
-"""Node type of the runs of tokens that halving a text gives (BP-Transformer)."""
+"""Node type of the token spans from recursive halving of a text (BP-Transformer)."""
 SENTENCE = "sentence"
 """Node type of the sentences of a text."""
 DOCUMENT = "document"
-"""Node type of a text as a whole."""
+"""Node type of whole texts."""
 
 WINDOW = "window"
 GROUP = "group"
@@ -41,12 +41,12 @@ def window(scale: object) -> str:
 
 
 def find_relation(present: list[CanonicalRelation], etype: str | CanonicalRelation | None) -> CanonicalRelation:
-    """The canonical edge type that a user means by a name, by a triple, or by nothing when there is only one.
+    """The canonical edge type for a name, a triple, or None when there is only one relation.
 
     Raises
     ------
     GraphError
-        naming the relations that are there
+        when there is none, or several; the message lists the relations
     """
     if isinstance(etype, tuple):
         matches = [relation for relation in present if relation == etype]
@@ -58,7 +58,7 @@ def find_relation(present: list[CanonicalRelation], etype: str | CanonicalRelati
         return matches[0]
     names = ", ".join(sorted({relation[1] for relation in present})) or "none"
     if etype is None:
-        raise GraphError(f"the graph has {len(present)} relations ({names}); say which one with etype=")
+        raise GraphError(f"the graph has {len(present)} relations ({names}); select one with etype=")
     if matches:
         raise GraphError(f"relation {etype!r} exists between several node types; give the triple: {matches}")
     raise GraphError(f"the graph has no relation {etype!r}; it has: {names}")

@@ -31,10 +31,10 @@ def require_range(
     name: str,
     value: float,
     *,
-    min: float | None = None,
-    max: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
+    min: float = -math.inf,
+    max: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
 ) -> None:
     """Raise unless the number is finite and within its bounds.
 
@@ -51,16 +51,10 @@ def require_range(
     Traceback (most recent call last):
     graphattn.exceptions.ConfigError: dropout is 1.0; it must be at least 0 and below 1
     """
-    if (
-        math.isfinite(value)
-        and (min is None or value >= min)
-        and (max is None or value <= max)
-        and (above is None or value > above)
-        and (below is None or value < below)
-    ):
+    if math.isfinite(value) and min <= value <= max and above < value < below:
         return
     bounds = (("at least", min), ("above", above), ("at most", max), ("below", below))
-    rules = [f"{words} {bound}" for words, bound in bounds if bound is not None]
+    rules = [f"{words} {bound}" for words, bound in bounds if math.isfinite(bound)]
     if not rules or value == math.inf:
         rules.append("finite")
     raise ConfigError(f"{{{name}}} is {value}; it must be {' and '.join(rules)}", options=(name,))

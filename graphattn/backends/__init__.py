@@ -1,4 +1,4 @@
-"""Ways to compute attention over the edges of one relation; each file is one backend with one function, ``attend``.
+"""Backends: ways to compute attention over the edges of one relation, each with one function, ``attend``.
 
-A backend gets :class:`~graphattn.edges.Edges` and plain tensors. DGL graphs, layers and text belong elsewhere.
+A backend takes :class:`~graphattn.edges.Edges` and plain tensors, not DGL graphs, layers or text.
 """

@@ -1,4 +1,4 @@
-"""Backend ``dgl``, the reference: DGL's own u_dot_v, edge_softmax and u_mul_e_sum."""
+"""Backend ``dgl``, the reference: DGL's u_dot_v, edge_softmax and u_mul_e_sum."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def attend(
     if query.device.type != "cpu":
         raise BackendError("backend 'dgl' runs on CPUs only: DGL 1.1.3 has no CUDA wheel. Use backend='torch'")
     narrow = query.dtype
-    if query.element_size() < 4:  # DGL knows no float16, and adds up bfloat16 in bfloat16
+    if query.element_size() < 4:  # DGL has no float16, and sums bfloat16 in bfloat16
         query, key, value = query.float(), key.float(), value.float()
     no_ids = edges.indptr.new_empty(0)
     graph = dgl.heterograph(
@@ -40,14 +40,14 @@ def attend(
         num_nodes_dict={"source": edges.num_sources, "destination": edges.num_destinations},
     )
     scores = dgl.ops.u_dot_v(graph, key, query * scale).squeeze(-1)  # (E, H)
-    weights = dgl.ops.edge_softmax(graph, scores) if bias is None else _masked_softmax(edges, graph, scores + bias)
+    weights = dgl.ops.edge_softmax(graph, scores) if bias is None else _softmax_with_mask(edges, graph, scores + bias)
     dropped = F.dropout(weights, dropout) if dropout else weights
     out = dgl.ops.u_mul_e_sum(graph, value.contiguous(), dropped.unsqueeze(-1))
     return out.to(narrow), weights.to(narrow) if return_weights else None
 
 
-def _masked_softmax(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:
+def _softmax_with_mask(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:
     """Softmax of (E, H) scores; where all scores of a destination are -inf its weights are 0, not DGL's NaN."""
-    top = dgl.ops.copy_e_max(graph, scores.detach())  # (N_dst, H)
-    masked = (top == float("-inf"))[edges.destinations]
+    maximum = dgl.ops.copy_e_max(graph, scores.detach())  # (N_dst, H)
+    masked = (maximum == float("-inf"))[edges.destinations]
     return dgl.ops.edge_softmax(graph, scores.masked_fill(masked, 0.0)).masked_fill(masked, 0.0)

@@ -1,4 +1,4 @@
-"""The attention backends by name: those of the package, and those that users register."""
+"""Attention backends by name: those of the package, and those that users register."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Attend(Protocol):
 
 
 _registered: dict[str, tuple[str, Attend]] = {}
-"""Name -> where the function is defined, and the function."""
+"""Name -> qualified name of the function, and the function."""
 
 
 def register_backend(name: str, attend: Attend) -> None:
@@ -50,24 +50,24 @@ def register_backend(name: str, attend: Attend) -> None:
 
     Parameters
     ----------
-    name : must differ from ``auto``, ``blocks``, ``edges`` and the names of the package's backends
-    attend : computes attention along one relation, differentiably; :class:`Attend` describes its arguments
+    name : not ``auto``, ``blocks``, ``edges`` or the name of one of the package's backends
+    attend : computes attention along one relation and supports autograd; :class:`Attend` describes its arguments
 
     Raises
     ------
     ConfigError
-        when the package uses the name, or a function defined elsewhere is registered under it
+        when the package uses the name, or another function is registered under it
     """
     if name in BACKENDS or name in ("auto", "blocks", "edges"):
         raise ConfigError(f"backend {name!r} belongs to the package; choose another name")
-    place = f"{attend.__module__}.{getattr(attend, '__qualname__', type(attend).__qualname__)}"
-    if name in _registered and _registered[name][0] != place:
+    origin = f"{attend.__module__}.{getattr(attend, '__qualname__', type(attend).__qualname__)}"
+    if name in _registered and _registered[name][0] != origin:
         raise ConfigError(f"backend {name!r} is registered already, by {_registered[name][0]}; choose another name")
-    _registered[name] = place, attend
+    _registered[name] = origin, attend
 
 
 def choose_backend(query: Tensor) -> str:
-    """The backend that ``auto`` selects: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
+    """The backend of ``auto``: ``fused`` on a CPU (float32, float64, bfloat16), else ``torch``."""
     return "fused" if query.device.type == "cpu" and query.dtype != torch.float16 else "torch"
 
 
@@ -76,8 +76,8 @@ def load_backend(name: str, others: Iterable[str] = BACKENDS) -> Attend:
 
     Parameters
     ----------
-    name : of a registered backend, or one of ``others`` that belongs to :data:`BACKENDS`
-    others : names that the caller accepts besides ``auto`` and registered ones
+    name : a registered backend, or one of ``others`` in :data:`BACKENDS`
+    others : names that the caller accepts besides ``auto`` and registered backends
 
     Raises
     ------

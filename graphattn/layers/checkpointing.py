@@ -49,7 +49,7 @@ class Derived:
         compute, count = self._compute, len(self._inputs)
         derived = Derived(lambda *tensors: function(compute(*tensors[:count]), *tensors[count:]), *self._inputs, *more)
         with torch.no_grad():
-            derived._detached_value = function(self._detached(), *more)
+            derived._detached_value = function(self._compute_detached(), *more)
         return derived
 
     def normalize(self, norm: nn.LayerNorm) -> Derived:
@@ -73,7 +73,7 @@ class Derived:
         """
         if not torch.is_grad_enabled() or torch.is_autocast_enabled(weight.device.type):
             return linear(self.value(), weight, bias)
-        return apply(_Linear, self._compute, self._detached(), weight, bias, *self._inputs)
+        return apply(_Linear, self._compute, self._compute_detached(), weight, bias, *self._inputs)
 
     def project(self, module: nn.Linear) -> Tensor:
         """The output of a linear layer (N, D_out), with gradients; a subclass or a layer with hooks is called."""
@@ -81,9 +81,9 @@ class Derived:
 
     def value(self) -> Tensor:
         """The tensor, with gradients."""
-        return self._compute(*self._inputs) if torch.is_grad_enabled() else self._detached()
+        return self._compute(*self._inputs) if torch.is_grad_enabled() else self._compute_detached()
 
-    def _detached(self) -> Tensor:
+    def _compute_detached(self) -> Tensor:
         """The tensor without gradients, computed once."""
         if self._detached_value is None:
             with torch.no_grad():

@@ -1,6 +1,6 @@
-"""Linear layers and embeddings that are faster on a CPU than PyTorch's, with equal results but for rounding.
+"""Linear layers and embeddings that are faster on a CPU than PyTorch's; results are equal up to rounding.
 
-PyTorch's float32 linear layers pass thousands of rows to one BLAS call, which is slow at that size. PyTorch's oneDNN
+PyTorch's float32 linear layers pass all rows to one BLAS call, which is slow for thousands of rows. PyTorch's oneDNN
 operator is faster, and so is BLAS on blocks of rows.
 """
 
@@ -16,14 +16,14 @@ from typing_extensions import override
 from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.gradients import apply
 
-LEAST_ROWS = 1024
+MIN_ROWS = 1024
 """With fewer rows, oneDNN's set-up for each new number of rows costs more than it saves."""
 BLOCK = 256
-"""Rows of a block."""
+"""Rows per block."""
 
 
 class Linear(nn.Linear):
-    """:class:`torch.nn.Linear`, faster on many rows; the same parameters, and equal results but for rounding.
+    """:class:`torch.nn.Linear`, faster on many rows; same parameters, and equal results up to rounding.
 
     Examples
     --------
@@ -42,9 +42,9 @@ class Linear(nn.Linear):
 
 
 def is_plain(module: nn.Module) -> bool:
-    """Whether a call is only a product with the weight: no hooks, no subclass.
+    """Whether calling the module is only a product with its weight: no hooks, no subclass.
 
-    Only then may a caller use slices of the weight instead of calling the module.
+    Only then may a caller use slices of the weight instead.
     """
     hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
     return type(module) is Linear and "forward" not in vars(module) and not any(hooks)
@@ -63,7 +63,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     -------
     (..., O)
     """
-    if not _many(inputs, weight):
+    if not _is_onednn_faster(inputs, weight):
         return F.linear(inputs, weight, bias)
     # reshape outside: autograd forbids in-place changes of views made inside a function
     rows = apply(_Linear, inputs.reshape(-1, inputs.shape[-1]), weight, bias)
@@ -83,14 +83,14 @@ def by_head(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     -------
     (H, N, O)
     """
-    if inputs.shape[1] < LEAST_ROWS or not _plain(inputs, weight):
+    if inputs.shape[1] < MIN_ROWS or not _is_float32_on_cpu(inputs, weight):
         return torch.bmm(inputs, weight) if bias is None else torch.baddbmm(bias, inputs, weight)
     return apply(_ByHead, inputs, weight, bias)
 
 
 def rows_times(rows: Tensor, weight: Tensor) -> Tensor:
-    """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input, not differentiable."""
-    return _onednn(rows, weight.t(), None) if _many(rows, weight) else rows @ weight
+    """(N, I), (I, O) -> (N, O), the gradient of a linear layer's input; not differentiable."""
+    return _onednn(rows, weight.t(), None) if _is_onednn_faster(rows, weight) else rows @ weight
 
 
 class _Linear(torch.autograd.Function):
@@ -116,7 +116,7 @@ class _ByHead(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
-        ctx.whole_bias = bias is not None and bias.shape[1] > 1
+        ctx.bias_per_row = bias is not None and bias.shape[1] > 1
         return _in_blocks(inputs, weight, bias)
 
     @staticmethod
@@ -124,38 +124,38 @@ class _ByHead(torch.autograd.Function):
         (gradient,) = gradients
         inputs, weight = ctx.saved_tensors
         for_inputs, for_weight, for_bias = ctx.needs_input_grad
-        of_bias = gradient if ctx.whole_bias else gradient.sum(1, keepdim=True) if for_bias else None
+        bias_gradient = gradient if ctx.bias_per_row else gradient.sum(1, keepdim=True) if for_bias else None
         back = torch.bmm if torch.is_grad_enabled() else _in_blocks
         return (
             back(gradient, weight.transpose(1, 2)) if for_inputs else None,
             torch.bmm(inputs.transpose(1, 2), gradient) if for_weight else None,
-            of_bias,
+            bias_gradient,
         )
 
 
 def _in_blocks(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(H, N, I), (H, I, O), (H, 1 or N, O) -> (H, N, O), in blocks of rows."""
     out = inputs.new_empty(*inputs.shape[:2], weight.shape[2])
-    whole = inputs.shape[1] // BLOCK * BLOCK
-    for head, (own, matrix) in enumerate(zip(inputs, weight, strict=True)):
-        for part, size in ((slice(0, whole), BLOCK), (slice(whole, None), len(own) - whole)):
+    full = inputs.shape[1] // BLOCK * BLOCK
+    for head, (rows, matrix) in enumerate(zip(inputs, weight, strict=True)):
+        for part, size in ((slice(0, full), BLOCK), (slice(full, None), len(rows) - full)):
             if size:
-                blocks, into = (tensor[part].unflatten(0, (-1, size)) for tensor in (own, out[head]))
+                blocks, target = (tensor[part].unflatten(0, (-1, size)) for tensor in (rows, out[head]))
                 factor = matrix.expand(len(blocks), -1, -1)
                 if bias is None:
-                    torch.bmm(blocks, factor, out=into)
+                    torch.bmm(blocks, factor, out=target)
                 else:
-                    own_bias = bias[head] if bias.shape[1] == 1 else bias[head, part].unflatten(0, (-1, size))
-                    torch.baddbmm(own_bias, blocks, factor, out=into)
+                    addend = bias[head] if bias.shape[1] == 1 else bias[head, part].unflatten(0, (-1, size))
+                    torch.baddbmm(addend, blocks, factor, out=target)
     return out
 
 
-def _many(inputs: Tensor, weight: Tensor) -> bool:
+def _is_onednn_faster(inputs: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN supports these rows and is faster."""
-    return inputs.numel() >= LEAST_ROWS * inputs.shape[-1] > 0 and _HAS_ONEDNN and _plain(inputs, weight)
+    return inputs.numel() >= MIN_ROWS * inputs.shape[-1] > 0 and _HAS_ONEDNN and _is_float32_on_cpu(inputs, weight)
 
 
-def _plain(inputs: Tensor, weight: Tensor) -> bool:
+def _is_float32_on_cpu(inputs: Tensor, weight: Tensor) -> bool:
     """Whether both are float32 on a CPU and autocast does not change that."""
     return (
         inputs.dtype == weight.dtype == torch.float32
@@ -165,8 +165,8 @@ def _plain(inputs: Tensor, weight: Tensor) -> bool:
 
 
 def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    whole = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, whole, "none", [], "")
+    bias = None if bias is None else bias.contiguous()  # oneDNN ignores its strides
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
     return out
 
 
@@ -174,17 +174,17 @@ _HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn,
 """Whether this build of PyTorch has oneDNN's linear operator, which ``torch.compile`` uses."""
 
 
-KEPT = 1 << 30
-"""Largest number of bytes of gradients kept for later steps."""
+MAX_UNUSED_GRADIENT_BYTES = 1 << 30
+"""Upper bound for the unused memory of gradients."""
 
-_gradients = Pool(KEPT)
+_gradients = Pool(MAX_UNUSED_GRADIENT_BYTES)
 
 
 def embedding(table: Tensor, ids: Tensor) -> Tensor:
     """:func:`torch.nn.functional.embedding`, whose gradient reuses the memory of an earlier step.
 
-    The gradient of a table has the table's size. PyTorch allocates it anew in every step, which costs page faults;
-    :func:`forget_gradients` returns the reused memory to the system.
+    The gradient of a table has the table's size. PyTorch allocates it in every step, which costs page faults. Call
+    :func:`forget_gradients` to return the reused memory to the system.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def embedding(table: Tensor, ids: Tensor) -> Tensor:
     -------
     (..., D)
     """
-    plain = table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
-    if not (plain and table.requires_grad and table.numel() * table.element_size() >= MIN_BYTES):
+    supported = table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
+    if not (supported and table.requires_grad and table.numel() * table.element_size() >= MIN_BYTES):
         return F.embedding(ids, table)
     return apply(_Embedding, table, ids)
 
@@ -215,8 +215,8 @@ class _Embedding(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (ids,), (of_rows,) = ctx.saved_tensors, gradients
-        numbers, rows = ids.reshape(-1), of_rows.reshape(-1, ctx.shape[1])
+        (ids,), (gradient,) = ctx.saved_tensors, gradients
+        ids, rows = ids.reshape(-1), gradient.reshape(-1, ctx.shape[1])
         if torch.is_grad_enabled():
-            return rows.new_zeros(ctx.shape).index_add(0, numbers, rows), None
-        return _gradients.empty(ctx.shape, rows.dtype).zero_().index_add_(0, numbers, rows), None
+            return rows.new_zeros(ctx.shape).index_add(0, ids, rows), None
+        return _gradients.empty(ctx.shape, rows.dtype).zero_().index_add_(0, ids, rows), None

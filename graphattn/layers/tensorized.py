@@ -243,7 +243,7 @@ class TensorizedAttention(nn.Module):
         modules = (self.query, self.key, self.source_inner, self.source_outer, self.gate)
         for relation, value, *maps in zip(self.heads, values, *map(self._slice_maps, modules), strict=True):
             query_map, key_map, inner, outer, gate = maps
-            key, query = (self._project_pairs(value, inputs, own) for own in (key_map, query_map))
+            key, query = (self._project_pairs(value, inputs, weights) for weights in (key_map, query_map))
             scores = self._score_sources(value if self.variant == "gated" else key, inner, outer)
             if not self.token2token:
                 key = query

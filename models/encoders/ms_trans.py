@@ -182,7 +182,7 @@ class NodeStates:
         states = {TOKEN: self._tokens}
         for relation in (part for parts in self._parts.values() for part in parts):
             if relation[0] == TOKEN and relation[2] not in states:
-                states[relation[2]] = self._nodes.averages(relation, self._tokens)
+                states[relation[2]] = self._nodes.average_sources(relation, self._tokens)
         width = self._tokens.shape[1]
         rows = [states.get(kind, self._tokens.new_zeros(n, width)) for kind, n in self._nodes.counts.items()]
         return torch.cat(rows)

@@ -71,7 +71,7 @@ def test_weights_come_back_to_their_relations():
 
 def test_averages():
     graph = TextGraphBuilder([Star()], cls=False).batch([["a", "b"], [], ["c"]])
-    averages = JointNodes(graph, ["token", "relay"]).averages(
+    averages = JointNodes(graph, ["token", "relay"]).average_sources(
         ("token", "star", "relay"), torch.tensor([[1.0, 0.0], [3.0, 1.0], [7.0, 7.0]])
     )
     assert averages.tolist() == [[2.0, 0.5], [0.0, 0.0], [7.0, 7.0]]

@@ -114,7 +114,7 @@ def test_type_checkers_see_the_public_names(modules):
     import graphattn
 
     targets = {each.target for each in modules["graphattn"].imports if each.type_checking}
-    assert targets == {f"{home}.{name}" for name, home in graphattn._HOMES.items()}
+    assert targets == {f"{module}.{name}" for name, module in graphattn._MODULES.items()}
 
 
 def test_importing_prints_nothing():

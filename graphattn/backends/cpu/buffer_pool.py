@@ -1,7 +1,7 @@
-"""A pool of memory for large results, which is reused after their tensors are deleted.
+"""A pool of memory for large results, reused after their tensors are deleted.
 
-The system maps new memory page by page at the first access, and unmaps large blocks as soon as they are freed. A layer
-that repeatedly allocates results and gradients of the same sizes would spend much of its time there.
+The system maps new memory page by page on first access, and unmaps large blocks as soon as they are freed. A layer that
+repeatedly allocates results and gradients of the same sizes would spend much of its time there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 
 MIN_BYTES = 1 << 18
 """Bytes below which the system allocator is as fast."""
-MAX_KEPT_BYTES = 1 << 26
-"""Upper bound for the bytes of unused memory in the pool."""
+MAX_UNUSED_BYTES = 1 << 26
+"""Upper bound for unused memory in the shared pool."""
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
@@ -29,11 +29,11 @@ class Pool:
 
     Parameters
     ----------
-    most : upper bound for the bytes of unused memory
+    max_unused_bytes : upper bound for unused memory
     """
 
-    def __init__(self, most: int):
-        self._most = most
+    def __init__(self, max_unused_bytes: int):
+        self._max_unused_bytes = max_unused_bytes
         self._free: list[np.ndarray] = []
         """Unused memory, oldest first."""
         self._reset()
@@ -46,9 +46,9 @@ class Pool:
         if size < MIN_BYTES:
             return torch.from_numpy(np.empty(tuple(shape), kind))
         memory = self._take(_round_up(size))
-        lent = memory[:size].view(kind).reshape(tuple(shape))
-        weakref.finalize(lent, self._give_back, memory).atexit = False
-        return torch.from_numpy(lent)
+        array = memory[:size].view(kind).reshape(tuple(shape))
+        weakref.finalize(array, self._give_back, memory).atexit = False
+        return torch.from_numpy(array)
 
     def clear(self) -> None:
         """Return unused memory to the system."""
@@ -65,20 +65,20 @@ class Pool:
     def _give_back(self, memory: np.ndarray) -> None:
         with self._lock:
             self._free.append(memory)
-            kept = 0
+            total = 0
             for unused in self._free:
-                kept += unused.nbytes
-            while kept > self._most and self._free:
-                kept -= self._free.pop(0).nbytes
+                total += unused.nbytes
+            while total > self._max_unused_bytes and self._free:
+                total -= self._free.pop(0).nbytes
 
     def _reset(self) -> None:
         """A forked process needs a new lock, because another thread may have held the old one."""
-        self._lock = threading.RLock()  # the garbage collector may give memory back in the middle of taking some
+        self._lock = threading.RLock()  # the garbage collector may call _give_back during _take
         self._free.clear()
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """An uninitialised CPU tensor, float32 or float64, from the pool that all layers share."""
+    """An uninitialised CPU tensor, float32 or float64, from the shared pool."""
     return _shared_pool.empty(shape, dtype)
 
 
@@ -93,7 +93,7 @@ def _reset_pools() -> None:
         pool._reset()
 
 
-_shared_pool = Pool(MAX_KEPT_BYTES)
+_shared_pool = Pool(MAX_UNUSED_BYTES)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_pools)

@@ -1,4 +1,4 @@
-"""One call of backend ``fused``: relations with their heads, and the sets of heads that a kernel computes together."""
+"""One call of backend ``fused``: its relations and heads, and which heads a kernel computes together."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Call:
 
     Parameters
     ----------
-    edges, heads : relations and the heads of each
+    edges, heads : relations, and the number of heads of each
     scale, dropout : as in :func:`graphattn.attend`
-    plain : there is no bias, and weights need no gradients
-    compact : heads on identity relations have values only, no queries and keys
+    plain : without bias, and weights need no gradients
+    compact : heads on identity relations have only values, no queries and keys
     """
 
     edges: Sequence[Edges]
@@ -42,12 +42,12 @@ class Call:
 
     @cached_property
     def scored(self) -> int:
-        """Heads that have queries and keys."""
+        """Number of heads that have queries and keys."""
         return sum(count for edges, count in zip(self.edges, self.heads, strict=True) if not self._omits(edges))
 
     @cached_property
     def weight_starts(self) -> np.ndarray:
-        """(H + 1,) where the weights of each head begin in one array for all heads."""
+        """(H + 1,) where the weights of each head begin in the array for all heads."""
         sizes = np.repeat([edges.num_edges for edges in self.edges], self.heads)
         return np.concatenate([[0], np.cumsum(sizes)])
 
@@ -76,7 +76,7 @@ class Call:
 
     @cached_property
     def covers_everything(self) -> bool:
-        """Whether the kernels write every number of the results, so that memory need not be zeroed first."""
+        """Whether the kernels write all numbers of the results, so that memory need not be zeroed."""
         return all(isinstance(part.plan, NarrowPlan) for part in self.parts)
 
 
@@ -86,9 +86,9 @@ class Part(NamedTuple):
     Parameters
     ----------
     heads : (K,) their numbers
-    scored : (K,) their numbers among the heads with queries and keys, -1 for those without
+    scored : (K,) their numbers among the heads with queries and keys, -1 for heads without
     plan : how to compute them
-    relations : (K,) in a narrow plan the relation of each head, -1 for the identity
+    relations : (K,) relation of each head in a narrow plan, -1 for the identity
     """
 
     heads: np.ndarray
@@ -100,7 +100,7 @@ class Part(NamedTuple):
 def _merge_narrow(narrow: Sequence[tuple[Edges, np.ndarray, np.ndarray]]) -> Part:
     relations, heads, scored = zip(*narrow, strict=True)
     relation_of_head, number = [], 0
-    for edges, own_heads in zip(relations, heads, strict=True):
-        relation_of_head += [-1 if edges.is_identity else number] * len(own_heads)
+    for edges, relation_heads in zip(relations, heads, strict=True):
+        relation_of_head += [-1 if edges.is_identity else number] * len(relation_heads)
         number += not edges.is_identity
     return Part(np.concatenate(heads), np.concatenate(scored), narrow_plan(relations), np.array(relation_of_head))

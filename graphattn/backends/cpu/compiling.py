@@ -19,9 +19,9 @@ from graphattn.backends.cpu.simd.llvm import BYTES
 
 EXACT, REORDERED = {"contract", "nsz"}, {"contract", "nsz", "reassoc", "arcp"}
 """Fast-math flags of LLVM. NaN and infinity keep their meaning: a score of -inf hides an edge."""
-PATIENCE = 1.0
-"""Seconds before a message says that kernels are being compiled."""
-NEWS = "GraphAttn is compiling its attention kernels for this computer, once after installation; about 20 seconds ..."
+MESSAGE_DELAY = 1.0
+"""Seconds of compilation before the message."""
+MESSAGE = "GraphAttn is compiling its attention kernels, once after installation; this takes about 20 seconds ..."
 
 _ready: set[object] = set()
 
@@ -35,13 +35,13 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _compile(function, EXACT, _nrt=False)
 
 
-def inlined_kernel(function: Callable[..., Any]) -> Any:
-    """Like :func:`kernel`, for parts that kernels call often with large records: the compiler inlines each call."""
+def inline_kernel(function: Callable[..., Any]) -> Any:
+    """Like :func:`kernel`; the compiler inlines each call, which is faster for functions with large records."""
     return _compile(function, EXACT, _nrt=False, forceinline=True)
 
 
 def loop_kernel(function: Callable[..., Any]) -> Any:
-    """Like :func:`kernel`, for plain loops, which may allocate; sums are reordered to fill vector registers."""
+    """Like :func:`kernel`, for plain loops, which may allocate; the compiler may reorder sums to vectorise them."""
     return _compile(function, REORDERED)
 
 
@@ -50,15 +50,15 @@ def plan_kernel(function: Callable[..., Any]) -> Any:
     return _compile(function, EXACT)
 
 
-def _compile(function: Callable[..., Any], changes: set[str], **rules: Any) -> Any:
-    rules |= {"nogil": True, "error_model": "numpy", "fastmath": changes}
+def _compile(function: Callable[..., Any], fastmath: set[str], **options: Any) -> Any:
+    options |= {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     try:
-        compiled = numba.njit(cache=True, **rules)(function)
-    except RuntimeError:
-        return numba.njit(**rules)(function)
-    if kept := getattr(compiled, "_cache", None):  # there is none when NUMBA_DISABLE_JIT is set
-        kept._cache_file._source_stamp = (kept._cache_file._source_stamp, _source_digest())
-        _lock_cache_file(kept._cache_file)
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no writable folder for the cache
+        return numba.njit(**options)(function)
+    if disk_cache := getattr(compiled, "_cache", None):  # absent when NUMBA_DISABLE_JIT is set
+        disk_cache._cache_file._source_stamp = (disk_cache._cache_file._source_stamp, _source_digest())
+        _lock_cache_file(disk_cache._cache_file)
     return compiled
 
 
@@ -66,7 +66,7 @@ def _compile(function: Callable[..., Any], changes: set[str], **rules: Any) -> A
 def _source_digest() -> tuple[str, int]:
     """Digest of this folder's files, and the size of a register.
 
-    Numba recompiles a kernel when its file changes, but not when a file changes from which it calls functions.
+    Numba recompiles a kernel when its own file changes, but not when a file changes whose functions it calls.
     """
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
@@ -85,15 +85,15 @@ def _lock_cache_file(file: Any) -> None:
 
 
 def _with_file_lock(lock: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    held = FileLock(lock, mode=0o666)
+    file_lock = FileLock(lock, mode=0o666)
     try:
-        held.acquire()
-    except OSError:  # in a read-only folder nobody changes what we read
+        file_lock.acquire()
+    except OSError:  # in a read-only folder no process writes
         return function(*arguments)
     try:
         return function(*arguments)
     finally:
-        held.release()
+        file_lock.release()
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def announce_compilation(*kinds: object) -> Iterator[None]:
     if _ready.issuperset(kinds) or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
-    timer = threading.Timer(PATIENCE, _announce)
+    timer = threading.Timer(MESSAGE_DELAY, _announce)
     timer.daemon = True
     timer.start()
     try:
@@ -113,6 +113,6 @@ def announce_compilation(*kinds: object) -> Iterator[None]:
 
 
 def _announce() -> None:
-    if NEWS not in _ready:
-        _ready.add(NEWS)
-        print(NEWS, file=sys.stderr, flush=True)
+    if MESSAGE not in _ready:
+        _ready.add(MESSAGE)
+        print(MESSAGE, file=sys.stderr, flush=True)

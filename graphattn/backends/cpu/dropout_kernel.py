@@ -1,4 +1,4 @@
-"""Kernel of :mod:`graphattn.layers.dropout`: the seed and the index decide what is dropped, so that no mask is kept."""
+"""Kernel of :mod:`graphattn.layers.dropout`: the mask depends only on seed and index, so it is not kept."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from graphattn.backends.cpu.simd.registers import (
 )
 from graphattn.backends.cpu.threads import run_in_threads
 
-PIECE = 1 << 16
-"""Numbers of one task."""
+TASK_SIZE = 1 << 16
+"""Numbers per task."""
 
 
 def apply_dropout(inputs: Tensor, probability: float, seed: int) -> Tensor:
@@ -37,14 +37,14 @@ def apply_dropout(inputs: Tensor, probability: float, seed: int) -> Tensor:
     inputs = inputs.detach().contiguous()
     out = empty(inputs.shape, inputs.dtype)
     source, target = inputs.view(-1).numpy(), out.view(-1).numpy()
-    starts = itertools.count(0, PIECE)  # next() is atomic
+    starts = itertools.count(0, TASK_SIZE)  # next() is atomic
 
     def work(_: int) -> None:
         while (start := next(starts)) < len(source):
-            _drop(source, target, start, min(start + PIECE, len(source)), probability, np.uint32(seed))
+            _drop(source, target, start, min(start + TASK_SIZE, len(source)), probability, np.uint32(seed))
 
     with announce_compilation((_drop, source.dtype)):
-        run_in_threads(work, alone=len(source) <= PIECE)
+        run_in_threads(work, alone=len(source) <= TASK_SIZE)
     return out
 
 

@@ -2,13 +2,13 @@
 
 No per-edge tensor is kept unless weights are requested: the backward pass recomputes them from the row max and row sum
 of each softmax, and dropout draws its bits from the number of the edge. Kernels for contiguous keys read no index: one
-call computes all narrow relations of a layer
-(:mod:`graphattn.backends.cpu.windows.narrow_forward`), wide ones by blocks of destinations and strips of keys
-(:mod:`graphattn.backends.cpu.windows.wide_forward`); for other edges a kernel looks up each source.
+call computes all narrow relations of a layer (:mod:`graphattn.backends.cpu.windows.narrow_forward`), and wide relations
+are computed by blocks of destinations and tiles of keys (:mod:`graphattn.backends.cpu.windows.wide_forward`). For other
+edges a kernel looks up each source.
 
-Numba compiles the kernels on first use and caches them on disk. ``torch.get_num_threads()`` threads share the tasks;
-this is safe after a fork (of a process that had imported ``graphattn``) and in several Python threads at once. The bits
-of the result do not depend on the number of threads.
+Numba compiles the kernels on first use and caches them on disk. They run in ``torch.get_num_threads()`` threads, also
+after a fork of a process that had imported ``graphattn``, and in several Python threads at once. Results do not depend
+on the number of threads, bit for bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphattn.backends.cpu import tasks as fused_tasks
+from graphattn.backends.cpu import tasks
 from graphattn.backends.cpu.buffer_pool import empty
 from graphattn.backends.cpu.call import Call
 from graphattn.backends.cpu.tasks import Saved
@@ -70,8 +70,8 @@ def attend_heads(
 ) -> tuple[Tensor, list[Tensor]]:
     """Attention of all heads of a layer, each along its relation, in one call; and (E, heads) weights of each relation.
 
-    ``projected`` (N, P, D) has the queries of all heads, their keys, their values; or queries and keys of those heads
-    only whose relation is not the identity. Weights come without gradients and not under dropout.
+    ``projected`` (N, P, D) has queries, keys and values of all heads, or queries and keys only of heads whose relation
+    is not the identity. Weights have no gradients and are not available under dropout.
     """
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
@@ -79,7 +79,7 @@ def attend_heads(
     out: Tensor = _ProjectedAttention.apply(projected, call, weights)
     if not return_weights:
         return out, []
-    shapes = [(count, one.num_edges) for one, count in zip(edges, heads, strict=True)]
+    shapes = [(count, relation.num_edges) for relation, count in zip(edges, heads, strict=True)]
     parts = weights.split([count * size for count, size in shapes])
     return out, [part.view(shape).t() for part, shape in zip(parts, shapes, strict=True)]
 
@@ -92,32 +92,31 @@ class _Attention(torch.autograd.Function):
         query, key, value = (_with_contiguous_features(tensor.detach()) for tensor in (query, key, value))
         heads = query.shape[1]
         out = empty((query.shape[0], heads, value.shape[2]), value.dtype)
-        added = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
-        wanted = heads * call.edges[0].num_edges if return_weights else 0
-        weights = query.new_zeros(wanted)  # kernels skip weights of rows whose scores are all -inf
-        row_max, inverse_sum = fused_tasks.forward(call, query, key, value, added, out, weights)
+        by_head = query.new_zeros(heads, 0) if bias is None else bias.detach().t().contiguous()  # (H, E) or (H, 0)
+        size = heads * call.edges[0].num_edges if return_weights else 0
+        weights = query.new_zeros(size)  # kernels skip weights of rows whose scores are all -inf
+        row_max, inverse_sum = tasks.forward(call, query, key, value, by_head, out, weights)
         ctx.call, ctx.has_bias, ctx.has_weights = call, bias is not None, return_weights
-        ctx.save_for_backward(query, key, value, added, out, row_max, inverse_sum)
+        ctx.save_for_backward(query, key, value, by_head, out, row_max, inverse_sum)
         return out, weights.view(heads, -1).t()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved = Saved(*(tensor.detach() for tensor in ctx.saved_tensors))
-        gradients = tuple(gradient.detach() for gradient in gradients)
-        count = len(saved.bias)
-        grad_weights = gradients[1].t().contiguous() if ctx.has_weights else saved.bias.new_zeros(count, 0)
-        wanted = ctx.needs_input_grad[1:3]
-        # the kernels do not touch the placeholder for gradients of frozen keys or values
+        grad_out, grad_weights = (gradient.detach() for gradient in gradients)
+        grad_weights = grad_weights.t().contiguous() if ctx.has_weights else saved.bias.new_zeros(len(saved.bias), 0)
+        key_and_value = ctx.needs_input_grad[1:3]
+        needed = (True, *key_and_value)
+        # kernels do not touch the placeholder for gradients of frozen keys or values
         grads = [
-            _empty_gradient(ctx.call, tensor.shape, tensor.dtype) if asked else tensor
-            for tensor, asked in zip(saved[:3], (True, *wanted), strict=True)
+            _empty_gradient(ctx.call, tensor.shape, tensor.dtype) if needs else tensor
+            for tensor, needs in zip(saved[:3], needed, strict=True)
         ]
         grad_bias = torch.zeros_like(saved.bias)
-        fused_tasks.backward(
-            ctx.call, saved, _with_contiguous_features(gradients[0]), grad_weights, grads, grad_bias, wanted=wanted
-        )
-        asked_for = (grad if asked else None for grad, asked in zip(grads, (True, *wanted), strict=True))
-        return (*asked_for, grad_bias.t() if ctx.has_bias else None, None, None)
+        grad_out = _with_contiguous_features(grad_out)
+        tasks.backward(ctx.call, saved, grad_out, grad_weights, grads, grad_bias, needed=key_and_value)
+        input_gradients = (grad if needs else None for grad, needs in zip(grads, needed, strict=True))
+        return (*input_gradients, grad_bias.t() if ctx.has_bias else None, None, None)
 
 
 class _ProjectedAttention(torch.autograd.Function):
@@ -126,19 +125,19 @@ class _ProjectedAttention(torch.autograd.Function):
         projected = projected.detach().contiguous()
         query, key, value = _split(projected, call)
         out = empty(value.shape, value.dtype)
-        nothing = value.new_zeros(value.shape[1], 0)
-        row_max, inverse_sum = fused_tasks.forward(call, query, key, value, nothing, out, weights)
+        no_bias = value.new_zeros(value.shape[1], 0)
+        row_max, inverse_sum = tasks.forward(call, query, key, value, no_bias, out, weights)
         ctx.call = call
-        ctx.save_for_backward(projected, nothing, out, row_max, inverse_sum)
+        ctx.save_for_backward(projected, no_bias, out, row_max, inverse_sum)
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        projected, nothing, out, row_max, inverse_sum = (tensor.detach() for tensor in ctx.saved_tensors)
+        projected, no_bias, out, row_max, inverse_sum = (tensor.detach() for tensor in ctx.saved_tensors)
         gradient = _empty_gradient(ctx.call, projected.shape, projected.dtype)
-        saved = Saved(*_split(projected, ctx.call), nothing, out, row_max, inverse_sum)
-        upper = _with_contiguous_features(gradients[0].detach())
-        fused_tasks.backward(ctx.call, saved, upper, nothing, _split(gradient, ctx.call), nothing)
+        saved = Saved(*_split(projected, ctx.call), no_bias, out, row_max, inverse_sum)
+        grad_out = _with_contiguous_features(gradients[0].detach())
+        tasks.backward(ctx.call, saved, grad_out, no_bias, _split(gradient, ctx.call), no_bias)
         return gradient, None, None
 
 
@@ -149,11 +148,11 @@ def _split(projected: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _empty_gradient(call: Call, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Memory for gradients, zeroed unless the kernels write every number of it."""
+    """Memory for gradients, zeroed unless the kernels write all of it."""
     memory = empty(shape, dtype)
     return memory if call.covers_everything else memory.zero_()
 
 
 def _with_contiguous_features(tensor: Tensor) -> Tensor:
-    """The tensor, copied if its features are not contiguous or its memory overlaps."""
+    """The tensor, or a copy if its features are not contiguous or its memory overlaps."""
     return tensor if tensor.stride(2) == 1 and 0 not in tensor.stride() else tensor.contiguous()

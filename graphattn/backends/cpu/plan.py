@@ -1,4 +1,4 @@
-"""How backend ``fused`` divides the edges of a relation into tasks; each :class:`Edges` keeps its plans."""
+"""How backend ``fused`` divides the edges of a relation into tasks. Plans are cached in their :class:`Edges`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from graphattn.backends.cpu.compiling import plan_kernel
 from graphattn.edges import Edges
 
 RUN_EDGES = 1 << 15
-"""Approximate number of edges of a task: small, so that no thread waits long for another."""
+"""Approximate number of edges per task: small, so that no thread waits long for another."""
 NARROW_KEYS = 256
-"""Upper bound for the keys of a narrow range."""
+"""Upper bound for the number of keys of a narrow range."""
 NARROW_ROWS = 96
-"""Destinations of one task along narrow ranges, at least; four times as many where no sentence ends before."""
-KEPT_PLANS = 8
-"""Narrow plans that a relation keeps, each with other relations."""
+"""Minimum number of destinations per task along narrow ranges; at most four times as many, to end with a sentence."""
+MAX_CACHED_PLANS = 8
+"""Number of narrow plans that a relation caches, each with other relations."""
 CHUNK_ROWS = 256
-"""Destinations of one task along wide ranges, at least; as many as a row has keys where that is more."""
+"""Minimum number of destinations per task along wide ranges; as many as a row has keys, if more."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class RangePlan:
     ----------
     low, high : (N_dst,) int64, the keys of destination i are low[i] to before high[i]
     starts : (N_dst + 1,) int64, first slot of each destination
-    block : destinations that meet the keys at once, a multiple of 8
-    chunks : (C, 7) int64: first destination, the one after the last, first key, the one after the last, the same of the
-        keys that no other chunk sees, and the number of keys that earlier chunks share with others
-    shared : number of keys that chunks share with others, once for each chunk
+    block : destinations per matrix product, a multiple of 8
+    chunks : (C, 7) int64: first destination and the one after the last, first key and the one after the last, first of
+        the keys that no other chunk reads and the one after the last, number of shared keys of earlier chunks
+    shared : number of shared keys, which several chunks read, summed over the chunks
     """
 
     low: np.ndarray
@@ -63,7 +63,7 @@ class NarrowPlan:
 
     Parameters
     ----------
-    pointers : (N + 1,) each, where the edges of each destination begin, of the relations that are not the identity
+    pointers : (N + 1,) first slot of each destination, for each relation that is not the identity
     lows, highs : (R, N) int64, the keys of destination i along relation r are lows[r, i] to before highs[r, i]
     chunks, shared : as in :class:`RangePlan`; every destination is also a key of its chunk
     """
@@ -113,10 +113,10 @@ class EdgePlan:
 
     @cached_property
     def separate_runs(self) -> np.ndarray:
-        """Like ``runs``, joined until no source belongs to two."""
+        """Like ``runs``, merged until no two share a source."""
         low, high = _source_extents(self.starts, self.indices)
-        places = self.runs
-        return places[np.isin(places, _cut_points(low, high))] if len(places) > 2 else places
+        cuts = self.runs
+        return cuts[np.isin(cuts, _find_cuts(low, high))] if len(cuts) > 2 else cuts
 
 
 def plan_of(edges: Edges) -> RangePlan | EdgePlan:
@@ -135,25 +135,27 @@ def narrow_plan(relations: Sequence[Edges]) -> NarrowPlan:
     new objects at the same address.
     """
     first, *others = relations
-    kept = first.plans.setdefault("fused, narrow", [])
-    assert isinstance(kept, list)
-    for known, plan in kept:
-        if len(known) == len(others) and all(ref() is edges for ref, edges in zip(known, others, strict=True)):
+    cache = first.plans.setdefault("fused, narrow", [])
+    assert isinstance(cache, list)
+    for references, plan in cache:
+        if len(references) == len(others) and all(
+            reference() is edges for reference, edges in zip(references, others, strict=True)
+        ):
             assert isinstance(plan, NarrowPlan)
             return plan
-    made = _make_narrow_plan(list(relations))
-    kept.insert(0, (tuple(map(weakref.ref, others)), made))
-    del kept[KEPT_PLANS:]
-    return made
+    plan = _make_narrow_plan(list(relations))
+    cache.insert(0, (tuple(map(weakref.ref, others)), plan))
+    del cache[MAX_CACHED_PLANS:]
+    return plan
 
 
 def is_narrow(edges: Edges) -> bool:
     """Whether each node's sources are contiguous and near the node."""
-    known = edges.plans.get("fused, is narrow")
-    if known is None:
-        known = edges.plans["fused, is narrow"] = _has_local_ranges(edges)
-    assert isinstance(known, bool)
-    return known
+    result = edges.plans.get("fused, is narrow")
+    if result is None:
+        result = edges.plans["fused, is narrow"] = _has_local_ranges(edges)
+    assert isinstance(result, bool)
+    return result
 
 
 def _has_local_ranges(edges: Edges) -> bool:
@@ -187,16 +189,14 @@ def _make_plan(edges: Edges) -> RangePlan | EdgePlan:
 
 
 def _make_narrow_plan(relations: list[Edges]) -> NarrowPlan:
-    taken = [edges for edges in relations if not edges.is_identity]
-    count = relations[0].num_destinations
-    lows, highs = np.zeros((2, len(taken), count), np.int64)
-    for number, edges in enumerate(taken):
+    windows = [edges for edges in relations if not edges.is_identity]
+    lows, highs = np.zeros((2, len(windows), relations[0].num_destinations), np.int64)
+    for number, edges in enumerate(windows):
         bounds = _key_ranges(edges)
         assert bounds is not None
         lows[number], highs[number] = bounds
-    return NarrowPlan(
-        [edges.indptr for edges in taken], lows, highs, *_add_shared_keys(_cut_narrow_chunks(lows, highs, NARROW_ROWS))
-    )
+    chunks, shared = _add_shared_keys(_cut_narrow_chunks(lows, highs, NARROW_ROWS))
+    return NarrowPlan([edges.indptr for edges in windows], lows, highs, chunks, shared)
 
 
 @plan_kernel
@@ -211,7 +211,7 @@ def _bandwidth(low, high):  # type: ignore[no-untyped-def]
 
 @plan_kernel
 def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
-    """(C, 4) first and last destinations and keys of a :class:`NarrowPlan`'s chunks."""
+    """The first four columns of a :class:`NarrowPlan`'s chunks."""
     relations, count = lows.shape
     begins, ends = np.arange(count), np.arange(1, count + 1)
     for relation in range(relations):
@@ -220,24 +220,24 @@ def _cut_narrow_chunks(lows, highs, size):  # type: ignore[no-untyped-def]
             if low[i] < high[i]:
                 begins[i] = min(begins[i], low[i])
                 ends[i] = max(ends[i], high[i])
-    behind = np.full(count + 1, count)  # the first key that destinations from here on see
+    next_begin = np.full(count + 1, count)  # first key of this destination and later ones
     for i in range(count - 1, -1, -1):
-        behind[i] = min(behind[i + 1], begins[i])
+        next_begin[i] = min(next_begin[i + 1], begins[i])
     chunks = np.empty((count // size + 1, 4), np.int64)
-    made = first = seen = 0
+    number = first = last_end = 0
     for i in range(1, count + 1):
-        seen = max(seen, ends[i - 1])
-        closed = i == count or seen <= behind[i]
-        if i < count and (i - first < size or not closed) and i - first < 4 * size:
+        last_end = max(last_end, ends[i - 1])
+        shares_nothing = i == count or last_end <= next_begin[i]
+        if i < count and (i - first < size or not shares_nothing) and i - first < 4 * size:
             continue
-        chunks[made] = first, i, begins[first:i].min(), ends[first:i].max()
-        made, first = made + 1, i
-    return chunks[:made]
+        chunks[number] = first, i, begins[first:i].min(), ends[first:i].max()
+        number, first = number + 1, i
+    return chunks[:number]
 
 
 @plan_kernel
 def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
-    """Whether every destination's sources count up by one."""
+    """Whether the sources of each destination are consecutive numbers."""
     for i in range(len(starts) - 1):
         for slot in range(starts[i] + 1, starts[i + 1]):
             if indices[slot] != indices[slot - 1] + 1:
@@ -247,7 +247,7 @@ def _has_contiguous_sources(starts, indices):  # type: ignore[no-untyped-def]
 
 @plan_kernel
 def _source_extents(starts, indices):  # type: ignore[no-untyped-def]
-    """(N_dst,) smallest source of each destination and the one after its largest; equal without edges."""
+    """(N_dst,) smallest source of each destination and the one after its largest; both 0 without edges."""
     low = np.zeros(len(starts) - 1, np.int64)
     high = np.zeros(len(starts) - 1, np.int64)
     for i in range(len(starts) - 1):
@@ -260,21 +260,21 @@ def _source_extents(starts, indices):  # type: ignore[no-untyped-def]
 
 
 def _running_extents(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N + 1,) largest end of the destinations before each place, and smallest beginning of those from it on."""
-    seen = high > low
-    ends = np.maximum.accumulate(np.where(seen, high, 0))
-    begins = np.minimum.accumulate(np.where(seen, low, np.iinfo(np.int64).max)[::-1])[::-1]
+    """(N + 1,) the largest end of earlier nodes' ranges, and the smallest beginning of this and later nodes' ranges."""
+    nonempty = high > low
+    ends = np.maximum.accumulate(np.where(nonempty, high, 0))
+    begins = np.minimum.accumulate(np.where(nonempty, low, np.iinfo(np.int64).max)[::-1])[::-1]
     return np.concatenate([[0], ends]), np.concatenate([begins, [np.iinfo(np.int64).max]])
 
 
-def _cut_points(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _find_cuts(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Cut points: no destination after one reads a key that one before it reads."""
     ends, begins = _running_extents(low, high)
     return np.flatnonzero(ends <= begins)
 
 
 def _plan_ranges(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> RangePlan | None:
-    """Chunks between sentences where they are short, inside them where they are long; None when it would not pay."""
+    """A plan whose chunks end with sentences, unless these are long; None when kernels for any edges are faster."""
     count = len(low)
     if count == 0:
         return None
@@ -282,7 +282,7 @@ def _plan_ranges(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> Range
     chunks, shared = _cut_into_chunks(low, high, min(max(CHUNK_ROWS, widest), 8 * CHUNK_ROWS))
     edges = int(starts[-1])
     if (chunks[:, 3] - chunks[:, 2]).sum() > 4 * (count + int(high.max(initial=0))) + edges // 8:
-        return None  # keys far apart from one destination to the next
+        return None  # consecutive destinations have keys far apart
     mean = edges / max(1, int((high > low).sum()))
     block = 8 if mean <= 48 else 16 if mean <= 160 else 32
     block_low, block_high = _union_between(low, high, np.unique(np.append(np.arange(0, count, block), count)))
@@ -292,48 +292,48 @@ def _plan_ranges(low: np.ndarray, high: np.ndarray, starts: np.ndarray) -> Range
 
 
 def _cut_into_chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """The chunks of a plan, of about ``size`` destinations, and the number of keys that they share.
+    """The chunks of a plan, of about ``size`` destinations, and their number of shared keys.
 
-    Cuts go between sentences that end near, or, where none does, inside them.
+    Cuts are moved to the end of the sentence if it is near.
     """
     count = len(low)
-    marks = np.arange(size, count, size)
-    closed = _cut_points(low, high)
-    near = closed[np.clip(np.searchsorted(closed, marks), 0, len(closed) - 1)]
-    marks = np.where(near - marks < size // 2, near, marks)
-    places = np.unique(np.concatenate([[0], marks, [count]]))
-    return _add_shared_keys(np.stack([places[:-1], places[1:], *_union_between(low, high, places)], axis=1))
+    cuts = np.arange(size, count, size)
+    ends = _find_cuts(low, high)
+    next_end = ends[np.clip(np.searchsorted(ends, cuts), 0, len(ends) - 1)]
+    cuts = np.where(next_end - cuts < size // 2, next_end, cuts)
+    cuts = np.unique(np.concatenate([[0], cuts, [count]]))
+    return _add_shared_keys(np.stack([cuts[:-1], cuts[1:], *_union_between(low, high, cuts)], axis=1))
 
 
 @plan_kernel
 def _add_shared_keys(chunks):  # type: ignore[no-untyped-def]
-    """Chunks (C, 4) with the keys that no other sees, and the number of keys that are shared."""
+    """Add the last three columns to the chunks (C, 4) of a plan; also return the number of shared keys."""
     count = len(chunks)
-    whole = np.empty((count, 7), np.int64)
-    behind, ahead = np.iinfo(np.int64).max, 0
+    complete = np.empty((count, 7), np.int64)
+    next_begin, last_end = np.iinfo(np.int64).max, 0
     for number in range(count - 1, -1, -1):
         begin, end = chunks[number, 2], chunks[number, 3]
-        whole[number, :4] = chunks[number]
-        whole[number, 5] = max(begin, min(end, behind))
+        complete[number, :4] = chunks[number]
+        complete[number, 5] = max(begin, min(end, next_begin))
         if begin < end:
-            behind = min(behind, begin)
+            next_begin = min(next_begin, begin)
     shared = 0
     for number in range(count):
         begin, end = chunks[number, 2], chunks[number, 3]
-        whole[number, 4] = max(begin, min(end, ahead))
-        whole[number, 5] = max(whole[number, 4], whole[number, 5])
-        whole[number, 6] = shared
-        shared += end - begin - (whole[number, 5] - whole[number, 4])
+        complete[number, 4] = max(begin, min(end, last_end))
+        complete[number, 5] = max(complete[number, 4], complete[number, 5])
+        complete[number, 6] = shared
+        shared += end - begin - (complete[number, 5] - complete[number, 4])
         if begin < end:
-            ahead = max(ahead, end)
-    return whole, shared
+            last_end = max(last_end, end)
+    return complete, shared
 
 
-def _union_between(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _union_between(low: np.ndarray, high: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The union of the ranges between consecutive cut points; (0, 0) when it is empty."""
-    if len(places) < 2:
+    if len(cuts) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    seen = high > low
-    begin = np.minimum.reduceat(np.where(seen, low, np.iinfo(np.int64).max), places[:-1])
-    end = np.maximum.reduceat(np.where(seen, high, 0), places[:-1])
+    nonempty = high > low
+    begin = np.minimum.reduceat(np.where(nonempty, low, np.iinfo(np.int64).max), cuts[:-1])
+    end = np.maximum.reduceat(np.where(nonempty, high, 0), cuts[:-1])
     return np.where(end > 0, begin, 0), end

@@ -13,7 +13,7 @@ from graphattn.backends.cpu.compiling import kernel
 
 
 class Strided(NamedTuple):
-    """A (N, H, D) tensor with contiguous features as flat memory, and the distances between nodes and between heads."""
+    """A (N, H, D) tensor with contiguous features: flat memory, strides of nodes and heads, and D."""
 
     memory: np.ndarray
     node: int
@@ -38,7 +38,7 @@ class Outputs(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Factor on the scores, probability of dropout, and its seeds (H,)."""
+    """Factor on the scores, dropout probability, and dropout seeds (H,)."""
 
     scale: float
     dropout: float
@@ -48,7 +48,7 @@ class Rule(NamedTuple):
 class Gradients(NamedTuple):
     """Gradients to fill; ``partial`` holds those of keys that several chunks read, see ``merge_partial``.
 
-    ``has_key`` and ``has_value`` tell whether keys and whether values need gradients.
+    ``has_key`` and ``has_value`` say whether keys and values need gradients.
     """
 
     query: Strided
@@ -61,5 +61,5 @@ class Gradients(NamedTuple):
 
 @kernel
 def offset(tensor, node, head):  # type: ignore[no-untyped-def]
-    """Place of a row of features in the memory of a :class:`Strided` tensor."""
+    """Where a row of features begins in the memory of a :class:`Strided` tensor."""
     return node * tensor.node + head * tensor.head

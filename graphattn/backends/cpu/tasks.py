@@ -1,4 +1,4 @@
-"""The kernels of backend ``fused`` with their arguments, and the threads that run them."""
+"""Launch the kernels of backend ``fused``: arguments, scratch memory and threads. Kernels take tasks from a counter."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from graphattn.backends.cpu.windows.wide_backward import Upstream
 from graphattn.backends.cpu.windows.wide_tiles import EdgeTerms, WideRanges
 
 CACHE_BYTES = 1 << 19
-"""Bytes that one task should work on."""
+"""Bytes of memory that one task should use."""
 SMALL_WORK = 1 << 16
-"""Products of features below which a second thread does not pay off."""
+"""Number of multiplications below which one thread is faster than several."""
 
 
 class Saved(NamedTuple):
@@ -43,8 +43,8 @@ class Saved(NamedTuple):
     inverse_sum: Tensor
 
 
-class _Task(NamedTuple):
-    """A kernel and its arguments, between a counter of tasks and scratch memory of ``size`` numbers."""
+class _Launch(NamedTuple):
+    """A kernel and its arguments; :func:`_run` adds a counter of tasks and scratch memory of ``size`` numbers."""
 
     kernel: Callable[..., None]
     arguments: tuple[Any, ...]
@@ -58,12 +58,12 @@ def forward(
     make = query.new_empty if call.covers_everything else query.new_zeros
     row_max, inverse_sum = make(2, value.shape[1], query.shape[0])
     saved = Saved(query, key, value, bias, out, row_max, inverse_sum)
-    tasks = [_forward_task(call, part, saved, weights) for part in call.parts]
-    _run_tasks(tasks, row_max, call, query.shape[2] + value.shape[2])
+    launches = [_prepare_forward(call, part, saved, weights) for part in call.parts]
+    _run(launches, row_max, call, query.shape[2] + value.shape[2])
     return row_max, inverse_sum
 
 
-def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor) -> _Task:
+def _prepare_forward(call: Call, part: Part, saved: Saved, weights: Tensor) -> _Launch:
     plan, row_max = part.plan, saved.row_max.numpy()
     count, scale = simd_width(row_max), row_max.dtype.type(call.scale)
     width, value_width = saved.query.shape[2], saved.value.shape[2]
@@ -75,23 +75,23 @@ def _forward_task(call: Call, part: Part, saved: Saved, weights: Tensor) -> _Tas
         arguments = (
             ranges,
             Heads(part.heads, part.scored, part.relations),
-            Inputs(_strided(saved.query), _strided(saved.key), _strided(saved.value)),
-            Outputs(_strided(saved.out), row_max, saved.inverse_sum.numpy()),
+            Inputs(_to_strided(saved.query), _to_strided(saved.key), _to_strided(saved.value)),
+            Outputs(_to_strided(saved.out), row_max, saved.inverse_sum.numpy()),
             narrow_forward.Weights(weights.numpy(), starts),
             Rule(scale, call.dropout, call.seeds),
         )
         size = narrow_backward.work_size(0, count + NARROW_KEYS, 0, width, value_width, count)
-        return _Task(narrow_forward.forward, arguments, size)
+        return _Launch(narrow_forward.forward, arguments, size)
     heads = _as_slice(part.heads)
-    own_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
-    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), own_weights, own_weights[:0])
-    outputs = Outputs(_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
-    rest = (_inputs(saved, part), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
+    part_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
+    terms = EdgeTerms(saved.bias[heads].flatten().numpy(), part_weights, part_weights[:0])
+    outputs = Outputs(_to_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
+    arguments = (_select_inputs(saved, part), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
     if isinstance(plan, RangePlan):
-        group, size = _group(plan, len(part.heads), width, value_width, count)
-        return _Task(wide_forward.forward, (_wide_ranges(plan, len(part.heads)), *rest, group), size)
+        group, size = _group_wide(plan, len(part.heads), width, value_width, count)
+        return _Launch(wide_forward.forward, (_wide_ranges(plan, len(part.heads)), *arguments, group), size)
     size = edge_kernels.work_size(plan.longest, count)
-    return _Task(edge_kernels.forward, (EdgeArrays(plan.runs, plan.starts, plan.indices), *rest), size)
+    return _Launch(edge_kernels.forward, (EdgeArrays(plan.runs, plan.starts, plan.indices), *arguments), size)
 
 
 def backward(
@@ -102,85 +102,87 @@ def backward(
     grads: Sequence[Tensor],
     grad_bias: Tensor,
     *,
-    wanted: tuple[bool, bool] = (True, True),
+    needed: tuple[bool, bool] = (True, True),
 ) -> None:
     """Fill the gradients of query, key and value (zeros before, unless the call covers everything) and of the bias.
 
-    ``wanted`` tells whether keys and whether values need gradients; the tensor of those that do not stays untouched.
+    ``needed`` says whether keys and values need gradients; those that do not are left untouched.
     """
     features = 3 * (saved.query.shape[2] + saved.value.shape[2])
-    tasks, merges = [], []
+    launches, merges = [], []
     for part in call.parts:
         if isinstance(part.plan, NarrowPlan):
-            task, kernel_grads = _narrow_backward_task(call, part, saved, grad_out, grads, wanted)
+            launch, kernel_grads = _prepare_narrow_backward(call, part, saved, grad_out, grads, needed)
             heads, scored = part.heads, part.scored
         else:
             tensors = (grad_out, grad_weights, grad_bias)
-            task, kernel_grads = _backward_task(call, part, saved, tensors, grads, wanted)
+            launch, kernel_grads = _prepare_backward(call, part, saved, tensors, grads, needed)
             heads = scored = np.arange(len(part.heads))
-        tasks.append(task)
-        if not isinstance(part.plan, EdgePlan) and part.plan.shared and any(wanted):
-            merges.append(_Task(merge_partial, (part.plan.chunks, heads, scored, kernel_grads), 0))
-    for phase in (tasks, merges):
-        _run_tasks(phase, saved.row_max, call, features)
+        launches.append(launch)
+        if not isinstance(part.plan, EdgePlan) and part.plan.shared and any(needed):
+            merges.append(_Launch(merge_partial, (part.plan.chunks, heads, scored, kernel_grads), 0))
+    for phase in (launches, merges):
+        _run(phase, saved.row_max, call, features)
 
 
-def _narrow_backward_task(
-    call: Call, part: Part, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor], wanted: tuple[bool, bool]
-) -> tuple[_Task, Gradients]:
+def _prepare_narrow_backward(
+    call: Call, part: Part, saved: Saved, grad_out: Tensor, grads: Sequence[Tensor], needed: tuple[bool, bool]
+) -> tuple[_Launch, Gradients]:
     plan, row_max = part.plan, saved.row_max.numpy()
     assert isinstance(plan, NarrowPlan)
     assert part.relations is not None
     width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(row_max)
-    group, size = _narrow_group(plan, len(part.heads), width, value_width, count)
+    group, size = _group_narrow(plan, len(part.heads), width, value_width, count)
     partial = np.empty(plan.shared * len(part.heads) * (width + value_width), row_max.dtype)
-    query, key, value = (_strided(tensor) for tensor in grads)
-    gradients = Gradients(query, key, value, partial, *wanted)
+    query, key, value = (_to_strided(tensor) for tensor in grads)
+    gradients = Gradients(query, key, value, partial, *needed)
     arguments = (
         _narrow_ranges(plan, slots=call.dropout > 0),
         Heads(part.heads, part.scored, part.relations),
-        Inputs(_strided(saved.query), _strided(saved.key), _strided(saved.value)),
-        Outputs(_strided(grad_out), row_max, saved.inverse_sum.numpy()),
+        Inputs(_to_strided(saved.query), _to_strided(saved.key), _to_strided(saved.value)),
+        Outputs(_to_strided(grad_out), row_max, saved.inverse_sum.numpy()),
         gradients,
         Rule(row_max.dtype.type(call.scale), call.dropout, call.seeds),
         group,
     )
-    return _Task(narrow_backward.backward, arguments, size), gradients
+    return _Launch(narrow_backward.backward, arguments, size), gradients
 
 
-def _backward_task(
+def _prepare_backward(
     call: Call,
     part: Part,
     saved: Saved,
     tensors: tuple[Tensor, Tensor, Tensor],
     grads: Sequence[Tensor],
-    wanted: tuple[bool, bool],
-) -> tuple[_Task, Gradients]:
-    """``tensors`` are gradients of outputs, weights and bias."""
+    needed: tuple[bool, bool],
+) -> tuple[_Launch, Gradients]:
+    """``tensors`` are the gradients of outputs, weights and bias."""
     plan, dtype = part.plan, saved.row_max.numpy().dtype
     width, value_width, count = saved.query.shape[2], saved.value.shape[2], simd_width(saved.row_max.numpy())
     heads, scored = _as_slice(part.heads), _as_slice(part.scored)
     grad_out, grad_weights, grad_bias = (tensor[:, heads] if tensor.dim() == 3 else tensor[heads] for tensor in tensors)
-    query, key, value = (_strided(tensor[:, own]) for tensor, own in zip(grads, (scored, scored, heads), strict=True))
+    selections = zip(grads, (scored, scored, heads), strict=True)
+    query, key, value = (_to_strided(tensor[:, selected]) for tensor, selected in selections)
     shared = 0 if isinstance(plan, EdgePlan) else plan.shared
     partial = np.empty(shared * len(part.heads) * (width + value_width), dtype)
-    gradients = Gradients(query, key, value, partial, *wanted)
+    gradients = Gradients(query, key, value, partial, *needed)
     upstream = Upstream(
-        _strided(saved.out[:, heads]),
+        _to_strided(saved.out[:, heads]),
         saved.row_max[heads].numpy(),
         saved.inverse_sum[heads].numpy(),
-        _strided(grad_out),
+        _to_strided(grad_out),
     )
     terms = EdgeTerms(saved.bias[heads].flatten().numpy(), grad_weights.flatten().numpy(), grad_bias.view(-1).numpy())
     rule = Rule(dtype.type(call.scale), call.dropout, call.seeds[heads])
-    rest = (_inputs(saved, part), terms, upstream, gradients, rule)
+    arguments = (_select_inputs(saved, part), terms, upstream, gradients, rule)
     if isinstance(plan, RangePlan):
-        group, size = _group(plan, len(part.heads), width, value_width, count)
-        return _Task(wide_backward.backward, (_wide_ranges(plan, len(part.heads)), *rest, group), size), gradients
+        group, size = _group_wide(plan, len(part.heads), width, value_width, count)
+        ranges = _wide_ranges(plan, len(part.heads))
+        return _Launch(wide_backward.backward, (ranges, *arguments, group), size), gradients
     assert isinstance(plan, EdgePlan)
     size = edge_kernels.work_size(plan.longest, count)
     edges = EdgeArrays(plan.separate_runs, plan.starts, plan.indices)
-    return _Task(edge_kernels.backward, (edges, *rest), size), gradients
+    return _Launch(edge_kernels.backward, (edges, *arguments), size), gradients
 
 
 def _narrow_ranges(plan: NarrowPlan, *, slots: bool) -> NarrowRanges:
@@ -193,69 +195,70 @@ def _wide_ranges(plan: RangePlan, heads: int) -> WideRanges:
     return WideRanges(np.arange(heads), plan.chunks, plan.block, plan.low, plan.high, plan.starts)
 
 
-def _inputs(saved: Saved, part: Part) -> Inputs:
+def _select_inputs(saved: Saved, part: Part) -> Inputs:
     """Queries, keys and values of one relation's heads."""
     heads, scored = _as_slice(part.heads), _as_slice(part.scored)
-    return Inputs(_strided(saved.query[:, scored]), _strided(saved.key[:, scored]), _strided(saved.value[:, heads]))
+    return Inputs(
+        _to_strided(saved.query[:, scored]), _to_strided(saved.key[:, scored]), _to_strided(saved.value[:, heads])
+    )
 
 
 def _as_slice(heads: np.ndarray) -> slice:
-    """Heads of one relation, which are consecutive, as a slice."""
+    """The heads of one relation, which are consecutive, as a slice."""
     return slice(int(heads[0]), int(heads[-1]) + 1)
 
 
-def _group(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
-    """Heads of one task, as many as fit into the cache, and its scratch memory."""
+def _group_wide(plan: RangePlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+    """Number of heads per task, so that they fit into the cache, and size of its scratch memory."""
 
     def size(group: int) -> int:
         return wide_tiles.work_size(plan.max_keys, plan.max_rows, plan.block, group, width, value_width, count)
 
-    return _largest_group(size, heads, count)
+    return _choose_group(size, heads, count)
 
 
-def _narrow_group(plan: NarrowPlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
+def _group_narrow(plan: NarrowPlan, heads: int, width: int, value_width: int, count: int) -> tuple[int, int]:
     def size(group: int) -> int:
         return narrow_backward.work_size(plan.max_keys, count + NARROW_KEYS, group, width, value_width, count)
 
-    return _largest_group(size, heads, count)
+    return _choose_group(size, heads, count)
 
 
-def _largest_group(size: Callable[[int], int], heads: int, count: int) -> tuple[int, int]:
+def _choose_group(size: Callable[[int], int], heads: int, count: int) -> tuple[int, int]:
     group = max(1, min(heads, CACHE_BYTES // ((size(2) - size(1)) * BYTES // count)))
     return group, size(group)
 
 
-def _strided(tensor: Tensor) -> Strided:
+def _to_strided(tensor: Tensor) -> Strided:
     (nodes, heads, width), (node, head, feature) = tensor.shape, tensor.stride()
     span = (nodes - 1) * node + (heads - 1) * head + (width - 1) * feature + 1 if tensor.numel() else 0
     return Strided(tensor.as_strided((span,), (1,)).numpy(), node, head, width)
 
 
-def _run_tasks(tasks: Sequence[_Task], like: Tensor, call: Call, features: int) -> None:
-    """Run the tasks in as many threads as PyTorch uses."""
-    if not tasks:
+def _run(launches: Sequence[_Launch], like: Tensor, call: Call, features: int) -> None:
+    """Run kernels, one after the other, each in as many threads as PyTorch uses."""
+    if not launches:
         return
-    shared = [(task, np.zeros(1, np.int64)) for task in tasks]
-    size, dtype = max(task.size for task in tasks), like.numpy().dtype
-
-    kept = _scratch(torch.get_num_threads(), size * dtype.itemsize)
+    counted = [(launch, np.zeros(1, np.int64)) for launch in launches]
+    size, dtype = max(launch.size for launch in launches), like.numpy().dtype
+    buffers = _scratch_memory(torch.get_num_threads(), size * dtype.itemsize)
 
     def work(number: int) -> None:
-        scratch = kept[number].view(dtype)
-        for task, counter in shared:
-            task.kernel(counter, *task.arguments, *([scratch] if task.size else []))
+        scratch = buffers[number].view(dtype)
+        for launch, counter in counted:
+            launch.kernel(counter, *launch.arguments, *([scratch] if launch.size else []))
 
     products = features * sum(edges.num_edges * heads for edges, heads in zip(call.edges, call.heads, strict=True))
-    with announce_compilation(*((task.kernel, dtype) for task in tasks)):
+    with announce_compilation(*((launch.kernel, dtype) for launch in launches)):
         run_in_threads(work, alone=products <= SMALL_WORK)
 
 
 _LOCAL = threading.local()
 
 
-def _scratch(count: int, size: int) -> list[np.ndarray]:
-    """At least ``count`` arrays of ``size`` bytes, which the calling thread reuses."""
-    kept: list[np.ndarray] = _LOCAL.__dict__.setdefault("kept", [])
-    if len(kept) < count or kept[0].nbytes < size:
-        kept[:] = [np.zeros(-(-size // BYTES) * BYTES, np.uint8) for _ in range(max(count, len(kept)))]
-    return kept
+def _scratch_memory(count: int, size: int) -> list[np.ndarray]:
+    """At least ``count`` arrays of at least ``size`` bytes, which the calling thread reuses."""
+    buffers: list[np.ndarray] = _LOCAL.__dict__.setdefault("buffers", [])
+    if len(buffers) < count or buffers[0].nbytes < size:
+        buffers[:] = [np.zeros(-(-size // BYTES) * BYTES, np.uint8) for _ in range(max(count, len(buffers)))]
+    return buffers

@@ -1,8 +1,8 @@
 """Threads for compiled kernels that release the interpreter lock.
 
-They run in PyTorch's OpenMP threads if possible: these spin for a while after each PyTorch operation, and would compete
-with other threads for the same cores. Otherwise, and after a fork, which PyTorch's threads do not survive, they run in
-Python threads.
+They run in PyTorch's OpenMP threads if possible, because these spin for a while after each PyTorch operation and would
+compete with other threads for the cores. Otherwise, and after a fork, which PyTorch's threads do not survive, they run
+in Python threads.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _TEAM = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def run_in_threads(work: Callable[[int], None], *, alone: bool = False) -> None:
-    """Call ``work`` in as many threads as PyTorch uses, including this one, with the number of each thread.
+    """Call ``work`` in each of PyTorch's threads, including this one, with the number of the thread.
 
-    There may be fewer threads, so the calls share the work among themselves. ``alone``: in this thread only.
+    There may be fewer threads, so ``work`` must take tasks until none is left. ``alone``: only this thread.
     """
     count = 1 if alone else torch.get_num_threads()
     if count == 1:
@@ -46,25 +46,25 @@ def _run_in_openmp(openmp: Any, work: Callable[[int], None], count: int) -> None
     numbers = itertools.count()
     errors: list[BaseException] = []
 
-    def member(_: object) -> None:
+    def run_member(_: object) -> None:
         try:
             work(next(numbers))
         except BaseException as error:
             errors.append(error)
 
-    openmp.GOMP_parallel(_TEAM(member), None, count, 0)
+    openmp.GOMP_parallel(_TEAM(run_member), None, count, 0)
     if errors:
         raise errors[0]
 
 
 @lru_cache(maxsize=1)
 def _openmp() -> Any | None:
-    """GNU's OpenMP library as PyTorch has loaded it; None where it uses another."""
-    found = sorted(Path(torch.__file__).parent.glob("lib/libgomp*.so*"))
-    if not found or "OpenMP" not in torch.__config__.parallel_info():
+    """The GNU OpenMP library that PyTorch has loaded; None if it uses another."""
+    libraries = sorted(Path(torch.__file__).parent.glob("lib/libgomp*.so*"))
+    if not libraries or "OpenMP" not in torch.__config__.parallel_info():
         return None
     try:
-        library = ctypes.CDLL(str(found[0]))
+        library = ctypes.CDLL(str(libraries[0]))
         library.GOMP_parallel.argtypes = [_TEAM, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
         library.GOMP_parallel.restype = None
     except (OSError, AttributeError):

@@ -29,7 +29,7 @@ def test_it_is_what_the_three_operators_say(graph, random_tensors, idtype):
 
 
 def test_dgl_still_gives_not_a_number_where_all_edges_are_hidden(graph):
-    """When this fails, `_masked_softmax` can go."""
+    """When this fails, `_softmax_with_mask` can go."""
     scores = torch.full((7, 1), float("-inf"))
     assert dgl.ops.edge_softmax(graph, scores).isnan().all()
 

@@ -5,9 +5,9 @@ import torch
 from torch.nn import functional as F
 
 from graphattn.layers import linear as products
-from graphattn.layers.linear import BLOCK, LEAST_ROWS, Linear, by_head, linear
+from graphattn.layers.linear import BLOCK, MIN_ROWS, Linear, by_head, linear
 
-ROWS = [0, 1, LEAST_ROWS - 1, LEAST_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
+ROWS = [0, 1, MIN_ROWS - 1, MIN_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
 
 
 def drawn(*shape, seed=0):
@@ -67,16 +67,16 @@ def test_inputs_that_lie_apart_and_have_more_dimensions(inputs):
 
 @pytest.mark.parametrize("bias", [drawn(40)[::2], drawn(1).expand(20), drawn(20).flip(0)])
 def test_a_bias_that_lies_apart(bias):
-    inputs, weight = drawn(2 * LEAST_ROWS, 30), drawn(20, 30)
+    inputs, weight = drawn(2 * MIN_ROWS, 30), drawn(20, 30)
     agree(gradients(linear, inputs, weight, bias), gradients(F.linear, inputs.double(), weight.double(), bias.double()))
 
 
 def test_rows_do_not_depend_on_those_before():
-    inputs, weight = drawn(4 * LEAST_ROWS, 30), drawn(20, 30)
+    inputs, weight = drawn(4 * MIN_ROWS, 30), drawn(20, 30)
     torch.testing.assert_close(linear(inputs, weight)[-5:], linear(inputs[-5:], weight), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [3, LEAST_ROWS])
+@pytest.mark.parametrize("rows", [3, MIN_ROWS])
 def test_second_derivatives(rows):
     inputs, weight = drawn(rows, 6), drawn(4, 6)
 
@@ -90,7 +90,7 @@ def test_second_derivatives(rows):
 
 
 def test_second_derivatives_by_head():
-    inputs, weight = drawn(2, LEAST_ROWS, 6).requires_grad_(), drawn(2, 6, 4).requires_grad_()
+    inputs, weight = drawn(2, MIN_ROWS, 6).requires_grad_(), drawn(2, 6, 4).requires_grad_()
     (slope,) = torch.autograd.grad(by_head(inputs, weight).square().sum(), inputs, create_graph=True)
     (ours,) = torch.autograd.grad(slope.sum(), weight)
     (slope,) = torch.autograd.grad(torch.bmm(inputs, weight).square().sum(), inputs, create_graph=True)
@@ -99,13 +99,13 @@ def test_second_derivatives_by_head():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_numbers_take_pytorchs_way(dtype):
-    inputs, weight = drawn(LEAST_ROWS, 30).to(dtype), drawn(20, 30).to(dtype)
+    inputs, weight = drawn(MIN_ROWS, 30).to(dtype), drawn(20, 30).to(dtype)
     assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
     assert torch.equal(by_head(inputs[None], weight.t()[None]), torch.bmm(inputs[None], weight.t()[None]))
 
 
 def test_autocast_decides():
-    inputs, weight = drawn(LEAST_ROWS, 30), drawn(20, 30)
+    inputs, weight = drawn(MIN_ROWS, 30), drawn(20, 30)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert linear(inputs, weight).dtype == torch.bfloat16
         assert by_head(inputs[None], weight.t()[None]).dtype == torch.bfloat16
@@ -113,12 +113,12 @@ def test_autocast_decides():
 
 def test_a_pytorch_without_onednn(monkeypatch):
     monkeypatch.setattr(products, "_HAS_ONEDNN", False)
-    inputs, weight = drawn(LEAST_ROWS, 30), drawn(20, 30)
+    inputs, weight = drawn(MIN_ROWS, 30), drawn(20, 30)
     assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
 
 
 def test_only_what_is_wanted_gets_a_gradient():
-    inputs, weight = drawn(LEAST_ROWS, 30), drawn(20, 30).requires_grad_()
+    inputs, weight = drawn(MIN_ROWS, 30), drawn(20, 30).requires_grad_()
     linear(inputs, weight).sum().backward()
     assert inputs.grad is None
     torch.testing.assert_close(weight.grad, inputs.sum(0).expand(20, -1), rtol=1e-3, atol=1e-3)
@@ -127,13 +127,13 @@ def test_only_what_is_wanted_gets_a_gradient():
 def test_the_layer_has_pytorchs_parameters():
     own, theirs = Linear(30, 20), torch.nn.Linear(30, 20)
     own.load_state_dict(theirs.state_dict())
-    inputs = drawn(2, LEAST_ROWS, 30)
+    inputs = drawn(2, MIN_ROWS, 30)
     torch.testing.assert_close(own(inputs), theirs(inputs), rtol=1e-5, atol=1e-5)
     assert repr(own) == repr(theirs)
 
 
 def test_results_may_be_changed_in_place():
-    inputs, weight = drawn(4, LEAST_ROWS // 4, 30).requires_grad_(), drawn(20, 30)
+    inputs, weight = drawn(4, MIN_ROWS // 4, 30).requires_grad_(), drawn(20, 30)
     linear(inputs, weight).relu_().sum().backward()
     reference = inputs.detach().double().requires_grad_()
     F.linear(reference, weight.double()).relu().sum().backward()

@@ -310,7 +310,7 @@ def test_missing_relations_are_named(random_sentence):
     assert str(caught.value) == "the graph has no relation 'group'; it has: window:3"
     with pytest.raises(GraphError) as caught:
         layer(edges_of(graph, ["window:3"]), torch.zeros(2, 6))
-    assert str(caught.value) == "the edges of relation 'group' are missing; take them with edges_of(graph, heads)"
+    assert str(caught.value) == "the edges of relation 'group' are missing; read them with edges_of(graph, heads)"
 
 
 def test_inputs_of_another_width_are_refused():

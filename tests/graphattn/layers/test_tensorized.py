@@ -199,7 +199,7 @@ def test_a_missing_relation(graph):
     layer = TensorizedAttention(6, 4, {"forward": 1, "backward": 1})
     with pytest.raises(GraphError) as caught:
         layer({"forward": Edges.of(graph, "forward")}, torch.zeros(graph.num_nodes(), 6))
-    assert str(caught.value) == ("the edges of relation 'backward' are missing; take them with edges_of(graph, heads)")
+    assert str(caught.value) == ("the edges of relation 'backward' are missing; read them with edges_of(graph, heads)")
 
 
 class Noted(torch.nn.Module):

@@ -1,7 +1,7 @@
 """Kernels for any edges: one destination after the other, with its sources looked up in ``indices``.
 
-A task is one head and one run of destinations. In the backward pass the sources of different runs differ, so that runs
-do not write to the same memory.
+A task is one head and one run of destinations. In the backward pass no two runs share a source, so that they do not
+write to the same memory.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
         k_head = head * inputs.key.head
         for i in range(runs[task // heads], runs[task // heads + 1]):
             first, degree = starts[i], starts[i + 1] - starts[i]
-            place = offset(inputs.query, i, head)
+            position = offset(inputs.query, i, head)
             top = _scores(
-                (indices, first, degree), (query, place), (key, k_head, k_node), qk_width,
+                (indices, first, degree), (query, position), (key, k_head, k_node), qk_width,
                 (bias, slots + first), scale, work,
             )  # fmt: skip
             out_at = offset(outputs.out, i, head)
@@ -98,7 +98,7 @@ def forward(counter, edges, inputs, terms, outputs, rule, work):  # type: ignore
 
 @kernel
 def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # type: ignore[no-untyped-def]
-    """Add to ``grads`` and ``terms.grad_bias``, which start at zero; no two runs may have a source in common.
+    """Add to ``grads`` and ``terms.grad_bias``, which start at zero; no two runs may share a source.
 
     ``terms.weights`` are gradients of weights.
     """
@@ -126,9 +126,9 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
             inverse = inverse_sum[head, i]
             if degree == 0 or inverse == 0:
                 continue
-            place, g_place = offset(inputs.query, i, head), offset(upstream.grad_out, i, head)
+            position, g_position = offset(inputs.query, i, head), offset(upstream.grad_out, i, head)
             _scores(
-                (indices, first, degree), (query, place), (key, k_head, k_node), width,
+                (indices, first, degree), (query, position), (key, k_head, k_node), width,
                 (bias, slots + first), rule.scale, work,
             )  # fmt: skip
             shift = broadcast(row_max[head, i])
@@ -139,7 +139,7 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                 product = broadcast(work.dtype.type(0))
                 for c in range(0, value_width, count):
                     part = masked_load(value, indices[first + t] * v_node + v_head + c, 0, value_width - c)
-                    product = fma(masked_load(grad_out, g_place + c, 0, value_width - c), part, product)
+                    product = fma(masked_load(grad_out, g_position + c, 0, value_width - c), part, product)
                 work[slopes + t] = reduce_add(product)
             mean = broadcast(work.dtype.type(0))
             for t in range(0, degree, count):  # lanes after the last edge have weight 0
@@ -159,9 +159,9 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                 store(work, slopes + t, mul(slope, broadcast(rule.scale)))
                 if rule.dropout > 0:
                     store(work, t, mul(weight, dropout_factors(weight, first + t, seed, limit, gain)))
-            gq_place = offset(grads.query, i, head)
+            gq_position = offset(grads.query, i, head)
             for c in range(0, width, count):
-                here, total = masked_load(query, place + c, 0, width - c), broadcast(work.dtype.type(0))
+                here, total = masked_load(query, position + c, 0, width - c), broadcast(work.dtype.type(0))
                 for t in range(degree):
                     slope = broadcast(work[slopes + t])
                     j = indices[first + t]
@@ -171,9 +171,9 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
                         masked_store(
                             grad_key, at, fma(slope, here, masked_load(grad_key, at, 0, width - c)), 0, width - c
                         )
-                masked_store(grad_query, gq_place + c, total, 0, width - c)
+                masked_store(grad_query, gq_position + c, total, 0, width - c)
             for c in range(0, value_width if has_value else 0, count):
-                here = masked_load(grad_out, g_place + c, 0, value_width - c)
+                here = masked_load(grad_out, g_position + c, 0, value_width - c)
                 for t in range(degree):
                     at = indices[first + t] * gv_node + gv_head + c
                     summed = fma(broadcast(work[t]), here, masked_load(grad_value, at, 0, value_width - c))
@@ -182,15 +182,15 @@ def backward(counter, edges, inputs, terms, upstream, grads, rule, work):  # typ
 
 @kernel
 def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-untyped-def]
-    """Write the scores of one destination's edges, and -inf up to the next whole register; return the largest.
+    """Write the scores of one destination's edges, padded with -inf to a whole register; return the largest.
 
     Parameters
     ----------
     edges : indices, first slot and number of edges
-    query, key, bias : memory and where to begin; for keys the distance between nodes, too
+    query, key, bias : memory and its first position; for keys also the stride of nodes
     """
     indices, first, degree = edges
-    query, place = query
+    query, position = query
     key, k_head, k_node = key
     bias, slot = bias
     count = simd_width(work)
@@ -199,7 +199,7 @@ def _scores(edges, query, key, width, bias, scale, work):  # type: ignore[no-unt
         product = broadcast(work.dtype.type(0))
         for c in range(0, width, count):
             part = masked_load(key, indices[first + t] * k_node + k_head + c, 0, width - c)
-            product = fma(masked_load(query, place + c, 0, width - c), part, product)
+            product = fma(masked_load(query, position + c, 0, width - c), part, product)
         work[t] = reduce_add(product)
     row_max = broadcast(hidden)
     for t in range(0, degree, count):

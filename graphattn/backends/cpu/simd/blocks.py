@@ -1,4 +1,4 @@
-"""Blocks of vector registers: transposed squares, and the micro-kernels of matrix products."""
+"""Blocks of vector registers: transposed squares, and micro-kernels of matrix products."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def transpose(
 ) -> Any:
     """Transpose a square with sides of one register from one :class:`Matrix` into another, both with ``column`` 1.
 
-    Only ``source_rows`` and ``source_columns`` are read, the others count as zero; only ``rows`` and ``columns`` of the
-    target are written.
+    Only ``source_rows`` and ``source_columns`` are read, others are zero; only ``rows`` and ``columns`` of the target
+    are written.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -88,7 +88,7 @@ def transpose(
 
 
 def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
-    """Registers that hold the columns of those given: off-diagonal blocks of 2 x 2 swapped, then of 4 x 4, ..."""
+    """Transpose registers: swap off-diagonal blocks of 2 x 2, then of 4 x 4, ..."""
     count, half = len(lines), 1
     while half < count:
         swapped = list(lines)
@@ -105,13 +105,13 @@ def _transpose_registers(builder: Any, lines: list[Any]) -> list[Any]:
 
 
 def _micro_kernel(rows: int, vectors: int) -> Any:
-    """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), the result held in registers.
+    """The innermost part of a matrix product: (rows, K) times (K, vectors x lanes), with the result in registers.
 
-    It is called with the matrices ``c``, ``a`` and ``b``, the ``length`` K, and ``fresh``: whether to overwrite ``c``
+    Its arguments are the matrices ``c``, ``a`` and ``b``, the ``length`` K, and ``fresh``: whether to overwrite ``c``
     instead of adding to it. The ``column`` of ``b`` is the distance between its registers.
     """
 
-    def typed(typing: Any, c: Any, a: Any, b: Any, length: Any, fresh: Any) -> Any:
+    def define(typing: Any, c: Any, a: Any, b: Any, length: Any, fresh: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             *matrices, length, fresh = arguments
             array_type = signature.args[0].types[0]
@@ -124,7 +124,7 @@ def _micro_kernel(rows: int, vectors: int) -> Any:
             def multiple(number: int, distance: Any) -> Any:
                 return builder.mul(ir.Constant(I64, number), distance)
 
-            places = [
+            positions = [
                 [builder.add(start, ir.Constant(I64, v * count)) for v in range(vectors)]
                 for start in (builder.add(c_start, multiple(r, c_row)) for r in range(rows))
             ]
@@ -135,9 +135,9 @@ def _micro_kernel(rows: int, vectors: int) -> Any:
                         for cell in row:
                             builder.store(splat_constant(kind, 0.0), cell)
                 with old:
-                    for row, row_places in zip(sums, places, strict=True):
-                        for cell, place in zip(row, row_places, strict=True):
-                            pointer = vector_pointer(context, builder, array_type, c, place)
+                    for row, row_positions in zip(sums, positions, strict=True):
+                        for cell, position in zip(row, row_positions, strict=True):
+                            pointer = vector_pointer(context, builder, array_type, c, position)
                             builder.store(set_element_alignment(builder.load(pointer), dtype), cell)
             a_pointer = element_pointer(context, builder, array_type, a, a_start)
             a_rows = [builder.gep(a_pointer, [multiple(r, a_row)]) for r in range(rows)]
@@ -155,15 +155,15 @@ def _micro_kernel(rows: int, vectors: int) -> Any:
                         operands = [factor, loaded[v], builder.load(sums[r][v])]
                         product = call_intrinsic(builder, f"llvm.fma.{intrinsic_suffix(dtype)}", kind, operands)
                         builder.store(product, sums[r][v])
-            for row, row_places in zip(sums, places, strict=True):
-                for cell, place in zip(row, row_places, strict=True):
-                    pointer = vector_pointer(context, builder, array_type, c, place)
+            for row, row_positions in zip(sums, positions, strict=True):
+                for cell, position in zip(row, row_positions, strict=True):
+                    pointer = vector_pointer(context, builder, array_type, c, position)
                     set_element_alignment(builder.store(builder.load(cell), pointer), dtype)
             return context.get_dummy_value()
 
         return types.void(c, a, b, types.int64, types.boolean), codegen
 
-    return intrinsic(typed)
+    return intrinsic(define)
 
 
 multiply_pair = _micro_kernel(BLOCK_ROWS, 2)
@@ -173,7 +173,7 @@ multiply_row = _micro_kernel(1, 1)
 
 
 @kernel
-def multiply_panel(work, start, rows, left, place, row, column, panel, length):  # type: ignore[no-untyped-def]
+def multiply_panel(work, start, rows, left, position, row, column, panel, length):  # type: ignore[no-untyped-def]
     """Write (rows, lanes) products of a matrix ``left`` and ``length`` registers from ``panel`` on, both to ``work``.
 
     ``row`` and ``column`` are positional, not a record: Numba compiles a version for each constant that callers pass.
@@ -183,10 +183,10 @@ def multiply_panel(work, start, rows, left, place, row, column, panel, length): 
     if rows < TALL_ROWS:
         for r in range(rows):
             multiply_row(
-                Matrix(work, start + r * count, 0, 1), Matrix(left, place + r * row, 0, column), right, length, True
+                Matrix(work, start + r * count, 0, 1), Matrix(left, position + r * row, 0, column), right, length, True
             )
         return
     for first in range(0, rows, TALL_ROWS):
         r = min(first, rows - TALL_ROWS)  # the last rows may be computed twice
         target = Matrix(work, start + r * count, count, 1)
-        multiply_tall(target, Matrix(left, place + r * row, row, column), right, length, True)
+        multiply_tall(target, Matrix(left, position + r * row, row, column), right, length, True)

@@ -1,4 +1,4 @@
-"""Vector registers as a Numba type, and the LLVM code that operations on them share."""
+"""Vector registers as a Numba type, and LLVM code that their operations share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
 def lane_count(dtype: Any) -> int:
-    """Numbers of a type that fit in one register."""
+    """How many numbers of a type one register holds."""
     return BYTES // (dtype.bitwidth // 8)
 
 
@@ -80,24 +80,24 @@ def call_intrinsic(builder: Any, name: str, result: ir.Type, arguments: list[Any
 
 
 def intrinsic_suffix(dtype: types.Float) -> str:
-    """How the names of LLVM's vector functions end."""
+    """The suffix of LLVM's vector functions, such as ``v16f32``."""
     return f"v{lane_count(dtype)}f{dtype.bitwidth}"
 
 
-def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
     """Pointer to a number of an array."""
     data = context.make_array(array_type)(context, builder, value=array).data
-    return builder.gep(data, [place])
+    return builder.gep(data, [position])
 
 
-def vector_pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+def vector_pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
     """Pointer to a register of an array's numbers."""
-    data = element_pointer(context, builder, array_type, array, place)
+    data = element_pointer(context, builder, array_type, array, position)
     return builder.bitcast(data, vector_type(array_type.dtype).as_pointer())
 
 
 def set_element_alignment(instruction: Any, dtype: types.Float) -> Any:
-    """The load or store, for addresses that are multiples of one number's size only."""
+    """Allow addresses that are aligned to one number instead of a register."""
     instruction.align = dtype.bitwidth // 8
     return instruction
 

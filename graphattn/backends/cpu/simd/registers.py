@@ -1,8 +1,8 @@
-"""Vector registers for Numba: 64 or 32 bytes at once (16 or 8 float32), and the few operations that kernels need.
+"""Vector registers for Numba: 64 or 32 bytes (16 or 8 float32), and the operations that kernels need.
 
 LLVM vectorises plain loops only when its heuristics succeed; each of these functions is one or a few instructions.
-Arrays are one-dimensional and contiguous, places are indices, and nothing checks bounds. On processors with registers
-shorter than 32 bytes LLVM splits each operation.
+Arrays are one-dimensional and contiguous, a ``position`` is an index, and bounds are not checked. On processors with
+registers shorter than 32 bytes LLVM splits each operation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from graphattn.backends.cpu.simd.llvm import (
 
 
 def simd_width(array: Any) -> int:
-    """Numbers of the array's type in one register: a constant in compiled code."""
+    """How many numbers of the array's type one register holds: a constant in compiled code."""
     return BYTES // int(array.itemsize)
 
 
@@ -48,8 +48,8 @@ def _compile_simd_width(array):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def load(typing: Any, array: Any, place: Any) -> Any:
-    """Numbers from ``place`` on."""
+def load(typing: Any, array: Any, position: Any) -> Any:
+    """Numbers from ``position`` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = vector_pointer(context, builder, signature.args[0], *arguments)
@@ -59,13 +59,13 @@ def load(typing: Any, array: Any, place: Any) -> Any:
 
 
 @intrinsic
-def masked_load(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> Any:
-    """Numbers from ``place`` on, in lanes from start to before stop; other lanes are zero, their memory is not read."""
+def masked_load(typing: Any, array: Any, position: Any, start: Any, stop: Any) -> Any:
+    """Numbers from ``position`` on, in lanes from start to before stop; other lanes are zero and not read."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data, place, start, stop = arguments
+        data, position, start, stop = arguments
         dtype = signature.args[0].dtype
-        pointer = vector_pointer(context, builder, signature.args[0], data, place)
+        pointer = vector_pointer(context, builder, signature.args[0], data, position)
         kind = vector_type(dtype)
         mask = lane_mask(builder, dtype, start, stop)
         align = ir.Constant(I32, dtype.bitwidth // 8)
@@ -77,12 +77,12 @@ def masked_load(typing: Any, array: Any, place: Any, start: Any, stop: Any) -> A
 
 
 @intrinsic
-def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
-    """Write a register to memory, from ``place`` on."""
+def store(typing: Any, array: Any, position: Any, lanes: Any) -> Any:
+    """Write a register to memory, from ``position`` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data, place, value = arguments
-        pointer = vector_pointer(context, builder, signature.args[0], data, place)
+        data, position, value = arguments
+        pointer = vector_pointer(context, builder, signature.args[0], data, position)
         set_element_alignment(builder.store(value, pointer), signature.args[0].dtype)
         return context.get_dummy_value()
 
@@ -90,13 +90,13 @@ def store(typing: Any, array: Any, place: Any, lanes: Any) -> Any:
 
 
 @intrinsic
-def masked_store(typing: Any, array: Any, place: Any, lanes: Any, start: Any, stop: Any) -> Any:
+def masked_store(typing: Any, array: Any, position: Any, lanes: Any, start: Any, stop: Any) -> Any:
     """Write the lanes from start to before stop; the memory of the others stays unchanged."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data, place, value, start, stop = arguments
+        data, position, value, start, stop = arguments
         dtype = signature.args[0].dtype
-        pointer = vector_pointer(context, builder, signature.args[0], data, place)
+        pointer = vector_pointer(context, builder, signature.args[0], data, position)
         mask = lane_mask(builder, dtype, start, stop)
         align = ir.Constant(I32, dtype.bitwidth // 8)
         call_intrinsic(
@@ -119,15 +119,15 @@ def broadcast(typing: Any, value: Any) -> Any:
 
 
 def _elementwise(make: Any) -> Any:
-    """An intrinsic of registers alone, from the function that builds its instruction."""
+    """An intrinsic on two registers; ``make`` builds its instruction."""
 
-    def typed(typing: Any, left: Any, right: Any) -> Any:
+    def define(typing: Any, left: Any, right: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return make(builder, signature.return_type.dtype, *arguments)
 
         return left(left, left), codegen
 
-    return intrinsic(typed)
+    return intrinsic(define)
 
 
 add = _elementwise(lambda builder, dtype, x, y: builder.fadd(x, y))
@@ -161,9 +161,9 @@ def mask_lanes(typing: Any, lanes: Any, start: Any, stop: Any, other: Any) -> An
 
 
 def _reduction(combine: Any) -> Any:
-    """An intrinsic that folds a register in halves."""
+    """An intrinsic that reduces a register to one number by combining halves."""
 
-    def typed(typing: Any, lanes: Any) -> Any:
+    def define(typing: Any, lanes: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             value = arguments[0]
             count = signature.args[0].count
@@ -176,14 +176,14 @@ def _reduction(combine: Any) -> Any:
 
         return lanes.dtype(lanes), codegen
 
-    return intrinsic(typed)
+    return intrinsic(define)
 
 
 reduce_add = _reduction(lambda builder, x, y: builder.fadd(x, y))
 reduce_max = _reduction(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y))
 
 # Cody and Waite's reduction to |r| <= ln(2) / 2 and a polynomial for (exp(r) - 1 - r) / r^2: minimax for float32
-# (Cephes' expf), the Taylor series for float64, whose first term left out is below 1e-17.
+# (Cephes' expf), Taylor series for float64, whose first omitted term is below 1e-17.
 _SINGLE = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 
 
@@ -213,10 +213,10 @@ def exp(typing: Any, lanes: Any) -> Any:
         def fma(x: Any, y: Any, z: Any) -> Any:
             return call_intrinsic(builder, f"llvm.fma.{suffix}", kind, [x, y, z])
 
-        given = arguments[0]
+        value = arguments[0]
         low = splat_constant(kind, lowest)
-        inside = builder.fcmp_ordered(">=", given, low)
-        x = builder.select(inside, given, low)
+        inside = builder.fcmp_ordered(">=", value, low)
+        x = builder.select(inside, value, low)
         rounded = fma(x, splat_constant(kind, 1.4426950408889634), splat_constant(kind, 0.5))
         n = call_intrinsic(builder, f"llvm.floor.{suffix}", kind, [rounded])
         r = fma(n, splat_constant(kind, -ln2[1]), fma(n, splat_constant(kind, -ln2[0]), x))
@@ -227,14 +227,14 @@ def exp(typing: Any, lanes: Any) -> Any:
         exponents = builder.add(builder.fptosi(n, whole), splat_constant(whole, bias))
         powers = builder.bitcast(builder.shl(exponents, splat_constant(whole, mantissa)), kind)
         result = builder.fmul(p, powers)
-        outside = builder.select(builder.fcmp_unordered("uno", given, given), given, splat_constant(kind, 0.0))
+        outside = builder.select(builder.fcmp_unordered("uno", value, value), value, splat_constant(kind, 0.0))
         return builder.select(inside, result, outside)
 
     return lanes(lanes), codegen
 
 
 def _dropout_factors(builder: Any, dtype: types.Float, numbers: Any, start: Any, limit: Any, factor: Any) -> Any:
-    """0 for the dropped ones of (L,) edge numbers and ``factor`` for the others."""
+    """0 for dropped (L,) edge numbers and ``factor`` for others."""
     kind = numbers.type
     bits = builder.xor(builder.mul(numbers, splat_constant(kind, 0x9E3779B9)), splat(builder, start, kind))
     for _ in range(2):
@@ -250,8 +250,8 @@ def _dropout_factors(builder: Any, dtype: types.Float, numbers: Any, start: Any,
 def dropout_factors(typing: Any, like: Any, counter: Any, start: Any, limit: Any, factor: Any) -> Any:
     """0 for dropped edges and ``factor`` for the others: bits from the numbers ``counter``, counter + 1, ...
 
-    A lane is dropped when MurmurHash3's finalizer, applied twice to its number times 0x9E3779B9 exclusive-or
-    ``start``, stays below ``limit``; all in unsigned 32-bit integers. ``like`` only gives the type.
+    A lane is dropped when MurmurHash3's finalizer, applied twice to (number times 0x9E3779B9) XOR ``start``, is below
+    ``limit``, in unsigned 32-bit integers. ``like`` only sets the type.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -266,11 +266,11 @@ def dropout_factors(typing: Any, like: Any, counter: Any, start: Any, limit: Any
     return like(like, types.int64, start, types.uint32, like.dtype), codegen
 
 
-def _load_int32(context: Any, builder: Any, array_type: Any, array: Any, place: int, count: int) -> Any:
-    """(count,) 32-bit integers of an array, from a constant place on."""
+def _load_int32(context: Any, builder: Any, array_type: Any, array: Any, position: int, count: int) -> Any:
+    """(count,) 32-bit integers of an array, from a constant position on."""
     data = context.make_array(array_type)(context, builder, value=array).data
     kind = ir.VectorType(I32, count)
-    pointer = builder.bitcast(builder.gep(data, [ir.Constant(I64, place)]), kind.as_pointer())
+    pointer = builder.bitcast(builder.gep(data, [ir.Constant(I64, position)]), kind.as_pointer())
     loaded = builder.load(pointer)
     loaded.align = 4
     return loaded
@@ -288,7 +288,7 @@ def mask_key(typing: Any, lanes: Any, rows: Any, number: Any, other: Any) -> Any
         dtype = signature.return_type.dtype
         count = lane_count(dtype)
         here = splat(builder, builder.trunc(number, I32), ir.VectorType(I32, count))
-        low, high = (_load_int32(context, builder, signature.args[1], rows, place, count) for place in (0, count))
+        low, high = (_load_int32(context, builder, signature.args[1], rows, position, count) for position in (0, count))
         mask = builder.and_(builder.icmp_signed("<=", low, here), builder.icmp_signed(">", high, here))
         return builder.select(mask, value, splat(builder, other, vector_type(dtype)))
 
@@ -299,7 +299,7 @@ def mask_key(typing: Any, lanes: Any, rows: Any, number: Any, other: Any) -> Any
 def dropout_factors_of_key(typing: Any, like: Any, rows: Any, number: Any, start: Any, limit: Any, factor: Any) -> Any:
     """Like :func:`dropout_factors`, for the edges from key ``number`` to each lane's row.
 
-    The third part of ``rows`` (see :func:`mask_key`) is what to add to a key's number to get its edge's.
+    The third part of ``rows`` (see :func:`mask_key`) is the difference between the numbers of an edge and its key.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -326,16 +326,16 @@ def reciprocal(typing: Any, lanes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = vector_type(signature.return_type.dtype)
-        given = arguments[0]
-        empty = builder.fcmp_ordered("==", given, splat_constant(kind, 0.0))
-        return builder.select(empty, given, builder.fdiv(splat_constant(kind, 1.0), given))
+        value = arguments[0]
+        is_zero = builder.fcmp_ordered("==", value, splat_constant(kind, 0.0))
+        return builder.select(is_zero, value, builder.fdiv(splat_constant(kind, 1.0), value))
 
     return lanes(lanes), codegen
 
 
 @intrinsic
-def prefetch(typing: Any, array: Any, place: Any) -> Any:
-    """Prefetch the cache line of a place into the second-level cache; the place may be outside the array.
+def prefetch(typing: Any, array: Any, position: Any) -> Any:
+    """Prefetch the cache line of a position into the second-level cache; the position may be outside the array.
 
     Prefetch in the order of memory: consecutive lines arrive several times as fast.
     """

@@ -138,8 +138,8 @@ def _run_kernel(kernel: Any, edges: Edges, arrays: list[np.ndarray], rule: Score
     remaining = iter(tasks)
 
     def work(_: int) -> None:
-        for task in remaining:
-            kernel(*arguments, *task)
+        for head_and_run in remaining:
+            kernel(*arguments, *head_and_run)
 
     with announce_compilation((kernel, arrays[0].dtype)):
         run_in_threads(work, alone=len(tasks) < 2)

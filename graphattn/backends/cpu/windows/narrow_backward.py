@@ -37,8 +37,8 @@ from graphattn.backends.cpu.windows.narrow_rows import (
 )
 from graphattn.backends.cpu.windows.packing import (
     accumulate_partial,
-    aligned_start,
     clear,
+    first_aligned,
     partial_of_keys,
     partial_of_values,
     round_up,
@@ -48,7 +48,7 @@ from graphattn.backends.cpu.windows.wide_tiles import accumulate_rows
 
 @kernel
 def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work):  # type: ignore[no-untyped-def]
-    """Fill ``grads``, from ``upstream``: the gradients of the outputs, row max and inverse row sum.
+    """Fill ``grads``; ``upstream`` holds the gradients of the outputs, row max and inverse row sum.
 
     Takes tasks (chunk, ``group`` heads) from ``counter`` until none is left.
     """
@@ -56,41 +56,44 @@ def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work)
     count = simd_width(work)
     wide, value_wide = round_up(width, count), round_up(value_width, count)
     groups = (len(heads.heads) + group - 1) // group
-    lanes = work[aligned_start(work) :].view(np.int32)[: 3 * count]  # for load_ranges
+    lanes = work[first_aligned(work) :].view(np.int32)[: 3 * count]  # for load_ranges
     while True:
         task = fetch_add(counter)
         if task >= len(ranges.chunks) * groups:
             break
         member = task % groups * group
-        taken = min(group, len(heads.heads) - member)
-        own, own_scored = heads.heads[member : member + taken], heads.scored[member : member + taken]
+        task_heads = min(group, len(heads.heads) - member)
+        head_numbers, scored_numbers = (
+            heads.heads[member : member + task_heads],
+            heads.scored[member : member + task_heads],
+        )
         chunk = ranges.chunks[task // groups]
         first, stop, begin, end = chunk[0], chunk[1], chunk[2], chunk[3]
-        strip = end - begin + BLOCK_ROWS  # products write whole numbers of rows
+        padded_keys = end - begin + BLOCK_ROWS  # products write whole numbers of rows
         grad_keys = scratch_start(work)
-        grad_values = grad_keys + taken * strip * wide
-        scratch = grad_values + taken * strip * value_wide
+        grad_values = grad_keys + task_heads * padded_keys * wide
+        scratch = grad_values + task_heads * padded_keys * value_wide
         if grads.has_key or grads.has_value:
             clear(work, grad_keys, scratch)
         row = first
         while row < stop:
             here = min(count, stop - row)
             loaded, lo, hi = -1, 0, 0
-            for number in range(taken):
-                head, scored, relation = own[number], own_scored[number], heads.relations[member + number]
-                ahead = row + here + number * here // taken
-                after = row + here + (number + 1) * here // taken
-                prefetch_rows(inputs.query, ahead, after, own_scored)
-                prefetch_rows(inputs.key, ahead, after, own_scored)
-                prefetch_rows(inputs.value, ahead, after, own)
-                prefetch_rows(upstream.out, ahead, after, own)
+            for number in range(task_heads):
+                head, scored, relation = head_numbers[number], scored_numbers[number], heads.relations[member + number]
+                ahead = row + here + number * here // task_heads
+                after = row + here + (number + 1) * here // task_heads
+                prefetch_rows(inputs.query, ahead, after, scored_numbers)
+                prefetch_rows(inputs.key, ahead, after, scored_numbers)
+                prefetch_rows(inputs.value, ahead, after, head_numbers)
+                prefetch_rows(upstream.out, ahead, after, head_numbers)
                 if relation < 0:
-                    place = grad_values + (number * strip + row - begin) * value_wide
+                    position = grad_values + (number * padded_keys + row - begin) * value_wide
                     for r in range(row, row + here if scored >= 0 else row):
                         zero_fill(grads.query.memory, offset(grads.query, r, scored), width)
                     if grads.has_value:
                         source = Matrix(upstream.out.memory, offset(upstream.out, row, head), upstream.out.node, 1)
-                        target = Matrix(work, place, value_wide, 1)
+                        target = Matrix(work, position, value_wide, 1)
                         copy_values(source, target, here, value_width, row, rule.dropout, rule.seeds[head])
                     continue
                 at, step = row, here
@@ -99,32 +102,32 @@ def backward(counter, ranges, heads, inputs, upstream, grads, rule, group, work)
                         low, high, slots = ranges.lows[relation], ranges.highs[relation], ranges.slots[relation]
                         lo, hi = load_ranges(lanes, low, high, slots, at, step)
                         loaded = relation if step == here else -1
-                    place = number * strip + lo - begin
-                    places = (scratch, grad_keys + place * wide, grad_values + place * value_wide)
+                    position = number * padded_keys + lo - begin
+                    positions = (scratch, grad_keys + position * wide, grad_values + position * value_wide)
                     block = Block(at, step, lo, hi, head, scored)
-                    if _differentiate_rows(work, places, lanes, block, inputs, upstream, grads, rule):
+                    if _differentiate_rows(work, positions, lanes, block, inputs, upstream, grads, rule):
                         at += step
                     else:
-                        step = 1  # what is not finite must not reach rows that do not see it
+                        step = 1  # NaN and infinity must not reach rows that do not see their key
             row += here
         if grads.has_key:
             partial = partial_of_keys(grads, len(heads.heads))
-            accumulate_partial(work, grad_keys, strip, chunk, own_scored, member, grads.key, partial)
+            accumulate_partial(work, grad_keys, padded_keys, chunk, scored_numbers, member, grads.key, partial)
         if grads.has_value:
             partial = partial_of_values(grads, len(heads.heads))
-            accumulate_partial(work, grad_values, strip, chunk, own, member, grads.value, partial)
+            accumulate_partial(work, grad_values, padded_keys, chunk, head_numbers, member, grads.value, partial)
 
 
 @kernel
-def _differentiate_rows(work, places, lanes, block, inputs, upstream, grads, rule):  # type: ignore[no-untyped-def]
+def _differentiate_rows(work, positions, lanes, block, inputs, upstream, grads, rule):  # type: ignore[no-untyped-def]
     """Compute the gradients of a block of rows, and add those of their keys and values in scratch memory.
 
-    Returns False, and has added nothing, when there are several rows and not all intermediate numbers are finite.
+    If there are several rows and an intermediate result is not finite, add nothing and return False.
     """
     query, grad_out, grad_query = inputs.query, upstream.out, grads.query
     row, here, head, scored = block.row, block.rows, block.head, block.scored
     width, value_width = query.width, inputs.value.width
-    queries, grad_keys, grad_values = places
+    queries, grad_keys, grad_values = positions
     count, keys = simd_width(work), block.end - block.begin
     wide, value_wide = round_up(width, count), round_up(value_width, count)
     grad_outs = queries + count * wide
@@ -143,16 +146,16 @@ def _differentiate_rows(work, places, lanes, block, inputs, upstream, grads, rul
         target = Matrix(work, transposed_grads + c * count, count, 1)
         transpose(target, count, count, Matrix(work, grad_outs + c, value_wide, 1), here, count)
     kind = work.dtype.type
-    odd = multiply_and_mask(work, scores, transposed, inputs.key, scored, lanes, block, rule.scale, kind(-np.inf))
-    odd = add(
-        odd, multiply_and_mask(work, slopes, transposed_grads, inputs.value, head, lanes, block, kind(1), kind(0))
+    nonfinite = multiply_and_mask(work, scores, transposed, inputs.key, scored, lanes, block, rule.scale, kind(-np.inf))
+    nonfinite = add(
+        nonfinite, multiply_and_mask(work, slopes, transposed_grads, inputs.value, head, lanes, block, kind(1), kind(0))
     )
-    exact = reduce_add(odd) != 0
+    exact = reduce_add(nonfinite) != 0
     if exact and here > 1:
         return False
     _differentiate_softmax(work, scores, slopes, lanes, block, upstream, rule)
-    place = offset(inputs.key, block.begin, scored)
-    multiply_panel(work, transposed, width, inputs.key.memory, place, 1, inputs.key.node, slopes, keys)
+    position = offset(inputs.key, block.begin, scored)
+    multiply_panel(work, transposed, width, inputs.key.memory, position, 1, inputs.key.node, slopes, keys)
     for c in range(0, width, count):
         target = Matrix(grad_query.memory, offset(grad_query, row, scored) + c, grad_query.node, 1)
         transpose(target, here, width - c, Matrix(work, transposed + c * count, count, 1), count, count)
@@ -192,7 +195,7 @@ def _differentiate_softmax(work, scores, slopes, lanes, block, upstream, rule): 
     clear(work, slopes + keys * count, slopes + round_up(keys, BLOCK_ROWS) * count)
 
 
-def work_size(strip: int, keys: int, group: int, width: int, value_width: int, count: int) -> int:
+def work_size(padded_keys: int, keys: int, group: int, width: int, value_width: int, count: int) -> int:
     """Scratch memory of a task of either kernel, in numbers, for up to ``keys`` keys of a register of rows."""
     both = sum(-(-number // count) * count for number in (width, value_width))
-    return 4 * count + group * (strip + BLOCK_ROWS) * both + 2 * count * (both + keys + BLOCK_ROWS)
+    return 4 * count + group * (padded_keys + BLOCK_ROWS) * both + 2 * count * (both + keys + BLOCK_ROWS)

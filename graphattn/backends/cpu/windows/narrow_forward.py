@@ -1,9 +1,9 @@
 """Forward kernel for contiguous keys in narrow ranges, for all heads of a layer.
 
-As many destinations as a register has lanes meet the keys that some of them see, one lane each: the scores of a key
-with all of them at once, then row max, exponentials and row sums lane by lane. Nothing is ever combined across a
-register. The kernel reads keys and values in place and transposes queries and outputs. A lane adds up its keys in
-order, and zeros for hidden ones, so that a destination's bits do not depend on its neighbours.
+Each lane of a register is one destination. The kernel computes the scores of one key with all lanes at once, then row
+max, exponentials and row sums lane by lane; lanes are never combined. It reads keys and values in place and transposes
+queries and outputs. A lane adds its keys in order, and zeros for masked ones, so that the bits of a destination do not
+depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from graphattn.backends.cpu.windows.narrow_rows import (
     prefetch_rows,
     scratch_start,
 )
-from graphattn.backends.cpu.windows.packing import aligned_start, round_up
+from graphattn.backends.cpu.windows.packing import first_aligned, round_up
 
 
 class Weights(NamedTuple):
-    """Memory for the weights of all heads, and where those of each of the K heads begin; both empty when not wanted.
+    """Memory for the weights of all heads, and where the weights of each of the K heads begin; empty without weights.
 
     Weights are not available under dropout.
     """
@@ -59,7 +59,7 @@ class Weights(NamedTuple):
 def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # type: ignore[no-untyped-def]
     """Fill ``outputs`` and ``weights``; take chunks from ``counter`` until none is left."""
     count = simd_width(work)
-    lanes = work[aligned_start(work) :].view(np.int32)[: 3 * count]  # for load_ranges
+    lanes = work[first_aligned(work) :].view(np.int32)[: 3 * count]  # for load_ranges
     width = inputs.value.width
     while True:
         task = fetch_add(counter)
@@ -97,13 +97,13 @@ def forward(counter, ranges, heads, inputs, outputs, weights, rule, work):  # ty
                             _write_weights(work, lanes, block, ranges.slots[relation], inputs, outputs, weights, number)
                         at += step
                     else:
-                        step = 1  # what is not finite must not reach rows that do not see it
+                        step = 1  # NaN and infinity must not reach rows that do not see their key
             row += rows
 
 
 @kernel
 def _attend_rows(work, lanes, block, inputs, outputs, rule):  # type: ignore[no-untyped-def]
-    """Compute the attention of a block of rows; return whether all intermediate numbers are finite."""
+    """Compute the attention of a block of rows; return whether all intermediate results are finite."""
     query, value, out = inputs.query, inputs.value, outputs.out
     row, here, head = block.row, block.rows, block.head
     count, keys = simd_width(work), block.end - block.begin
@@ -114,7 +114,7 @@ def _attend_rows(work, lanes, block, inputs, outputs, rule):  # type: ignore[no-
     for c in range(0, query.width, count):
         source = Matrix(query.memory, offset(query, row, block.scored) + c, query.node, 1)
         transpose(Matrix(work, queries + c * count, count, 1), count, count, source, here, query.width - c)
-    odd = multiply_and_mask(work, scores, queries, inputs.key, block.scored, lanes, block, rule.scale, hidden)
+    nonfinite = multiply_and_mask(work, scores, queries, inputs.key, block.scored, lanes, block, rule.scale, hidden)
     row_max = broadcast(hidden)
     for j in range(keys):
         row_max = maximum(load(work, scores + j * count), row_max)
@@ -130,23 +130,23 @@ def _attend_rows(work, lanes, block, inputs, outputs, rule):  # type: ignore[no-
     inverse = reciprocal(row_sum)
     masked_store(outputs.row_max[head], row, row_max, 0, here)
     masked_store(outputs.inverse_sum[head], row, inverse, 0, here)
-    place = offset(value, block.begin, head)
-    multiply_panel(work, outs, value.width, value.memory, place, 1, value.node, scores, keys)
+    position = offset(value, block.begin, head)
+    multiply_panel(work, outs, value.width, value.memory, position, 1, value.node, scores, keys)
     for c in range(value.width):
         part = mul(load(work, outs + c * count), inverse)
-        odd = fma(part, zero, odd)
+        nonfinite = fma(part, zero, nonfinite)
         store(work, outs + c * count, part)
     for c in range(0, value.width, count):
         target = Matrix(out.memory, offset(out, row, head) + c, out.node, 1)
         transpose(target, here, value.width - c, Matrix(work, outs + c * count, count, 1), count, count)
-    return reduce_add(odd) == 0
+    return reduce_add(nonfinite) == 0
 
 
 @kernel
 def _write_weights(work, lanes, block, slots, inputs, outputs, weights, number):  # type: ignore[no-untyped-def]
     """Write the weights of a block from the exponentials that :func:`_attend_rows` left in scratch memory.
 
-    They are transposed into the place of the outputs, which have been copied: a row of them for each destination.
+    They are transposed into the memory of the outputs, which have been copied: one row for each destination.
     """
     count = simd_width(work)
     rows = scratch_start(work) + round_up(inputs.query.width, count) * count

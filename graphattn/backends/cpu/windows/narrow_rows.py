@@ -1,4 +1,4 @@
-"""Parts of both kernels for narrow ranges: records, ranges of a register of rows, scores, prefetching, copies."""
+"""What both kernels for narrow ranges share: records, ranges of a register of rows, scores, prefetching, copies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from graphattn.backends.cpu.simd.registers import (
     simd_width,
     store,
 )
-from graphattn.backends.cpu.windows.packing import aligned_start
+from graphattn.backends.cpu.windows.packing import first_aligned
 
 
 class NarrowRanges(NamedTuple):
@@ -45,7 +45,7 @@ class NarrowRanges(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """The K heads to compute.
+    """K heads.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Heads(NamedTuple):
 
 
 class Block(NamedTuple):
-    """``rows`` rows from ``row`` on, one lane each, and the keys from ``begin`` to before ``end``, for one head."""
+    """``rows`` rows from ``row`` on, one lane each, and the keys from ``begin`` to before ``end``, of one head."""
 
     row: int
     rows: int
@@ -73,7 +73,7 @@ class Block(NamedTuple):
 @kernel
 def scratch_start(work):  # type: ignore[no-untyped-def]
     """Where scratch memory begins after the ranges of the lanes, which :func:`load_ranges` writes."""
-    return aligned_start(work) + 3 * simd_width(work)
+    return first_aligned(work) + 3 * simd_width(work)
 
 
 @kernel
@@ -103,20 +103,20 @@ def load_ranges(lanes, low, high, slots, row, count):  # type: ignore[no-untyped
 def multiply_and_mask(  # type: ignore[no-untyped-def]
     work, target, transposed, features, head, lanes, block, factor, other
 ):
-    """Write (keys, lanes) products of the keys' features with transposed rows, times a factor; ``other`` where hidden.
+    """Write (keys, lanes) products of the keys' features with transposed rows, times a factor; ``other`` where masked.
 
-    Returns a register of zeros, with something else in it when a product is not finite.
+    Returns a register of zeros, with NaN where a product is not finite.
     """
     count, keys = simd_width(work), block.end - block.begin
-    place = offset(features, block.begin, head)
-    multiply_panel(work, target, keys, features.memory, place, features.node, 1, transposed, features.width)
+    position = offset(features, block.begin, head)
+    multiply_panel(work, target, keys, features.memory, position, features.node, 1, transposed, features.width)
     zero, factors = broadcast(work.dtype.type(0)), broadcast(factor)
-    odd = zero
+    nonfinite = zero
     for j in range(keys):
         score = mul(load(work, target + j * count), factors)
-        odd = fma(score, zero, odd)
+        nonfinite = fma(score, zero, nonfinite)
         store(work, target + j * count, mask_key(score, lanes, block.begin + j, other))
-    return odd
+    return nonfinite
 
 
 @kernel
@@ -134,7 +134,7 @@ def prefetch_rows(tensor, first, stop, heads):  # type: ignore[no-untyped-def]
 
 @kernel
 def copy_values(source, target, rows, width, first, dropout, seed):  # type: ignore[no-untyped-def]
-    """Copy values to their own nodes, under dropout: the softmax over one edge is 1, whatever the score.
+    """Copy values to their own nodes, with dropout: the softmax over one edge is 1.
 
     ``first`` is the number of the first row's edge. The backward pass copies gradients.
     """
@@ -145,8 +145,8 @@ def copy_values(source, target, rows, width, first, dropout, seed):  # type: ign
     for r in range(rows):
         factor = broadcast(one)
         if dropout > 0:
-            lot = mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, zero)
-            factor = broadcast(reduce_max(lot))
+            first_lane = mask_lanes(dropout_factors(factor, first + r, seed, limit, gain), 0, 1, zero)
+            factor = broadcast(reduce_max(first_lane))
         for c in range(0, width, count):
             part = mul(masked_load(array, source.start + r * source.row + c, 0, width - c), factor)
             masked_store(target.memory, target.start + r * target.row + c, part, 0, width - c)
@@ -168,7 +168,7 @@ def copy_rows(source, target, rows, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def zero_fill(target, place, width):  # type: ignore[no-untyped-def]
-    """Write zeros from ``place`` on."""
+def zero_fill(target, position, width):  # type: ignore[no-untyped-def]
+    """Write zeros from ``position`` on."""
     for c in range(0, width, simd_width(target)):
-        masked_store(target, place + c, broadcast(target.dtype.type(0)), 0, width - c)
+        masked_store(target, position + c, broadcast(target.dtype.type(0)), 0, width - c)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphattn.backends.cpu.compiling import inlined_kernel, kernel
+from graphattn.backends.cpu.compiling import inline_kernel, kernel
 from graphattn.backends.cpu.records import Strided, offset
 from graphattn.backends.cpu.simd.blocks import BLOCK_ROWS
 from graphattn.backends.cpu.simd.registers import (
@@ -27,8 +27,8 @@ from graphattn.backends.cpu.simd.registers import (
 )
 from graphattn.backends.cpu.windows.packing import (
     accumulate_partial,
-    aligned_start,
     clear,
+    first_aligned,
     pack_panels,
     pack_rows,
     partial_of_keys,
@@ -57,7 +57,7 @@ class Upstream(NamedTuple):
     grad_out: Strided
 
 
-class Places(NamedTuple):
+class Positions(NamedTuple):
     """Where the parts of a block begin in scratch memory.
 
     Parameters
@@ -96,95 +96,97 @@ def backward(counter, ranges, inputs, terms, upstream, grads, rule, group, work)
         if task >= len(ranges.chunks) * groups:
             break
         first_head = task % groups * group
-        taken = min(group, heads - first_head)
+        task_heads = min(group, heads - first_head)
         chunk = ranges.chunks[task // groups]
         first, stop, begin, end = chunk[0], chunk[1], chunk[2], chunk[3]
-        strip, lines = round_up(end - begin, count), round_up(stop - first, count)
-        staging = aligned_start(work)
-        scores = staging + count * taken * value_wide
+        padded_keys, padded_rows = round_up(end - begin, count), round_up(stop - first, count)
+        staging = first_aligned(work)
+        scores = staging + count * task_heads * value_wide
         slopes = scores + ranges.block * TILE
         keys = slopes + ranges.block * TILE
-        panels = keys + taken * strip * wide
-        value_panels = panels + taken * strip * wide
-        grad_keys = value_panels + taken * strip * value_wide
-        grad_values = grad_keys + taken * strip * wide
-        queries = grad_values + taken * strip * value_wide
-        grad_outs = queries + taken * lines * wide
-        grad_queries = grad_outs + taken * lines * value_wide
-        means = grad_queries + taken * lines * wide
-        clean = pack_rows(key, offset(key, begin, first_head), end - begin, taken, one, work, keys, strip)
-        clean &= pack_panels(value, offset(value, begin, first_head), end - begin, taken, work, staging, value_panels)
-        place = offset(query, first, first_head)
-        clean &= pack_rows(query, place, stop - first, taken, rule.scale, work, queries, lines)
-        clean &= pack_rows(
-            grad_out, offset(grad_out, first, first_head), stop - first, taken, one, work, grad_outs, lines
+        panels = keys + task_heads * padded_keys * wide
+        value_panels = panels + task_heads * padded_keys * wide
+        grad_keys = value_panels + task_heads * padded_keys * value_wide
+        grad_values = grad_keys + task_heads * padded_keys * wide
+        queries = grad_values + task_heads * padded_keys * value_wide
+        grad_outs = queries + task_heads * padded_rows * wide
+        grad_queries = grad_outs + task_heads * padded_rows * value_wide
+        means = grad_queries + task_heads * padded_rows * wide
+        clean = pack_rows(key, offset(key, begin, first_head), end - begin, task_heads, one, work, keys, padded_keys)
+        clean &= pack_panels(
+            value, offset(value, begin, first_head), end - begin, task_heads, work, staging, value_panels
         )
-        transpose_panels(work, keys, panels, taken * strip, wide)
+        position = offset(query, first, first_head)
+        clean &= pack_rows(query, position, stop - first, task_heads, rule.scale, work, queries, padded_rows)
+        clean &= pack_rows(
+            grad_out, offset(grad_out, first, first_head), stop - first, task_heads, one, work, grad_outs, padded_rows
+        )
+        transpose_panels(work, keys, panels, task_heads * padded_keys, wide)
         if grads.has_key or grads.has_value:
             clear(work, grad_keys, queries)
         clear(work, grad_queries, means)
         for r in range(stop - first):
-            for member in range(taken):
+            for member in range(task_heads):
                 product = broadcast(work.dtype.type(0))
                 for c in range(0, value.width, count):
-                    place = offset(out, first + r, first_head + member) + c
-                    part = masked_load(out.memory, place, 0, value.width - c)
-                    product = fma(load(work, grad_outs + (member * lines + r) * value_wide + c), part, product)
-                work[means + member * lines + r] = reduce_add(product)
-        for member in range(taken):
-            own = member * strip
+                    position = offset(out, first + r, first_head + member) + c
+                    part = masked_load(out.memory, position, 0, value.width - c)
+                    product = fma(load(work, grad_outs + (member * padded_rows + r) * value_wide + c), part, product)
+                work[means + member * padded_rows + r] = reduce_add(product)
+        for member in range(task_heads):
+            first_key = member * padded_keys
             step = ranges.block if clean else 1
             row = first
             while row < stop:
                 rows = min(step, stop - row)
                 lo, hi = union_of_ranges(ranges.low, ranges.high, row, rows)
-                line = member * lines + row - first
+                line = member * padded_rows + row - first
                 if lo < hi:
-                    places = Places(
+                    positions = Positions(
                         queries + line * wide,
                         grad_outs + line * value_wide,
                         grad_queries + line * wide,
-                        keys + own * wide,
-                        panels + own * wide,
-                        value_panels + own * value_wide,
-                        grad_keys + own * wide,
-                        grad_values + own * value_wide,
+                        keys + first_key * wide,
+                        panels + first_key * wide,
+                        value_panels + first_key * value_wide,
+                        grad_keys + first_key * wide,
+                        grad_values + first_key * value_wide,
                         means + line,
                         scores,
                         slopes,
                     )
                     block = Block(row, rows, lo - begin, hi - begin, begin, first_head + member)
-                    _differentiate_block(work, places, block, ranges, terms, upstream, grads, rule, not clean)
+                    _differentiate_block(work, positions, block, ranges, terms, upstream, grads, rule, not clean)
                 row += rows
-        own = ranges.heads[first_head : first_head + taken]
-        place = first * grads.query.node
-        scatter_rows(work, grad_queries, lines, grads.query, place, stop - first, own, rule.scale)
+        members = ranges.heads[first_head : first_head + task_heads]
+        position = first * grads.query.node
+        scatter_rows(work, grad_queries, padded_rows, grads.query, position, stop - first, members, rule.scale)
         if grads.has_key:
             partial = partial_of_keys(grads, heads)
-            accumulate_partial(work, grad_keys, strip, chunk, own, first_head, grads.key, partial)
+            accumulate_partial(work, grad_keys, padded_keys, chunk, members, first_head, grads.key, partial)
         if grads.has_value:
             partial = partial_of_values(grads, heads)
-            accumulate_partial(work, grad_values, strip, chunk, own, first_head, grads.value, partial)
+            accumulate_partial(work, grad_values, padded_keys, chunk, members, first_head, grads.value, partial)
 
 
-@inlined_kernel
+@inline_kernel
 def _differentiate_block(  # type: ignore[no-untyped-def]
-    work, places, block, ranges, terms, upstream, grads, rule, exact
+    work, positions, block, ranges, terms, upstream, grads, rule, exact
 ):
     """Compute gradients of a block's queries, and add those of its keys and values.
 
-    ``exact``: nothing may reach keys that no row sees, nor other rows.
+    ``exact``: do not add zeros times features to keys that no row sees, nor to other rows.
     """
     count = simd_width(work)
     width, value_width = grads.key.width, grads.value.width
     wide, value_wide = round_up(width, count), round_up(value_width, count)
-    row, rows, head, scores, slopes = block.row, block.rows, block.head, places.scores, places.slopes
+    row, rows, head, scores, slopes = block.row, block.rows, block.head, positions.scores, positions.slopes
     slots = head * ranges.starts[-1]
     base = block.lo // count * count
     columns = round_up(block.hi - base, count)
     limit, gain = dropout_threshold(rule.dropout, work)
-    of_weights = (places.queries, places.panels, scores)
-    if len(terms.weights) > 0:  # the softmax's gradient needs the whole row's sum first
+    of_weights = (positions.queries, positions.panels, scores)
+    if len(terms.weights) > 0:  # the gradient of the softmax needs the sum over the row first
         for tile in range(0, columns, TILE):
             at, here = base + tile, min(TILE, columns - tile)
             recompute_weights(work, of_weights, block, (at, here), ranges, terms.bias, upstream, (wide, width))
@@ -192,15 +194,15 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                 left, right = ranges.low[row + r] - block.begin - at, ranges.high[row + r] - block.begin - at
                 product = broadcast(work.dtype.type(0))
                 for c in range(max(left, 0) // count * count, min(right, here), count):
-                    place = slots + ranges.starts[row + r] - left + c
-                    part = masked_load(terms.weights, place, left - c, right - c)
+                    position = slots + ranges.starts[row + r] - left + c
+                    part = masked_load(terms.weights, position, left - c, right - c)
                     product = fma(load(work, scores + r * TILE + c), part, product)
-                work[places.means + r] += reduce_add(product)
+                work[positions.means + r] += reduce_add(product)
     for tile in range(0, columns, TILE):
         at, here = base + tile, min(TILE, columns - tile)
         recompute_weights(work, of_weights, block, (at, here), ranges, terms.bias, upstream, (wide, width))
-        panels = places.value_panels + at * value_wide
-        multiply_panels(work, slopes, rows, places.grads, value_wide, panels, here, value_width)
+        panels = positions.value_panels + at * value_wide
+        multiply_panels(work, slopes, rows, positions.grads, value_wide, panels, here, value_width)
         for r in range(rows):
             i = row + r
             left, right = ranges.low[i] - block.begin - at, ranges.high[i] - block.begin - at
@@ -211,7 +213,7 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
             slot = ranges.starts[i] - left
             clear(work, slope_line, slope_line + first)
             clear(work, slope_line + last, slope_line + here)
-            mean = broadcast(work[places.means + r])
+            mean = broadcast(work[positions.means + r])
             for c in range(first, last, count):
                 weight, slope = load(work, line + c), load(work, slope_line + c)
                 if rule.dropout > 0:
@@ -225,16 +227,18 @@ def _differentiate_block(  # type: ignore[no-untyped-def]
                 if len(terms.grad_bias) > 0:
                     masked_store(terms.grad_bias, slots + slot + c, slope, left - c, right - c)
         start, stop = max(block.lo - at, 0), min(block.hi - at, here)
-        features = (places.keys + (at + start) * wide, wide)
+        features = (positions.keys + (at + start) * wide, wide)
         if exact:
-            accumulate_rows(work, places.grad_queries, rows, slopes + start, TILE, 1, features, stop - start, True)
+            accumulate_rows(work, positions.grad_queries, rows, slopes + start, TILE, 1, features, stop - start, True)
         else:
-            multiply_rows(work, places.grad_queries, rows, slopes + start, TILE, 1, features, stop - start, tile == 0)
+            multiply_rows(
+                work, positions.grad_queries, rows, slopes + start, TILE, 1, features, stop - start, tile == 0
+            )
         start = start if exact else start // BLOCK_ROWS * BLOCK_ROWS
-        place = at + start
+        position = at + start
         if grads.has_key:
-            target, features = places.grad_keys + place * wide, (places.queries, wide)
+            target, features = positions.grad_keys + position * wide, (positions.queries, wide)
             accumulate_rows(work, target, stop - start, slopes + start, 1, TILE, features, rows, exact)
         if grads.has_value:
-            target, features = places.grad_values + place * value_wide, (places.grads, value_wide)
+            target, features = positions.grad_values + position * value_wide, (positions.grads, value_wide)
             accumulate_rows(work, target, stop - start, scores + start, 1, TILE, features, rows, exact)

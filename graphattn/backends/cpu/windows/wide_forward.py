@@ -1,15 +1,15 @@
 """Forward kernel for contiguous keys in wide ranges, as in FlashAttention.
 
-A task is a few heads and one chunk of destinations, with the keys that they see. Blocks of destinations meet their keys
-as matrix products: scores tile by tile, an online softmax over each row's own range, products with the values. The
-kernel reads no index and holds nothing of the size of the edges.
+A task is some heads and one chunk of destinations, with the keys that they see. For each block of destinations and tile
+of keys the kernel computes scores as a matrix product, an online softmax over the range of each row, and a product with
+the values. It reads no index and needs no memory of the size of the edges.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from graphattn.backends.cpu.compiling import inlined_kernel, kernel
+from graphattn.backends.cpu.compiling import inline_kernel, kernel
 from graphattn.backends.cpu.records import offset
 from graphattn.backends.cpu.simd.registers import (
     add,
@@ -27,7 +27,7 @@ from graphattn.backends.cpu.simd.registers import (
     store,
     sub,
 )
-from graphattn.backends.cpu.windows.packing import aligned_start, clear, pack_panels, pack_rows, round_up
+from graphattn.backends.cpu.windows.packing import clear, first_aligned, pack_panels, pack_rows, round_up
 from graphattn.backends.cpu.windows.wide_tiles import (
     TILE,
     Block,
@@ -55,37 +55,41 @@ def forward(counter, ranges, inputs, terms, outputs, rule, group, work):  # type
         if task >= len(ranges.chunks) * groups:
             break
         first_head = task % groups * group
-        taken = min(group, heads - first_head)
+        task_heads = min(group, heads - first_head)
         chunk = ranges.chunks[task // groups]
         first, stop, begin, end = chunk[0], chunk[1], chunk[2], chunk[3]
-        strip, lines = round_up(end - begin, count), round_up(stop - first, count)
-        staging = aligned_start(work)
-        sums = staging + count * taken * wide
+        padded_keys, padded_rows = round_up(end - begin, count), round_up(stop - first, count)
+        staging = first_aligned(work)
+        sums = staging + count * task_heads * wide
         scores = sums + ranges.block * value_wide
         panels = scores + ranges.block * TILE
-        values = panels + taken * strip * wide
-        queries = values + taken * strip * value_wide
-        clean = pack_panels(key, offset(key, begin, first_head), end - begin, taken, work, staging, panels)
+        values = panels + task_heads * padded_keys * wide
+        queries = values + task_heads * padded_keys * value_wide
+        clean = pack_panels(key, offset(key, begin, first_head), end - begin, task_heads, work, staging, panels)
         one = work.dtype.type(1)
-        clean &= pack_rows(value, offset(value, begin, first_head), end - begin, taken, one, work, values, strip)
-        pack_rows(query, offset(query, first, first_head), stop - first, taken, rule.scale, work, queries, lines)
-        for member in range(taken):
+        clean &= pack_rows(
+            value, offset(value, begin, first_head), end - begin, task_heads, one, work, values, padded_keys
+        )
+        pack_rows(
+            query, offset(query, first, first_head), stop - first, task_heads, rule.scale, work, queries, padded_rows
+        )
+        for member in range(task_heads):
             head = first_head + member
-            step = ranges.block if clean else 1  # what is not finite must not reach rows that do not see it
+            step = ranges.block if clean else 1  # NaN and infinity must not reach rows that do not see their key
             row = first
             while row < stop:
                 rows = min(step, stop - row)
                 lo, hi = union_of_ranges(ranges.low, ranges.high, row, rows)
                 if lo < hi:
-                    places = (
-                        queries + (member * lines + row - first) * wide,
-                        panels + member * strip * wide,
-                        values + member * strip * value_wide,
+                    positions = (
+                        queries + (member * padded_rows + row - first) * wide,
+                        panels + member * padded_keys * wide,
+                        values + member * padded_keys * value_wide,
                         sums,
                         scores,
                     )
                     block = Block(row, rows, lo - begin, hi - begin, begin, head)
-                    _attend_block(work, places, block, ranges, terms, outputs, rule, (wide, query.width))
+                    _attend_block(work, positions, block, ranges, terms, outputs, rule, (wide, query.width))
                 for r in range(rows):
                     inverse = outputs.inverse_sum[head, row + r]
                     for c in range(0, value.width, count):
@@ -96,14 +100,14 @@ def forward(counter, ranges, inputs, terms, outputs, rule, group, work):  # type
                 row += rows
 
 
-@inlined_kernel
-def _attend_block(work, places, block, ranges, terms, outputs, rule, widths):  # type: ignore[no-untyped-def]
+@inline_kernel
+def _attend_block(work, positions, block, ranges, terms, outputs, rule, widths):  # type: ignore[no-untyped-def]
     """Compute the attention of a block of rows over its keys, tile by tile (online softmax).
 
-    Weights, where wanted, are written as exponentials, shrink whenever the row max grows, and are divided by the row
-    sum at the end.
+    Requested weights are written as exponentials, scaled down when the row max grows, and divided by the row sum at the
+    end.
     """
-    queries, panels, values, sums, scores = places
+    queries, panels, values, sums, scores = positions
     wide, width = widths
     row_max, inverse_sum, weights = outputs.row_max, outputs.inverse_sum, terms.weights
     count = simd_width(work)
@@ -143,8 +147,8 @@ def _attend_block(work, places, block, ranges, terms, outputs, rule, widths):  #
                 shrink = work.dtype.type(np.exp(before - top))
                 inverse_sum[head, i] *= shrink
                 for c in range(0, value_wide, count):
-                    place = sums + r * value_wide + c
-                    store(work, place, mul(load(work, place), broadcast(shrink)))
+                    position = sums + r * value_wide + c
+                    store(work, position, mul(load(work, position), broadcast(shrink)))
                 if len(weights) > 0:
                     _scale_weights(weights, slots + ranges.starts[i], max(-left, 0), shrink)
             shift, row_sum = broadcast(top), broadcast(work.dtype.type(0))

@@ -1,4 +1,4 @@
-"""Parts of both kernels for wide ranges: records, products of blocks of rows with tiles of keys, masked scores."""
+"""What both kernels for wide ranges share: records, products of blocks of rows with tiles of keys, masked scores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphattn.backends.cpu.compiling import inlined_kernel, kernel
+from graphattn.backends.cpu.compiling import inline_kernel, kernel
 from graphattn.backends.cpu.simd.blocks import BLOCK_ROWS, Matrix, multiply_pair, multiply_row, multiply_single
 from graphattn.backends.cpu.simd.registers import (
     add,
@@ -25,7 +25,7 @@ from graphattn.backends.cpu.simd.registers import (
 from graphattn.backends.cpu.windows.packing import clear, round_up
 
 TILE = 256
-"""Keys of one tile of scores."""
+"""Number of keys of a tile of scores."""
 
 
 class WideRanges(NamedTuple):
@@ -53,7 +53,7 @@ class Block(NamedTuple):
     Parameters
     ----------
     row, rows : the first row, and how many
-    lo, hi : the keys that some of them see, counted from ``begin``
+    lo, hi : range of the keys that some of them see, counted from ``begin``
     begin : first key of the chunk
     head : number of the head
     """
@@ -86,35 +86,38 @@ def multiply_panels(work, target, rows, left, wide, panels, columns, length):  #
     for c in range(0, columns, 2 * count):
         panel = Matrix(work, panels + c * wide, count, count * wide)
         for r in range(0, rows, BLOCK_ROWS):
-            place, block = Matrix(work, target + r * TILE + c, TILE, 1), Matrix(work, left + r * wide, wide, 1)
+            position, block = Matrix(work, target + r * TILE + c, TILE, 1), Matrix(work, left + r * wide, wide, 1)
             if c + count < columns:
-                multiply_pair(place, block, panel, length, True)
+                multiply_pair(position, block, panel, length, True)
             else:
-                multiply_single(place, block, panel, length, True)
+                multiply_single(position, block, panel, length, True)
 
 
 @kernel
 def multiply_rows(work, target, rows, left, row, column, right, length, fresh):  # type: ignore[no-untyped-def]
     """Write, or add unless ``fresh``, products of rows of scores with ``length`` rows of features.
 
-    ``right`` is the place and the width of the features. ``row`` and ``column``, the distances between scores, are
+    ``right`` is the position and the width of the features. ``row`` and ``column``, the distances between scores, are
     positional, not a record: Numba compiles a version for each constant that callers pass.
     """
     features, wide = right
     count = simd_width(work)
     for r in range(0, rows, BLOCK_ROWS):
         for c in range(0, wide, 2 * count):
-            place, block = Matrix(work, target + r * wide + c, wide, 1), Matrix(work, left + r * row, row, column)
+            position, block = Matrix(work, target + r * wide + c, wide, 1), Matrix(work, left + r * row, row, column)
             panel = Matrix(work, features + c, wide, count)
             if c + count < wide:
-                multiply_pair(place, block, panel, length, fresh)
+                multiply_pair(position, block, panel, length, fresh)
             else:
-                multiply_single(place, block, panel, length, fresh)
+                multiply_single(position, block, panel, length, fresh)
 
 
 @kernel
 def accumulate_rows(work, target, rows, left, row, column, right, length, exact):  # type: ignore[no-untyped-def]
-    """Add such products; unless ``exact``, up to ``BLOCK_ROWS - 1`` rows after them get zeros times features."""
+    """Add the products of :func:`multiply_rows`.
+
+    Unless ``exact``, up to ``BLOCK_ROWS - 1`` rows after the last get zeros times features added.
+    """
     if not exact:
         multiply_rows(work, target, rows, left, row, column, right, length, False)
         return
@@ -122,13 +125,13 @@ def accumulate_rows(work, target, rows, left, row, column, right, length, exact)
     count = simd_width(work)
     for r in range(rows):
         for c in range(0, wide, count):
-            place, block = Matrix(work, target + r * wide + c, wide, 1), Matrix(work, left + r * row, row, column)
-            multiply_row(place, block, Matrix(work, features + c, wide, count), length, False)
+            position, block = Matrix(work, target + r * wide + c, wide, 1), Matrix(work, left + r * row, row, column)
+            multiply_row(position, block, Matrix(work, features + c, wide, count), length, False)
 
 
 @kernel
 def mask_scores(work, line, first, last, left, right, bias, slot):  # type: ignore[no-untyped-def]
-    """Add the bias to a row of scores and hide those outside ``left`` to ``right``; return the largest."""
+    """Add the bias to a row of scores and mask those outside ``left`` to ``right``; return the largest."""
     count = simd_width(work)
     hidden = work.dtype.type(-np.inf)
     row_max = broadcast(hidden)
@@ -152,14 +155,14 @@ def has_nan(work, line, start, stop):  # type: ignore[no-untyped-def]
     return False
 
 
-@inlined_kernel
-def recompute_weights(work, places, block, tile, ranges, bias, saved, widths):  # type: ignore[no-untyped-def]
-    """Write the weights of a tile, before dropout, from row max and inverse row sum; zero where a row does not see.
+@inline_kernel
+def recompute_weights(work, positions, block, tile, ranges, bias, saved, widths):  # type: ignore[no-untyped-def]
+    """Write the weights of a tile, before dropout, from row max and inverse row sum; zero for masked keys.
 
-    ``places`` are those of queries, key panels and scores; ``tile`` is the tile's first key and its number of keys;
+    ``positions`` are those of queries, key panels and scores; ``tile`` is the tile's first key and its number of keys;
     ``widths`` is the number of features, padded and not.
     """
-    queries, panels, scores = places
+    queries, panels, scores = positions
     at, here = tile
     wide, width = widths
     row, head, slots = block.row, block.head, block.head * ranges.starts[-1]
@@ -181,10 +184,11 @@ def recompute_weights(work, places, block, tile, ranges, bias, saved, widths):  
             store(work, line + c, mul(exp(sub(load(work, line + c), shift)), inverse))
 
 
-def work_size(strip: int, lines: int, block: int, group: int, width: int, value_width: int, count: int) -> int:
-    """Scratch memory of a task of either kernel, in numbers, for chunks of ``lines`` destinations."""
-    wide, value_wide = (-(-number // count) * count for number in (width, value_width))
-    strip, lines = -(-strip // count) * count, -(-lines // count) * count
+def work_size(keys: int, rows: int, block: int, group: int, width: int, value_width: int, count: int) -> int:
+    """Scratch memory of a task of either kernel, in numbers, for chunks of up to ``keys`` keys and ``rows`` rows."""
+    wide, value_wide, padded_keys, padded_rows = (
+        -(-number // count) * count for number in (width, value_width, keys, rows)
+    )
     both = wide + value_wide
-    own = 3 * strip * both + lines * (both + wide + 1)
-    return count + 2 * block * (TILE + value_wide) + group * (count * both + own)
+    per_head = 3 * padded_keys * both + padded_rows * (both + wide + 1)
+    return count + 2 * block * (TILE + value_wide) + group * (count * both + per_head)

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphattn.backends.cpu import buffer_pool as reused_memory
-from graphattn.backends.cpu.buffer_pool import MAX_KEPT_BYTES, MIN_BYTES, Pool
+from graphattn.backends.cpu.buffer_pool import MAX_UNUSED_BYTES, MIN_BYTES, Pool
 
 LARGE = (MIN_BYTES // 4 + 3,)
 
 
 @pytest.fixture
 def pool():
-    return Pool(MAX_KEPT_BYTES)
+    return Pool(MAX_UNUSED_BYTES)
 
 
 @pytest.fixture
@@ -62,11 +62,11 @@ def test_little_more_is_taken_than_asked_for(size):
 def test_what_lay_longest_is_let_go_when_much_is_kept(pool, empty):
     tensors = [empty((MIN_BYTES // 4 * number,), torch.float32) for number in (64, 128, 96)]
     sizes = [4 * len(tensor) for tensor in tensors]
-    assert sum(sizes) > MAX_KEPT_BYTES > sum(sizes[1:])
+    assert sum(sizes) > MAX_UNUSED_BYTES > sum(sizes[1:])
     for _ in sizes:
         del tensors[0]
     assert [own.nbytes for own in pool._free] == sizes[1:]
-    huge = empty((MAX_KEPT_BYTES // 4 + 1,), torch.float32)
+    huge = empty((MAX_UNUSED_BYTES // 4 + 1,), torch.float32)
     del huge
     assert pool._free == []
 

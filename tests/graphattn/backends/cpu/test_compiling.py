@@ -13,7 +13,7 @@ import pytest
 
 import graphattn
 from graphattn.backends.cpu import compiling
-from graphattn.backends.cpu.compiling import NEWS, announce_compilation, kernel
+from graphattn.backends.cpu.compiling import MESSAGE, announce_compilation, kernel
 
 
 class Terminal(io.StringIO):
@@ -26,7 +26,7 @@ def terminal(monkeypatch):
     """A terminal in place of the error stream, and no patience."""
     made = Terminal()
     monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
-    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
+    monkeypatch.setattr(compiling, "MESSAGE_DELAY", 0.01)
     monkeypatch.setattr(compiling, "_ready", set())
     return made
 
@@ -35,12 +35,12 @@ def test_compilation_is_announced_once(terminal):
     for kind in ("forward", "backward"):
         with announce_compilation(kind):
             time.sleep(0.1)
-    assert terminal.getvalue() == NEWS + "\n"
+    assert terminal.getvalue() == MESSAGE + "\n"
 
 
 def test_quick_or_known_kernels_are_not_announced(monkeypatch, terminal):
     with monkeypatch.context() as patch:
-        patch.setattr(compiling, "PATIENCE", 60)
+        patch.setattr(compiling, "MESSAGE_DELAY", 60)
         with announce_compilation("quick"):
             pass
     with announce_compilation("quick"):

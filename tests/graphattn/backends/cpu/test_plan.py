@@ -125,9 +125,12 @@ def test_a_plan_is_not_taken_for_relations_that_came_later():
 
 
 def test_few_plans_are_kept_and_others_may_go():
-    near, others = windows(np.array([40]), 1), [windows(np.array([40]), 3) for _ in range(3 * fused_plan.KEPT_PLANS)]
+    near, others = (
+        windows(np.array([40]), 1),
+        [windows(np.array([40]), 3) for _ in range(3 * fused_plan.MAX_CACHED_PLANS)],
+    )
     plans = [narrow_plan([near, other]) for other in others]
-    assert len(near.plans["fused, narrow"]) == fused_plan.KEPT_PLANS
+    assert len(near.plans["fused, narrow"]) == fused_plan.MAX_CACHED_PLANS
     assert narrow_plan([near, others[-1]]) is plans[-1]
     assert narrow_plan([near, others[-1], others[-2]]) is not plans[-1]
     gone = weakref.ref(others.pop())
