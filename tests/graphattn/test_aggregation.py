@@ -34,7 +34,7 @@ def matrix_of(rows, num_sources, coefficients):
 
 @settings(max_examples=60, deadline=None)
 @given(made=edges_and_matrix(), width=st.integers(1, 5), seed=st.integers(0, 9))
-def test_sums_and_gradients_are_those_of_the_matrix(made, width, seed):
+def test_sums_and_gradients_equal_matrix_products(made, width, seed):
     edges, rows = made
     torch.manual_seed(seed)
     values = torch.randn(edges.num_sources, width, dtype=torch.float64, requires_grad=True)
@@ -57,7 +57,7 @@ def test_first_and_second_derivatives():
     assert torch.autograd.gradgradcheck(lambda x: aggregate(edges, x.square(), coefficients), values)
 
 
-def test_coefficients_of_means_and_of_symmetric_matrices():
+def test_mean_and_symmetric_coefficients():
     edges = Edges(torch.tensor([0, 2, 5, 7]), torch.tensor([0, 1, 0, 1, 2, 1, 2]), 3)  # 0 - 1 - 2 with self-loops
     adjacency = torch.tensor([[1, 1, 0], [1, 1, 1], [0, 1, 1]], dtype=torch.float64)
     degrees = adjacency.sum(1)
@@ -69,7 +69,7 @@ def test_coefficients_of_means_and_of_symmetric_matrices():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_small_numbers_are_summed_in_float32(dtype):
+def test_half_precision_is_summed_in_float32(dtype):
     edges = Edges.of_ranges(torch.tensor([0]), torch.tensor([4096]), 4096)
     values = torch.ones(4096, 1, dtype=dtype, requires_grad=True)
     out = aggregate(edges, values)
@@ -87,7 +87,7 @@ def test_small_numbers_are_summed_in_float32(dtype):
         ((3, 2), torch.ones(3), "coefficients have shape (3,); expected (2,)"),
     ],
 )
-def test_what_does_not_fit_is_refused(shape, coefficients, message):
+def test_invalid_shapes(shape, coefficients, message):
     edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 3)
     with pytest.raises(GraphError) as caught:
         aggregate(edges, torch.zeros(shape), coefficients)

@@ -22,18 +22,18 @@ def windows(lengths, scale):
     return Edges.of_ranges(torch.tensor(low), torch.tensor(high), start)
 
 
-def scattered(count, seed=0):
+def random_edges(count, seed=0):
     """Three edges into every node, from anywhere."""
     random = torch.Generator().manual_seed(seed)
     return Edges(torch.arange(0, 3 * count + 1, 3), torch.randint(0, count, (3 * count,), generator=random), count)
 
 
-def projected(count, heads, seed=0, dtype=torch.float64):
+def draw(count, heads, seed=0, dtype=torch.float64):
     random = torch.Generator().manual_seed(seed)
     return torch.randn(count, 3, heads, 5, generator=random, dtype=torch.float64).to(dtype).requires_grad_()
 
 
-def separately(edges, heads, inputs):
+def attend_separately(edges, heads, inputs):
     parts = zip(*(tensor.split(heads, dim=1) for tensor in inputs.unbind(1)), strict=True)
     return torch.cat([attend(one, *part, backend="torch") for one, part in zip(edges, parts, strict=True)], dim=1)
 
@@ -44,12 +44,12 @@ def separately(edges, heads, inputs):
     st.lists(st.sampled_from(["1", "3", "7", "N/4", "N/2", "any"]), min_size=1, max_size=4),
     st.integers(0, 99),
 )
-def test_equal_to_one_relation_after_the_other(lengths, scales, seed):
+def test_equals_separate_calls(lengths, scales, seed):
     count = sum(lengths)
-    edges = [scattered(count, seed) if scale == "any" else windows(lengths, scale) for scale in scales]
+    edges = [random_edges(count, seed) if scale == "any" else windows(lengths, scale) for scale in scales]
     heads = [1 + (seed + number) % 3 for number in range(len(scales))]
-    inputs = projected(count, sum(heads), seed)
-    found, expected = attend_heads(edges, heads, inputs), separately(edges, heads, inputs)
+    inputs = draw(count, sum(heads), seed)
+    found, expected = attend_heads(edges, heads, inputs), attend_separately(edges, heads, inputs)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     upstream = torch.randn(found.shape, dtype=torch.float64)
     gradients = [torch.autograd.grad(own, inputs, upstream)[0] for own in (found, expected)]
@@ -62,12 +62,12 @@ def test_equal_to_one_relation_after_the_other(lengths, scales, seed):
 )
 def test_identities_need_no_queries_and_keys(scales, backend):
     lengths, heads = [400, 30, 30], [1 + number % 2 for number in range(len(scales))]
-    edges = [scattered(460) if scale == "any" else windows(lengths, scale) for scale in scales]
-    full = projected(460, sum(heads))
+    edges = [random_edges(460) if scale == "any" else windows(lengths, scale) for scale in scales]
+    full = draw(460, sum(heads))
     scored = [head for scale, count in zip(scales, heads, strict=True) for head in [scale != "1"] * count]
     needed = torch.tensor([*scored, *scored, *[True] * sum(heads)])
     upstream = torch.randn(460, sum(heads), 5, dtype=torch.float64)
-    expected = separately(edges, heads, full)
+    expected = attend_separately(edges, heads, full)
     (gradient,) = torch.autograd.grad(expected, full, upstream)
     compact = full.detach().flatten(1, 2)[:, needed].requires_grad_()
     found = attend_heads(edges, heads, compact, backend=backend)
@@ -78,9 +78,9 @@ def test_identities_need_no_queries_and_keys(scales, backend):
 
 @pytest.mark.parametrize("scales", [("1", "3", "N/4"), ("1", "1"), ("3", "any"), ("1", "N/2")])
 @pytest.mark.parametrize("length", [30, 700])
-def test_gradients_see_the_same_dropped_edges(scales, length):
-    edges = [scattered(length) if scale == "any" else windows([length], scale) for scale in scales]
-    inputs = projected(length, 2 * len(scales))
+def test_backward_pass_drops_the_same_edges(scales, length):
+    edges = [random_edges(length) if scale == "any" else windows([length], scale) for scale in scales]
+    inputs = draw(length, 2 * len(scales))
 
     def run(inputs):
         torch.manual_seed(4)
@@ -93,7 +93,7 @@ def test_gradients_see_the_same_dropped_edges(scales, length):
     torch.testing.assert_close(difference, slope, rtol=1e-6, atol=1e-12)
 
 
-def test_dropout_of_a_head_that_sees_itself_only():
+def test_dropout_on_the_identity():
     count = 4000
     inputs = torch.ones(count, 3, 2, 1)
     edges = [windows([1] * count, "1"), windows([2] * (count // 2), "3")]
@@ -104,17 +104,17 @@ def test_dropout_of_a_head_that_sees_itself_only():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_other_types(dtype):
+def test_other_dtypes(dtype):
     edges, heads = [windows([9, 30], "1"), windows([9, 30], "N/4")], [2, 1]
-    inputs = projected(39, 3, dtype=dtype)
+    inputs = draw(39, 3, dtype=dtype)
     found = attend_heads(edges, heads, inputs)
     assert found.dtype == dtype
-    exact = separately(edges, heads, inputs.double())
+    exact = attend_separately(edges, heads, inputs.double())
     torch.testing.assert_close(found.double(), exact, rtol=2e-6 if dtype == torch.float32 else 2e-2, atol=1e-2)
 
 
-def test_what_is_not_finite_stays_where_it_is_seen():
-    inputs = projected(60, 2, dtype=torch.float32).detach()
+def test_nan_and_infinity_affect_only_rows_that_see_them():
+    inputs = draw(60, 2, dtype=torch.float32).detach()
     inputs[20, :, 1] = float("nan")
     inputs[40, 2, 1] = float("inf")
     out = attend_heads([windows([30, 30], "3"), windows([30, 30], "5")], [1, 1], inputs)
@@ -125,20 +125,20 @@ def test_what_is_not_finite_stays_where_it_is_seen():
     assert out[:, 0].isfinite().all()
 
 
-def test_a_second_derivative_is_refused():
-    inputs = projected(6, 2)
+def test_second_derivatives_are_rejected():
+    inputs = draw(6, 2)
     first = torch.autograd.grad(attend_heads([windows([6], "3")], [2], inputs).sum(), inputs, create_graph=True)[0]
     with pytest.raises(DoubleBackwardError):
         torch.autograd.grad(first.sum(), inputs)
 
 
-def test_bad_arguments():
-    edges, inputs = [windows([6], "3")], projected(6, 2)
+def test_invalid_arguments():
+    edges, inputs = [windows([6], "3")], draw(6, 2)
     with pytest.raises(GraphError) as caught:
         attend_heads(edges, [3], inputs)
     assert str(caught.value) == (
-        "projected has shape (6, 3, 2, 5); expected (N, 3, 3, features), or (N, 9, features) without what identities "
-        "do not need, for 1 relations with heads (3,)"
+        "projected has shape (6, 3, 2, 5); expected (N, 3, 3, features), or (N, 9, features) without queries and "
+        "keys of identities, for 1 relations with heads (3,)"
     )
     with pytest.raises(GraphError, match=r"projected has shape \(6, 5, 5\)"):
         attend_heads([windows([6], "1")], [2], inputs.flatten(1, 2)[:, :5])
@@ -148,7 +148,7 @@ def test_bad_arguments():
         attend_heads(edges, [2], inputs, dropout=1.0)
 
 
-def plain_weights(edges, query, key):
+def reference_weights(edges, query, key):
     """(E, H) one destination after the other."""
     scores = (query[edges.destinations] * key[edges.sources]).sum(2) / query.shape[2] ** 0.5
     return torch.cat([own.softmax(0) for own in scores.split(edges.indptr.diff().tolist())])
@@ -161,29 +161,29 @@ def plain_weights(edges, query, key):
 @pytest.mark.parametrize("lengths", [(9, 1, 30), (700, 20)], ids=str)
 def test_weights_of_all_relations(lengths, scales, backend):
     count, heads = sum(lengths), [1 + number % 2 for number in range(len(scales))]
-    edges = [scattered(count) if scale == "any" else windows(lengths, scale) for scale in scales]
-    inputs = 3 * projected(count, sum(heads)).detach()
+    edges = [random_edges(count) if scale == "any" else windows(lengths, scale) for scale in scales]
+    inputs = 3 * draw(count, sum(heads)).detach()
     out, weights = attend_heads(edges, heads, inputs, backend=backend, return_weights=True)
-    torch.testing.assert_close(out, separately(edges, heads, inputs), rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(out, attend_separately(edges, heads, inputs), rtol=1e-11, atol=1e-11)
     queries, keys, _ = (part.split(heads, dim=1) for part in inputs.unbind(1))
     for one, own, query, key in zip(edges, weights, queries, keys, strict=True):
-        torch.testing.assert_close(own, plain_weights(one, query, key), rtol=1e-10, atol=1e-14)
+        torch.testing.assert_close(own, reference_weights(one, query, key), rtol=1e-10, atol=1e-14)
 
 
-def test_weights_come_in_the_order_of_edge_ids():
+def test_weights_are_ordered_by_edge_id():
     ids = torch.tensor([2, 0, 1, 3])
     edges = Edges(torch.tensor([0, 2, 3, 4]), torch.tensor([0, 2, 1, 0]), 3, ids)
-    inputs = projected(3, 2).detach()
+    inputs = draw(3, 2).detach()
     _, (weights,) = attend_heads([edges], [2], inputs, return_weights=True)
     assert torch.equal(weights, attend(edges, *inputs.unbind(1), return_weights=True)[1])
     torch.testing.assert_close(weights[ids[2:]], torch.ones(2, 2, dtype=torch.float64))
 
 
-def test_weights_beside_what_is_not_finite():
+def test_weights_with_nan():
     edges = [windows([20, 20], "3"), windows([600], "N")]
     for one in edges:
         count = one.num_destinations
-        inputs = projected(count, 2).detach()
+        inputs = draw(count, 2).detach()
         inputs[5, 1, 0] = float("nan")
         _, (weights,) = attend_heads([one], [2], inputs, return_weights=True)
         sees = torch.zeros(count, dtype=torch.bool).index_fill(0, one.destinations[one.sources == 5], True)
@@ -191,8 +191,8 @@ def test_weights_beside_what_is_not_finite():
         assert weights[:, 1].isfinite().all()
 
 
-def test_weights_under_dropout_are_those_before_it():
-    edges, inputs = [windows([40, 300], "3"), windows([40, 300], "N")], projected(340, 3).detach()
+def test_weights_are_returned_before_dropout():
+    edges, inputs = [windows([40, 300], "3"), windows([40, 300], "N")], draw(340, 3).detach()
     torch.manual_seed(0)
     out, weights = attend_heads(edges, [2, 1], inputs, dropout=0.5, return_weights=True)
     plain, expected = attend_heads(edges, [2, 1], inputs, return_weights=True)
@@ -201,9 +201,9 @@ def test_weights_under_dropout_are_those_before_it():
         torch.testing.assert_close(own, other, rtol=1e-11, atol=1e-14)
 
 
-def test_gradients_go_through_weights():
+def test_gradients_by_weights():
     edges, heads = [windows([6, 3], "1"), windows([6, 3], "3")], [1, 2]
-    inputs = projected(9, 3)
+    inputs = draw(9, 3)
     out, weights = attend_heads(edges, heads, inputs, return_weights=True)
     slopes = torch.autograd.grad(out.sum(), weights)
     for one, own, value in zip(edges, slopes, inputs[:, 2].detach().split(heads, dim=1), strict=True):

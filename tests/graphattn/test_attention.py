@@ -82,7 +82,7 @@ def test_weights_of_sentences_sum_to_one(batches, random_tensors, relation, back
     assert_close(totals, masks[relation].any(1).double()[:, None].expand(-1, 2), **EXACT)
 
 
-def test_a_bipartite_relation_has_other_sources_than_destinations(batches, random_tensors, backend):
+def test_bipartite_relation(batches, random_tensors, backend):
     graph, masks = batches[0]
     words, tokens = masks["token", "in", "word"].shape
     assert words < tokens
@@ -96,7 +96,9 @@ def test_a_bipartite_relation_has_other_sources_than_destinations(batches, rando
     relation=st.sampled_from(NAMES),
     backend=st.sampled_from(["auto", *BACKENDS]),
 )
-def test_what_else_is_in_the_batch_does_not_matter(random_sentence, random_tensors, random, sizes, relation, backend):
+def test_outputs_do_not_depend_on_the_rest_of_the_batch(
+    random_sentence, random_tensors, random, sizes, relation, backend
+):
     sentences = [random_sentence(random, size) for size in sizes]
     graph = RELATIONS.batch(sentences)
     query, key, value = random_tensors(graph.num_nodes(relation[2]), graph.num_nodes(relation[0]))
@@ -111,7 +113,7 @@ def test_what_else_is_in_the_batch_does_not_matter(random_sentence, random_tenso
 
 
 @every_relation
-def test_what_is_not_a_number_stays_in_its_sentence(batches, random_tensors, relation, backend):
+def test_nan_stays_in_its_sentence(batches, random_tensors, relation, backend):
     graph, masks = batches[0]
     tensors = random_tensors(*masks[relation].shape)
     first_sources, first = (graph.batch_num_nodes(kind)[0] for kind in (relation[0], relation[2]))
@@ -141,9 +143,7 @@ multigraphs = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
 @example(made=((1, 3), [(0, 2)] * 4), seed=0, biased=True, backend="dgl", idtype=torch.int32)  # the same edge again
 @example(made=((3, 3), [(2, 2), (1, 1), (0, 0)]), seed=0, biased=True, backend="auto", idtype=torch.int64)
 @example(made=((3, 3), [(2, 0), (1, 1), (0, 2)]), seed=0, biased=False, backend="auto", idtype=torch.int64)
-def test_any_graph_and_bias_and_weights_in_edge_order(
-    edgewise_attention, random_tensors, made, seed, biased, backend, idtype
-):
+def test_any_graph_with_bias_and_weights(edgewise_attention, random_tensors, made, seed, biased, backend, idtype):
     (num_sources, num_destinations), ends = made
     sources, targets = [s for s, _ in ends], [t for _, t in ends]
     graph = dgl.heterograph(
@@ -157,7 +157,7 @@ def test_any_graph_and_bias_and_weights_in_edge_order(
     assert_close(attend(Edges.of(graph), *tensors, scale=0.3, bias=bias, backend=backend), expected[0], **EXACT)
 
 
-def test_each_edge_type_is_normalised_alone(edgewise_attention, random_tensors, backend):
+def test_edge_types_are_normalized_separately(edgewise_attention, random_tensors, backend):
     ends = {("n", "first", "n"): ([0, 1, 2, 0], [1, 1, 0, 2]), ("n", "second", "n"): ([2, 0], [1, 1])}
     graph = dgl.heterograph(ends, num_nodes_dict={"n": 3})
     tensors = random_tensors(3, 3)
@@ -166,7 +166,7 @@ def test_each_edge_type_is_normalised_alone(edgewise_attention, random_tensors, 
         assert_close(found, edgewise_attention(sources, targets, *tensors), **EXACT)
 
 
-def test_a_destination_with_ten_thousand_edges(random_tensors, backend):
+def test_destination_with_ten_thousand_edges(random_tensors, backend):
     count = 10_000
     graph = dgl.graph((torch.arange(count), torch.zeros(count, dtype=torch.int64)), num_nodes=count)
     query, key, value = random_tensors(count, count)
@@ -193,9 +193,7 @@ def test_huge_logits_stay_finite(batches, dense_attention, random_tensors, backe
 
 @pytest.mark.parametrize(("num_sources", "num_destinations"), [(0, 0), (0, 3), (3, 0), (3, 3)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_without_edges_there_are_zeros_and_zero_gradients(
-    random_tensors, backend, num_sources, num_destinations, dtype
-):
+def test_no_edges_give_zeros_and_zero_gradients(random_tensors, backend, num_sources, num_destinations, dtype):
     offsets = torch.zeros(num_destinations + 1, dtype=torch.int32)
     edges = Edges(offsets, offsets[:0], num_sources)
     tensors = [tensor.requires_grad_() for tensor in random_tensors(num_destinations, num_sources, dtype=dtype)]
@@ -211,7 +209,7 @@ def test_without_edges_there_are_zeros_and_zero_gradients(
         assert all((gradient == 0).all() for gradient in torch.autograd.grad(plain.sum(), asked))
 
 
-def test_hidden_edges_are_as_if_they_were_not_there(random_tensors, backend):
+def test_masked_edges_have_no_effect(random_tensors, backend):
     sources, targets = [0, 1, 2, 0, 1, 2, 1], [0, 0, 0, 1, 1, 2, 2]
     seen = [0, 2, 4, 5]
     bias = torch.full((7, 2), NEVER, dtype=torch.float64)
@@ -232,7 +230,7 @@ def test_hidden_edges_are_as_if_they_were_not_there(random_tensors, backend):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("ends", [([0, 1, 2, 0], [0, 0, 1, 2]), ([0, 1, 2], [0, 1, 2])], ids=["any", "identity"])
-def test_a_destination_whose_edges_are_all_hidden_gets_zeros(random_tensors, backend, dtype, ends):
+def test_destinations_with_only_masked_edges_get_zeros(random_tensors, backend, dtype, ends):
     """Per head: head 0 hides all edges of destination 0, head 1 hides none."""
     graph = dgl.graph(ends, num_nodes=3)
     hidden = torch.tensor(ends[1]) == 0
@@ -251,7 +249,7 @@ def test_a_destination_whose_edges_are_all_hidden_gets_zeros(random_tensors, bac
 
 
 @pytest.mark.parametrize("backend", ["auto", *BACKENDS])
-def test_bias_is_in_the_order_of_edge_ids(random_tensors, backend):
+def test_bias_is_ordered_by_edge_id(random_tensors, backend):
     edges = Edges(torch.tensor([0, 3]), torch.tensor([0, 1, 2]), 3, torch.tensor([2, 0, 1]))
     tensors, hidden = random_tensors(1, 3), float("-inf")
     bias = torch.tensor([[0.0], [hidden], [hidden]], dtype=torch.float64).expand(3, 2)

@@ -95,7 +95,7 @@ def complete(*lengths):
     return Edges.of(TextGraphBuilder([Complete()], cls=False).batch([["a"] * length for length in lengths]))
 
 
-def assert_frozen_change_nothing(edges, tensors, backend, frozen, **options):
+def assert_equal_gradients_with_frozen(edges, tensors, backend, frozen, **options):
     """Gradients of what is trained are the same to the bit whether keys, values or both are frozen."""
     upstream = torch.randn(edges.num_destinations, *tensors[2].shape[1:], dtype=tensors[2].dtype)
 
@@ -114,8 +114,8 @@ def assert_frozen_change_nothing(edges, tensors, backend, frozen, **options):
 
 @pytest.mark.parametrize("frozen", [{1}, {2}, {1, 2}], ids=["keys", "values", "keys and values"])
 def test_frozen_inputs(edges, tensors, backend, frozen):
-    assert_frozen_change_nothing(edges, tensors, backend, frozen)
-    assert_frozen_change_nothing(edges, tensors[:3], backend, frozen, dropout=0.3)
+    assert_equal_gradients_with_frozen(edges, tensors, backend, frozen)
+    assert_equal_gradients_with_frozen(edges, tensors[:3], backend, frozen, dropout=0.3)
 
 
 @pytest.mark.parametrize("frozen", [{1}, {2}, {1, 2}], ids=["keys", "values", "keys and values"])
@@ -123,11 +123,11 @@ def test_frozen_inputs(edges, tensors, backend, frozen):
 def test_frozen_inputs_of_long_texts(kind, random_tensors, frozen):
     edges = LONG[kind]()
     tensors = random_tensors(edges.num_destinations, edges.num_sources, width=20, value_width=33, dtype=torch.float32)
-    assert_frozen_change_nothing(edges, tensors, "fused", frozen)
+    assert_equal_gradients_with_frozen(edges, tensors, "fused", frozen)
 
 
 @pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "bias"])
-def test_for_one_input_alone(edges, tensors, backend, asking):
+def test_gradient_of_a_single_input(edges, tensors, backend, asking):
     def compute(alone):
         given = [tensor.detach() for tensor in tensors]
         given[asking] = alone
@@ -137,9 +137,7 @@ def test_for_one_input_alone(edges, tensors, backend, asking):
     assert gradcheck(compute, [tensors[asking]])
 
 
-def test_gradients_of_sentences_equal_those_of_dense_attention(
-    random_sentence, edge_table, dense_attention, random_tensors, backend
-):
+def test_gradients_equal_dense_attention(random_sentence, edge_table, dense_attention, random_tensors, backend):
     builder = TextGraphBuilder([Window("N/4"), Window(1), Dependency("token"), *Order().parts(), Complete()])
     sentence = random_sentence(Random(0), 40)
     graph = builder.build(sentence)
@@ -157,7 +155,7 @@ def test_gradients_of_sentences_equal_those_of_dense_attention(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_gradients_have_the_type_of_their_input(edges, tensors, backend, dtype):
+def test_gradients_have_the_dtype_of_their_input(edges, tensors, backend, dtype):
     narrow = [tensor.detach().to(dtype).requires_grad_() for tensor in tensors]
     query, key, value, bias = narrow
     out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
@@ -171,40 +169,40 @@ def test_gradients_have_the_type_of_their_input(edges, tensors, backend, dtype):
         assert_close(gradient.double(), wanted, rtol=tolerance, atol=tolerance)
 
 
-REFUSAL = "attention has first-order gradients only; do not differentiate its gradients again"
+MESSAGE = "attention has first-order gradients only; do not differentiate its gradients again"
 
 
 @pytest.mark.parametrize("asking", range(3), ids=["query", "key", "value"])
-def test_a_penalty_on_gradients_is_refused(edges, tensors, backend, asking):
+def test_gradient_penalty_is_rejected(edges, tensors, backend, asking):
     inputs = tensors[:3]
     out = attend(edges, *inputs, backend=backend)
     (gradient,) = torch.autograd.grad(out.square().sum(), [inputs[asking]], create_graph=True)
     with pytest.raises(DoubleBackwardError) as caught:
         gradient.square().sum().backward()
-    assert str(caught.value) == REFUSAL
+    assert str(caught.value) == MESSAGE
 
 
-def test_a_second_derivative_along_bias_and_weights_is_refused(edges, tensors, backend):
+def test_second_derivatives_by_bias_and_weights_are_rejected(edges, tensors, backend):
     query, key, value, bias = tensors
     out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
     for result in (out, weights):
         gradients = torch.autograd.grad(result.sum(), tensors, create_graph=True, allow_unused=True)
         for gradient in gradients:
             if gradient is not None:
-                with pytest.raises(DoubleBackwardError, match=REFUSAL):
+                with pytest.raises(DoubleBackwardError, match=MESSAGE):
                     gradient.sum().backward(retain_graph=True)
 
 
 @pytest.mark.parametrize("asking", range(3), ids=["query", "key", "value"])
-def test_a_penalty_on_what_a_weight_brings_is_refused(edges, tensors, backend, asking):
+def test_penalty_on_weight_gradients_is_rejected(edges, tensors, backend, asking):
     out, weights = attend(edges, *tensors[:3], backend=backend, return_weights=True)
     (gradient,) = torch.autograd.grad(out.sum(), weights, create_graph=True)
-    with pytest.raises(DoubleBackwardError, match=REFUSAL):
+    with pytest.raises(DoubleBackwardError, match=MESSAGE):
         torch.autograd.grad(out.sum() + gradient.square().sum(), tensors[asking])
 
 
 @pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "bias"])
-def test_what_a_weight_brings_whatever_is_trained(edges, tensors, backend, asking):
+def test_weight_gradients_with_frozen_inputs(edges, tensors, backend, asking):
     query, key, value, bias = (tensor.detach() for tensor in tensors)
     (query, key, value, bias)[asking].requires_grad_()
     out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
@@ -213,13 +211,13 @@ def test_what_a_weight_brings_whatever_is_trained(edges, tensors, backend, askin
     assert_close(found, torch.autograd.grad(out.sum(), weights)[0], rtol=0, atol=1e-12)
 
 
-def test_a_hessian_is_refused(edges, tensors, backend):
+def test_hessian_is_rejected(edges, tensors, backend):
     query, key, value, _ = (tensor.detach() for tensor in tensors)
-    with pytest.raises(DoubleBackwardError, match=REFUSAL):
+    with pytest.raises(DoubleBackwardError, match=MESSAGE):
         torch.autograd.functional.hessian(lambda q: attend(edges, q, key, value, backend=backend).square().sum(), query)
 
 
-def test_a_first_derivative_that_keeps_its_graph_is_right(edges, tensors, backend):
+def test_first_derivative_with_create_graph(edges, tensors, backend):
     inputs = tensors[:3]
     out = attend(edges, *inputs, backend=backend)
     kept = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
@@ -228,7 +226,7 @@ def test_a_first_derivative_that_keeps_its_graph_is_right(edges, tensors, backen
         assert_close(gradient, wanted, rtol=0, atol=1e-12)
 
 
-def test_without_gradients_nothing_is_kept(edges, tensors, backend):
+def test_no_grad_records_nothing(edges, tensors, backend):
     with torch.no_grad():
         assert attend(edges, *tensors[:3], backend=backend).grad_fn is None
     assert not attend(edges, *(tensor.detach() for tensor in tensors[:3]), backend=backend).requires_grad

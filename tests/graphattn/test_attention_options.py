@@ -18,7 +18,7 @@ def graph():
     return BUILDER.batch([list("abcdefgh"), list("ij"), list("klmno")])
 
 
-def test_a_graph_and_its_edges_give_the_same(graph, random_tensors, backend):
+def test_graph_and_edges_give_the_same_result(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     for relation in graph.canonical_etypes:
         expected = attend(graph, *tensors, etype=relation, backend=backend)
@@ -26,7 +26,7 @@ def test_a_graph_and_its_edges_give_the_same(graph, random_tensors, backend):
         assert torch.equal(attend(Edges.of(graph, relation), *tensors, backend=backend), expected)
 
 
-def test_tensors_may_lie_in_memory_in_any_order(graph, random_tensors, backend):
+def test_strided_tensors(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     for etype in ("window:5", "all"):
         expected = attend(graph, *tensors, etype=etype, backend=backend)
@@ -37,7 +37,7 @@ def test_tensors_may_lie_in_memory_in_any_order(graph, random_tensors, backend):
     assert_close(attend(graph, spread, spread, spread, etype="window:5", backend=backend), expected)
 
 
-def test_inputs_are_left_alone(graph, random_tensors, backend):
+def test_inputs_do_not_change(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     copies = [tensor.clone() for tensor in tensors]
     before = set(graph.nodes["token"].data), set(graph.edges["window:5"].data)
@@ -48,7 +48,7 @@ def test_inputs_are_left_alone(graph, random_tensors, backend):
     assert (bias == 0).all()
 
 
-def test_the_scale_is_one_over_the_root_of_the_width(graph, random_tensors, backend):
+def test_default_scale(graph, random_tensors, backend):
     query, key, value = random_tensors(15, 15, width=9)
     expected = attend(graph, query, key, value, etype="window:5", scale=1 / 3, backend=backend)
     assert_close(attend(graph, query, key, value, etype="window:5", backend=backend), expected)
@@ -56,7 +56,7 @@ def test_the_scale_is_one_over_the_root_of_the_width(graph, random_tensors, back
     assert_close(doubled, expected)
 
 
-def test_the_edges_of_a_graph_follow_the_query(graph, monkeypatch):
+def test_edges_move_to_the_device_of_the_query(graph, monkeypatch):
     seen = []
 
     def watch(edges, query, key, value, **options):
@@ -69,7 +69,7 @@ def test_the_edges_of_a_graph_follow_the_query(graph, monkeypatch):
     assert seen == [("meta", "meta")]
 
 
-def test_dgl_is_for_processors_only(graph):
+def test_backend_dgl_rejects_other_devices(graph):
     tensor = torch.zeros(15, 1, 2, device="meta")
     with pytest.raises(BackendError) as caught:
         attend(graph, tensor, tensor, tensor, etype="window:5", backend="dgl")
@@ -87,7 +87,7 @@ def test_dgl_is_for_processors_only(graph):
         (
             GraphError,
             {},
-            "the graph has 4 relations (all, forward, window:1, window:5); say which one with etype=",
+            "the graph has 4 relations (all, forward, window:1, window:5); select one with etype=",
         ),
         (
             BackendError,
@@ -100,13 +100,13 @@ def test_dgl_is_for_processors_only(graph):
         (GraphError, {"etype": "window:1", "bias": torch.zeros(3, 1)}, "bias has shape (3, 1); expected (15, 2)"),
     ],
 )
-def test_mistakes_are_explained(graph, random_tensors, error, options, message):
+def test_invalid_arguments(graph, random_tensors, error, options, message):
     with pytest.raises(error) as caught:
         attend(graph, *random_tensors(15, 15), **options)
     assert str(caught.value) == message
 
 
-def test_shapes_are_checked_before_anything_is_computed(graph, random_tensors, backend):
+def test_shapes_are_checked_for_each_backend(graph, random_tensors, backend):
     query, key, value = random_tensors(15, 15)
     with pytest.raises(GraphError) as caught:
         attend(graph, query[:14], key, value, etype="window:1", backend=backend)
@@ -114,7 +114,7 @@ def test_shapes_are_checked_before_anything_is_computed(graph, random_tensors, b
 
 
 @pytest.mark.parametrize("etype", ["window:1", "window:5", "forward", "all"])
-def test_dropout_keeps_some_weights_and_scales_them_up(graph, random_tensors, backend, etype):
+def test_dropout_rate_and_scale(graph, random_tensors, backend, etype):
     """With one-hot values the outputs are the weights themselves, so that the mask can be read off."""
     query, key, value = random_tensors(15, 15)
     one_hot = torch.eye(15, dtype=torch.float64)[:, None].expand(15, 2, 15)
@@ -135,7 +135,7 @@ def test_dropout_keeps_some_weights_and_scales_them_up(graph, random_tensors, ba
     assert abs(kept_edges / edges - 0.75) < 4 * (0.75 * 0.25 / edges) ** 0.5
 
 
-def test_weights_are_those_before_dropout(graph, random_tensors, backend):
+def test_weights_are_returned_before_dropout(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     options = {"etype": "window:5", "backend": backend, "return_weights": True}
     out, weights = attend(graph, *tensors, **options)
@@ -145,13 +145,13 @@ def test_weights_are_those_before_dropout(graph, random_tensors, backend):
     assert not torch.allclose(dropped, out)
 
 
-def test_no_dropout_is_the_default(graph, random_tensors, backend):
+def test_default_is_no_dropout(graph, random_tensors, backend):
     tensors = random_tensors(15, 15)
     first = attend(graph, *tensors, etype="window:5", backend=backend)
     torch.manual_seed(1)
     assert torch.equal(attend(graph, *tensors, etype="window:5", dropout=0.0, backend=backend), first)
 
 
-def test_an_unnamed_relation_will_do_when_it_is_the_only_one(random_tensors, backend):
+def test_etype_is_optional_for_a_single_relation(random_tensors, backend):
     graph = dgl.graph(([0, 1, 1], [1, 0, 1]))
     assert attend(graph, *random_tensors(2, 2), backend=backend).shape == (2, 2, 3)

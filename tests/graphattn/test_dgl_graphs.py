@@ -16,7 +16,7 @@ def test_edge_ids_follow_the_order_of_the_given_edges():
     assert (sources.tolist(), targets.tolist(), graph.idtype) == ([0, 1, 0], [2, 0, 1], torch.int64)
 
 
-def test_saved_graphs_come_back(tmp_path):
+def test_saved_graphs_are_loaded(tmp_path):
     path = str(tmp_path / "graphs.bin")
     saved = [
         make_graph_in_edge_order({CHAIN: ([0, 0, 1], [0, 1, 2])}, {"token": 3}, torch.int32),
@@ -32,7 +32,7 @@ def test_saved_graphs_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no graphs at all"])
-def test_a_file_without_graphs_is_named(tmp_path, content):
+def test_invalid_graph_files(tmp_path, content):
     path = tmp_path / "graphs.bin"
     if content is not None:
         path.write_bytes(content)

@@ -39,14 +39,14 @@ def blocks_of(matrix):
 
 
 @given(matrix=matrices, dtype=st.sampled_from([torch.int32, torch.int64]))
-def test_identities_and_blocks_are_what_the_adjacency_says(matrix, dtype):
+def test_is_identity_and_blocks(matrix, dtype):
     edges = edges_from(matrix, dtype)
     assert edges.is_identity == (np.array(matrix).reshape(len(matrix), len(matrix)) == np.eye(len(matrix))).all()
     assert (None if edges.blocks is None else edges.blocks.tolist()) == blocks_of(matrix)
 
 
 @given(sizes=block_sizes, data=st.data())
-def test_blocks_lose_their_kind_with_any_edge(sizes, data):
+def test_blocks_with_one_edge_changed(sizes, data):
     total = sum(sizes)
     matrix = np.zeros((total, total), dtype=np.int64)
     start = 0
@@ -61,7 +61,7 @@ def test_blocks_lose_their_kind_with_any_edge(sizes, data):
         assert (None if blocks is None else blocks.tolist()) == blocks_of(matrix)
 
 
-def test_other_orders_of_complete_graphs_are_not_called_blocks():
+def test_complete_graphs_in_another_order_are_no_blocks():
     indptr = torch.tensor([0, 2, 4])
     assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 2).blocks.tolist() == [2]
     assert Edges(indptr, torch.tensor([1, 0, 0, 1]), 2).blocks is None
@@ -69,7 +69,7 @@ def test_other_orders_of_complete_graphs_are_not_called_blocks():
     assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 3).blocks is None
 
 
-def test_bipartite_relations_are_neither():
+def test_bipartite_relations_are_no_identity_and_no_blocks():
     edges = Edges(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), num_sources=3)
     assert not edges.is_identity
     assert edges.blocks is None
@@ -80,7 +80,7 @@ def test_bipartite_relations_are_neither():
     ends=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
     idtype=st.sampled_from([torch.int32, torch.int64]),
 )
-def test_taken_out_of_a_graph_made_from_coordinates(num_nodes, ends, idtype):
+def test_edges_of_a_coo_graph(num_nodes, ends, idtype):
     ends = [(source % num_nodes, target % num_nodes) for source, target in ends]
     graph = dgl.graph(([s for s, _ in ends], [t for _, t in ends]), num_nodes=num_nodes, idtype=idtype)
     edges = Edges.of(graph)
@@ -95,7 +95,7 @@ def test_taken_out_of_a_graph_made_from_coordinates(num_nodes, ends, idtype):
 
 
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
-def test_taken_out_of_a_graph_restricted_to_one_format(layout):
+def test_edges_of_a_graph_restricted_to_one_format(layout):
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3).formats(layout)
     edges = Edges.of(graph)
     assert edges.indptr.tolist() == [0, 1, 3, 3]
@@ -103,7 +103,7 @@ def test_taken_out_of_a_graph_restricted_to_one_format(layout):
     assert graph.formats()["created"] == [layout], "the user's graph stays as it was"
 
 
-def test_taken_out_of_one_of_several_relations():
+def test_edges_of_one_of_several_relations():
     ends = {("token", "in", "word"): ([0, 1, 2], [0, 0, 1]), ("word", "of", "token"): ([1], [2])}
     graph = dgl.heterograph(ends, num_nodes_dict={"token": 4, "word": 2})
     membership = Edges.of(graph, "in")
@@ -153,7 +153,7 @@ def test_the_cache_is_freed_with_its_graph():
     assert len(edges._CACHES) < before
 
 
-def test_edges_made_in_inference_mode_can_be_trained_with():
+def test_training_after_inference_mode():
     graph = dgl.graph(([2, 0, 1], [0, 1, 1]), num_nodes=3)
     values = torch.ones(3, 1, 2)
     with torch.inference_mode():
@@ -162,19 +162,19 @@ def test_edges_made_in_inference_mode_can_be_trained_with():
     assert values.grad is not None
 
 
-def test_copies_on_another_device_are_kept():
+def test_copies_on_another_device_are_cached():
     own = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1)
     assert own.to("meta") is own.to("meta")
     assert own.to("cpu") is own
 
 
-def test_taken_out_of_a_message_flow_block():
+def test_edges_of_a_message_flow_block():
     block = dgl.create_block(([0, 1, 3], [1, 0, 1]), num_src_nodes=4, num_dst_nodes=2)
     edges = Edges.of(block)
     assert (edges.num_sources, edges.num_destinations, edges.indices.tolist()) == (4, 2, [1, 0, 3])
 
 
-def test_moving_keeps_everything():
+def test_moving_to_a_device():
     edges = Edges(torch.tensor([0, 1]), torch.tensor([0]), 1, torch.tensor([0]))
     assert edges.to("cpu") is edges
     moved = edges.to("meta")
@@ -190,7 +190,7 @@ def test_moving_keeps_everything():
         (torch.int16, torch.int16, "indptr is torch.int16 and indices torch.int16; both must be int32, or both int64"),
     ],
 )
-def test_mixed_types_are_refused(indptr, indices, message):
+def test_mixed_integer_types(indptr, indices, message):
     with pytest.raises(GraphError) as caught:
         Edges(torch.tensor([0, 1], dtype=indptr), torch.tensor([0], dtype=indices), 1)
     assert str(caught.value) == message
@@ -234,7 +234,7 @@ def tensors(**changed):
         ({"value": torch.zeros(5, 3, 6, device="meta")}, "value is on meta and the edges on cpu; use edges.to(...)"),
     ],
 )
-def test_tensors_that_do_not_fit_are_refused(changed, message):
+def test_tensors_that_do_not_fit(changed, message):
     edges = Edges(torch.tensor([0, 1, 3]), torch.tensor([4, 0, 1]), num_sources=5)
     edges.check(**tensors())
     edges.check(**tensors(bias=torch.zeros(3, 3)))
@@ -243,7 +243,7 @@ def test_tensors_that_do_not_fit_are_refused(changed, message):
     assert str(caught.value) == message
 
 
-def test_ranges_are_written_out_on_demand():
+def test_indices_of_ranges():
     edges = Edges.of_ranges(torch.tensor([0, 1, 1, 2]), torch.tensor([2, 1, 3, 3]), 3)
     assert edges.num_edges == 5
     assert edges.indptr.tolist() == [0, 2, 2, 4, 5]
@@ -252,7 +252,7 @@ def test_ranges_are_written_out_on_demand():
     assert edges.indices.dtype == torch.int64
 
 
-def test_ranges_know_identity_and_blocks():
+def test_is_identity_and_blocks_of_ranges():
     here = torch.arange(4, dtype=torch.int32)
     assert Edges.of_ranges(here, here + 1, 4).is_identity
     assert not Edges.of_ranges(here, here + 1, 5).is_identity
@@ -262,14 +262,14 @@ def test_ranges_know_identity_and_blocks():
 
 
 @pytest.mark.parametrize(("low", "high"), [([2], [1]), ([-1], [1]), ([0], [4]), ([0, 1], [2])])
-def test_impossible_ranges_are_refused(low, high):
+def test_invalid_ranges(low, high):
     with pytest.raises(GraphError) as caught:
         Edges.of_ranges(torch.tensor(low), torch.tensor(high), 3)
     assert str(caught.value) == "ranges must begin before they end and stay within the 3 sources"
 
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
-def test_edges_led_the_other_way(kind):
+def test_reverse(kind):
     edges = Edges(torch.tensor([0, 2, 2, 5], dtype=kind), torch.tensor([3, 0, 1, 3, 0], dtype=kind), 4)
     reverse, slots = edges.reverse
     assert (reverse.num_sources, reverse.num_destinations, reverse.num_edges) == (3, 4, 5)
@@ -283,7 +283,7 @@ def test_edges_led_the_other_way(kind):
     )
 
 
-def test_values_in_the_order_of_edge_ids():
+def test_by_id():
     edges = Edges(torch.tensor([0, 3]), torch.tensor([0, 1, 2]), 3, torch.tensor([2, 0, 1]))
     assert edges.by_id(torch.tensor([20, 0, 10])).tolist() == [0, 10, 20]
     narrow = Edges(
@@ -306,27 +306,27 @@ def test_values_in_the_order_of_edge_ids():
         ([0, 1], [[1]], "indptr and indices have shapes (2,) and (1, 1); expected (destinations + 1,) and (edges,)"),
     ],
 )
-def test_places_outside_are_refused(indptr, indices, message):
+def test_invalid_indptr_and_indices(indptr, indices, message):
     with pytest.raises(GraphError) as caught:
         Edges(torch.tensor(indptr, dtype=torch.int64), torch.tensor(indices, dtype=torch.int64), 3)
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("ids", [[0, 0], [0, 2], [0]])
-def test_edge_ids_name_each_edge_once(ids):
+def test_edge_ids_must_be_a_permutation(ids):
     with pytest.raises(GraphError) as caught:
         Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor(ids))
     assert str(caught.value) == "edge_ids must be a permutation of the numbers from 0 to 1"
 
 
-def test_ids_from_inference_mode_can_be_trained_with():
+def test_edge_ids_from_inference_mode():
     with torch.inference_mode():
         edges = Edges(torch.tensor([0, 2]), torch.tensor([0, 1]), 2, torch.tensor([1, 0]))
     assert not edges.edge_ids.is_inference()
 
 
 @pytest.mark.parametrize("make", [lambda edges: edges, lambda edges: Edges.of_ranges(*edges.ranges, 4)])
-def test_what_is_first_asked_for_in_inference_mode_can_be_trained_on(make):
+def test_cached_tensors_from_inference_mode(make):
     low = torch.tensor([0, 0, 1, 2])
     edges = make(Edges.of_ranges(low, low + 2, 4))
     with torch.inference_mode():
@@ -335,13 +335,13 @@ def test_what_is_first_asked_for_in_inference_mode_can_be_trained_on(make):
     assert not any(tensor.is_inference() for tensor in found)
 
 
-def test_ranges_count_in_the_type_of_their_ends():
+def test_ranges_keep_their_integer_type():
     low = torch.tensor([0, 0, 1], dtype=torch.int32)
     edges = Edges.of_ranges(low, low + 2, 3)
     assert {edges.indptr.dtype, edges.indices.dtype, edges.reverse[0].indptr.dtype} == {torch.int32}
 
 
-def test_as_many_edges_as_nodes_that_count_up_are_no_identity_when_a_node_has_two():
+def test_consecutive_sources_are_no_identity_when_a_node_has_two():
     assert not Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2).is_identity
     assert not Edges.of_ranges(torch.tensor([0, 1]), torch.tensor([2, 1]), 2).is_identity
 
@@ -349,10 +349,10 @@ def test_as_many_edges_as_nodes_that_count_up_are_no_identity_when_a_node_has_tw
 @pytest.mark.parametrize(
     ("indptr", "indices"), [([0, 2, 2], [0, 1]), ([0, 1, 2], [1, 0]), ([0, 2, 4, 5], [1, 2, 1, 2, 0])]
 )
-def test_runs_that_see_another_run_or_nothing_are_no_blocks(indptr, indices):
+def test_runs_that_see_others_or_nothing_are_no_blocks(indptr, indices):
     assert Edges(torch.tensor(indptr), torch.tensor(indices), len(indptr) - 1).blocks is None
 
 
-def test_edges_on_the_meta_device_are_taken_as_they_are():
+def test_edges_on_the_meta_device_are_not_checked():
     edges = Edges(*(torch.zeros(count, dtype=torch.int64, device="meta") for count in (3, 5)), 4)
     assert (edges.num_edges, edges.num_destinations, edges.num_sources) == (5, 2, 4)

@@ -7,13 +7,13 @@ from graphattn.exceptions import DoubleBackwardError
 from graphattn.gradients import forbid_double_backward
 
 
-def test_the_first_derivative_is_that_of_the_identity():
+def test_first_derivative():
     tensor = torch.randn(3, requires_grad=True)
     (gradient,) = torch.autograd.grad(forbid_double_backward(tensor).square().sum(), tensor)
     assert torch.equal(gradient, 2 * tensor)
 
 
-def test_a_second_one_is_refused():
+def test_second_derivative_is_rejected():
     tensor = torch.randn(3, requires_grad=True)
     (gradient,) = torch.autograd.grad(forbid_double_backward(tensor).square().sum(), tensor, create_graph=True)
     with pytest.raises(DoubleBackwardError) as caught:
@@ -21,7 +21,7 @@ def test_a_second_one_is_refused():
     assert str(caught.value) == ("attention has first-order gradients only; do not differentiate its gradients again")
 
 
-def test_nothing_is_added_where_nothing_is_recorded():
+def test_no_node_without_autograd():
     tensor = torch.randn(3)
     assert forbid_double_backward(tensor) is tensor
     with torch.no_grad():

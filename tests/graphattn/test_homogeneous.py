@@ -27,7 +27,7 @@ def joint_pairs(graph, kinds, relations):
 
 @pytest.mark.parametrize("relation", [Star(), BinaryPartition(2), DocumentTree(), Window(3)])
 @pytest.mark.parametrize("backwards", [False, True])
-def test_edges_are_those_of_all_relations(relation, backwards):
+def test_joint_edges_contain_all_relations(relation, backwards):
     graph = TextGraphBuilder([relation]).batch(TEXTS)
     parts = [part.canonical for part in relation.parts()]
     kinds = sorted(graph.ntypes, reverse=backwards)
@@ -44,7 +44,7 @@ def test_edges_are_those_of_all_relations(relation, backwards):
     assert {part: len(own) for part, own in halves.items()} == {part: graph.num_edges(part) for part in parts}
 
 
-def test_ids_of_a_graph_that_counts_otherwise():
+def test_edge_ids_of_a_graph_in_another_order():
     graph = make_graph_in_edge_order(
         {("b", "r", "a"): ([2, 0, 1], [1, 1, 0]), ("a", "r", "a"): ([1, 0], [1, 0])}, {"a": 2, "b": 3}, torch.int64
     )
@@ -54,7 +54,7 @@ def test_ids_of_a_graph_that_counts_otherwise():
     assert joint.edges.edge_ids.tolist() == [4, 2, 3, 0, 1]
 
 
-def test_weights_come_back_to_their_relations():
+def test_split_weights_by_relation():
     graph = TextGraphBuilder([Star()]).batch(TEXTS)
     nodes = JointNodes(graph, ["token", "relay"])
     parts = [part.canonical for part in Star().parts()]
@@ -69,7 +69,7 @@ def test_weights_come_back_to_their_relations():
     torch.testing.assert_close(summed, out)
 
 
-def test_averages():
+def test_average_sources():
     graph = TextGraphBuilder([Star()], cls=False).batch([["a", "b"], [], ["c"]])
     averages = JointNodes(graph, ["token", "relay"]).average_sources(
         ("token", "star", "relay"), torch.tensor([[1.0, 0.0], [3.0, 1.0], [7.0, 7.0]])

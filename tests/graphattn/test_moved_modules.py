@@ -9,7 +9,7 @@ from graphattn.moved_modules import MOVED
 
 
 @pytest.mark.parametrize("old", MOVED)
-def test_former_names_import_the_present_module(old, monkeypatch):
+def test_former_names_import_the_new_module(old, monkeypatch):
     monkeypatch.delitem(sys.modules, old, raising=False)
     with pytest.warns(DeprecationWarning, match=MOVED[old]):
         former = import_module(old)

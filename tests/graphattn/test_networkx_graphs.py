@@ -56,7 +56,7 @@ def assert_same_graph(one, other):
         assert_same_features(one.edges[relation].data, other.edges[relation].data)
 
 
-def through_graphml(exported):
+def via_graphml(exported):
     # without force_multigraph networkx overwrites an edge feature "id"
     return nx.parse_graphml("\n".join(nx.generate_graphml(exported)), force_multigraph=True)
 
@@ -126,29 +126,29 @@ def heterographs(draw):
 @given(text_graphs())
 @example(TextGraphBuilder(RELATIONS).batch([]))
 @example(TextGraphBuilder([Window(3)], cls=False).batch([[], ["a"], []]))
-def test_graphs_of_text_come_back(graph):
+def test_round_trip_of_text_graphs(graph):
     assert_same_graph(from_networkx(to_networkx(graph)), graph)
 
 
 @given(heterographs())
-def test_any_heterograph_comes_back(graph):
+def test_round_trip_of_heterographs(graph):
     assert_same_graph(from_networkx(to_networkx(graph)), graph)
 
 
 @settings(max_examples=40)
 @given(text_graphs() | heterographs())
-def test_graphs_come_back_from_graphml(graph):
-    assert_same_graph(from_networkx(through_graphml(to_networkx(graph))), graph)
+def test_round_trip_through_graphml(graph):
+    assert_same_graph(from_networkx(via_graphml(to_networkx(graph))), graph)
 
 
-def test_a_homogeneous_graph_comes_back():
+def test_round_trip_of_a_homogeneous_graph():
     graph = dgl.graph(([2, 0, 2], [1, 1, 1]))
     restored = from_networkx(to_networkx(graph))
     assert restored.is_homogeneous
     assert_same_graph(restored, graph)
 
 
-def test_texts_and_weights_do_not_matter_on_the_way_back():
+def test_texts_and_weights_do_not_affect_the_round_trip():
     graph = TextGraphBuilder([Window(3), Dependency()]).build(TIME_FLIES)
     exported = to_networkx(
         graph, tokens=TIME_FLIES.tokens, words=TIME_FLIES.words, weights={"in": torch.rand(4, 2), "window:3": range(10)}
@@ -182,13 +182,13 @@ def test_every_attribute_of_a_parsed_sentence():
     }
 
 
-def test_edges_of_several_relations_lie_side_by_side():
+def test_parallel_edges_of_several_relations():
     exported = to_networkx(TextGraphBuilder([Window(1), Window(3)], cls=False).build(["a", "b"]))
     loops = exported.get_edge_data(("token", 1), ("token", 1))
     assert list(loops) == [("window:1", 1), ("window:3", 3)]
 
 
-def test_each_head_has_a_weight_of_its_own():
+def test_weights_of_each_head():
     graph = TextGraphBuilder([Window(1)], cls=False).build(["a", "b"])
     exported = to_networkx(graph, weights={"window:1": torch.tensor([[0.5, 1.0], [0.25, 0.125]])})
     assert [data for *_, data in exported.edges(data=True)] == [
@@ -197,7 +197,7 @@ def test_each_head_has_a_weight_of_its_own():
     ]
 
 
-def test_algorithms_take_a_heads_weights_by_name():
+def test_algorithms_accept_the_weights_of_a_head_by_name():
     graph = TextGraphBuilder([Window(3)], cls=False).build(["a", "b", "c"])  # 0->0 1->0 | 0->1 1->1 2->1 | 1->2 2->2
     weights = torch.tensor([[0, 1], [1, 1], [2, 1], [3, 1], [4, 1], [5, 1], [6, 1]])
     exported = to_networkx(graph, weights={"window:3": weights})
@@ -205,14 +205,14 @@ def test_algorithms_take_a_heads_weights_by_name():
     assert costs == [7, 2]
 
 
-def test_a_row_of_several_numbers_is_a_json_text():
+def test_rows_of_several_numbers_are_json():
     graph = dgl.graph(([0], [1]))
     graph.ndata["h"] = torch.tensor([[0.5, 1.0], [2.0, float("inf")]])
     exported = to_networkx(graph)
     assert [data["h"] for _, data in exported.nodes(data=True)] == ["[0.5, 1.0]", "[2.0, Infinity]"]
 
 
-def test_relations_may_be_chosen():
+def test_selected_relations():
     graph = TextGraphBuilder([Window(1), Window(3), Order("forward")]).build(["a", "b"])
     exported = to_networkx(graph, relations=["forward", ("token", "window:1", "token")])
     assert {data["relation"] for *_, data in exported.edges(data=True)} == {"forward", "window:1"}
@@ -240,14 +240,14 @@ def test_tokens_of_one_sentence(tokens, texts):
     assert " ".join(exported.nodes[node]["text"] for node in exported) == texts
 
 
-def test_words_have_texts_too():
+def test_texts_of_words():
     graph = TextGraphBuilder([Window(1), Membership()]).build(TIME_FLIES)
     exported = to_networkx(graph, words=TIME_FLIES.words)
     texts = nx.get_node_attributes(exported, "text")
     assert texts == {("word", 0): "[CLS]", ("word", 1): "time", ("word", 2): "flies"}
 
 
-def test_edges_that_are_taken_out_leave_no_gap():
+def test_edges_are_renumbered_after_removal():
     graph = TextGraphBuilder([Dependency("token")]).batch([TIME_FLIES] * 2)
     exported = to_networkx(graph)
     exported.remove_edges_from([edge for edge in list(exported.edges(keys=True)) if edge[2][1] in (2, 3, 15)])
@@ -259,7 +259,7 @@ def test_edges_that_are_taken_out_leave_no_gap():
     assert_same_graph(restored, expected)
 
 
-def test_sentences_can_be_put_in():
+def test_added_sentence():
     builder = TextGraphBuilder([Window(3)])
     exported = to_networkx(builder.batch([["a"], ["b"]]))
     exported.add_node("new", type="token", index=9, sentence=2, position=0, word=0)
@@ -267,7 +267,7 @@ def test_sentences_can_be_put_in():
     assert_same_graph(from_networkx(exported), builder.batch([["a"], ["b"], []]))
 
 
-def test_an_edge_put_in_belongs_to_the_sentence_it_leads_to():
+def test_added_edge_belongs_to_the_sentence_of_its_destination():
     builder = TextGraphBuilder([Window(1)], cls=False)
     exported = to_networkx(builder.batch([["a", "b"], ["c"]]))
     exported.add_edge(("token", 0), ("token", 1), relation="window:1", index=99)
@@ -276,7 +276,7 @@ def test_an_edge_put_in_belongs_to_the_sentence_it_leads_to():
     assert [ids.tolist() for ids in restored.edges(order="eid")] == [[0, 1, 0, 2], [0, 1, 1, 2]]
 
 
-def test_graphml_file_of_everything(tmp_path):
+def test_graphml_file(tmp_path):
     graph = TextGraphBuilder(RELATIONS, vocabulary=VOCABULARY).batch([TIME_FLIES, Sentence([], heads=[])])
     graph.nodes["token"].data["vector"] = torch.randn(graph.num_nodes("token"), 2, 2)
     weights = {relation: torch.rand(graph.num_edges(relation), 2) for relation in graph.canonical_etypes}
@@ -321,7 +321,7 @@ GRAPH = TextGraphBuilder([Window(1), Order("forward")]).batch([["a", "b"], ["c"]
         ),
     ],
 )
-def test_what_does_not_fit_the_graph(arguments, message):
+def test_invalid_arguments(arguments, message):
     with pytest.raises(GraphError) as caught:
         to_networkx(GRAPH, **arguments)
     assert str(caught.value) == message
@@ -333,13 +333,13 @@ def test_features_named_like_attributes(view, name, owner):
     getattr(graph, view)[name] = torch.ones(2)
     with pytest.raises(GraphError) as caught:
         to_networkx(graph, weights={"_E": [0.5, 0.5]})
-    message = f"feature {name!r} of {owner!r} has the name of an attribute of the export; rename it"
+    message = f"feature {name!r} of {owner!r} has the name of an attribute; rename the feature"
     assert str(caught.value) == message
 
 
-def spoilt(spoil):
+def exported_with(change):
     exported = to_networkx(GRAPH)
-    spoil(exported)
+    change(exported)
     return exported
 
 
@@ -351,51 +351,51 @@ EDGE = (("token", 0), ("token", 1), ("forward", 0))
     [
         (
             nx.path_graph(3, nx.DiGraph),
-            "the networkx graph has no attribute 'graphattn' that can be read; give one that to_networkx made",
+            "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx",
         ),
         (
             nx.DiGraph(graphattn="{}"),
-            "the networkx graph has no attribute 'graphattn' that can be read; give one that to_networkx made",
+            "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx",
         ),
         (
             nx.DiGraph(graphattn="[1"),
-            "the networkx graph has no attribute 'graphattn' that can be read; give one that to_networkx made",
+            "the networkx graph has no valid attribute 'graphattn'; use a graph from to_networkx",
         ),
         (
             to_networkx(GRAPH).to_undirected(),
-            "the networkx graph is undirected; edges of text lead from one node to another",
+            "the networkx graph is undirected; use a directed graph",
         ),
         (
-            spoilt(lambda exported: exported.add_node("new")),
-            "'new' has no attribute 'type'; give nodes and edges what to_networkx gives them",
+            exported_with(lambda exported: exported.add_node("new")),
+            "'new' has no attribute 'type'; set the attributes that to_networkx sets",
         ),
         (
-            spoilt(lambda exported: exported.nodes["token", 1].pop("position")),
-            "('token', 1) has no attribute 'position'; give nodes and edges what to_networkx gives them",
+            exported_with(lambda exported: exported.nodes["token", 1].pop("position")),
+            "('token', 1) has no attribute 'position'; set the attributes that to_networkx sets",
         ),
         (
-            spoilt(lambda exported: exported.nodes["token", 1].update(type="word")),
+            exported_with(lambda exported: exported.nodes["token", 1].update(type="word")),
             "('token', 1) has the type 'word'; the graph has: token",
         ),
         (
-            spoilt(lambda exported: exported.nodes["token", 1].update(sentence="first")),
-            "('token', 1) has sentence 'first'; it must be a whole number from 0 on",
+            exported_with(lambda exported: exported.nodes["token", 1].update(sentence="first")),
+            "('token', 1) has sentence 'first'; it must be an integer of at least 0",
         ),
         (
-            spoilt(lambda exported: exported.edges[EDGE].update(index=-1)),
-            "(('token', 0), ('token', 1)) has index -1; it must be a whole number from 0 on",
+            exported_with(lambda exported: exported.edges[EDGE].update(index=-1)),
+            "(('token', 0), ('token', 1)) has index -1; it must be an integer of at least 0",
         ),
         (
-            spoilt(lambda exported: exported.edges[EDGE].update(relation="all")),
+            exported_with(lambda exported: exported.edges[EDGE].update(relation="all")),
             "the graph has no relation ('token', 'all', 'token'); it has: forward, window:1",
         ),
         (
-            spoilt(lambda exported: exported.nodes["token", 1].update(position="first")),
-            "attribute 'position' has values that are no int32 of shape ()",
+            exported_with(lambda exported: exported.nodes["token", 1].update(position="first")),
+            "values of attribute 'position' are not int32 of shape ()",
         ),
     ],
 )
-def test_graphs_that_to_networkx_did_not_make(nx_graph, message):
+def test_invalid_networkx_graphs(nx_graph, message):
     with pytest.raises(GraphError) as caught:
         from_networkx(nx_graph)
     assert str(caught.value) == message

@@ -10,7 +10,7 @@ WORDS = ("word", "dependency", "word")
 TOKENS = ("token", "dependency", "token")
 
 
-def test_names_users_see():
+def test_public_names():
     names = (schema.TOKEN, schema.WORD, schema.GROUP, schema.DEPENDENCY, schema.MEMBERSHIP)
     assert names == ("token", "word", "group", "dependency", "in")
     assert (schema.FORWARD, schema.BACKWARD, schema.ALL) == ("forward", "backward", "all")
@@ -27,7 +27,7 @@ def test_names_users_see():
         ([WORDS, TOKENS], TOKENS, TOKENS),
     ],
 )
-def test_a_relation_is_found(present, etype, found):
+def test_find_relation(present, etype, found):
     assert schema.find_relation(present, etype) == found
 
 
@@ -36,8 +36,8 @@ def test_a_relation_is_found(present, etype, found):
     [
         ([WINDOW, WORDS], "window:5", "the graph has no relation 'window:5'; it has: dependency, window:3"),
         ([WINDOW], WORDS, "the graph has no relation ('word', 'dependency', 'word'); it has: window:3"),
-        ([WINDOW, WORDS], None, "the graph has 2 relations (dependency, window:3); say which one with etype="),
-        ([], None, "the graph has 0 relations (none); say which one with etype="),
+        ([WINDOW, WORDS], None, "the graph has 2 relations (dependency, window:3); select one with etype="),
+        ([], None, "the graph has 0 relations (none); select one with etype="),
         ([], "in", "the graph has no relation 'in'; it has: none"),
         (
             [WORDS, TOKENS],
@@ -47,7 +47,7 @@ def test_a_relation_is_found(present, etype, found):
         ),
     ],
 )
-def test_a_missing_relation_is_explained(present, etype, message):
+def test_missing_or_ambiguous_relations(present, etype, message):
     with pytest.raises(GraphError) as caught:
         schema.find_relation(present, etype)
     assert str(caught.value) == message

@@ -48,7 +48,7 @@ def draw(count, *, heads=2, width=5, feats=3, seed=0, spread=1.0, sources=None):
     return [t.requires_grad_() for t in (query * spread, key, value, scores * spread)]
 
 
-def agree(out, expected, inputs, expected_inputs=None, atol=1e-10):
+def assert_equal_results(out, expected, inputs, expected_inputs=None, atol=1e-10):
     torch.testing.assert_close(out, expected, rtol=0, atol=atol)
     weights = torch.randn(expected.shape, dtype=expected.dtype, generator=torch.Generator().manual_seed(9))
     ours = torch.autograd.grad((out * weights).sum(), inputs)
@@ -60,27 +60,29 @@ def agree(out, expected, inputs, expected_inputs=None, atol=1e-10):
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_it_equals_the_dense_tensor(relation, function, backend, graph, dense_tensorized_attention):
+def test_equals_the_dense_definition(relation, function, backend, graph, dense_tensorized_attention):
     edges = Edges.of(graph, relation)
     inputs = draw(edges.num_destinations)
     expected = dense_tensorized_attention(mask_of(edges), *inputs, function=FUNCTIONS[function])
-    agree(tensorized_attend(graph, *inputs, etype=relation, scale_function=function, backend=backend), expected, inputs)
+    assert_equal_results(
+        tensorized_attend(graph, *inputs, etype=relation, scale_function=function, backend=backend), expected, inputs
+    )
 
 
 @pytest.mark.parametrize("spread", [30.0, 300.0])
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_scores_where_the_naive_form_gives_0_by_0(relation, backend, spread, graph, dense_tensorized_attention):
+def test_large_scores_do_not_underflow(relation, backend, spread, graph, dense_tensorized_attention):
     edges = Edges.of(graph, relation)
     inputs = draw(edges.num_destinations, spread=spread)
     expected = dense_tensorized_attention(mask_of(edges), *inputs)
-    agree(tensorized_attend(edges, *inputs, backend=backend), expected, inputs, atol=1e-10 * spread)
+    assert_equal_results(tensorized_attend(edges, *inputs, backend=backend), expected, inputs, atol=1e-10 * spread)
     single = tensorized_attend(edges, *(t.float() for t in inputs), backend=backend)
     torch.testing.assert_close(single.double(), expected, rtol=0, atol=2e-6 * spread)
 
 
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_the_best_key_lies_outside_the_neighbourhood(backend):
+def test_best_key_outside_the_neighbourhood(backend):
     """Key 3 has a source score of 300, which neither of the first queries sees; theirs are at -300."""
     edges = Edges(torch.tensor([0, 0, 1, 3, 6]), torch.tensor([0, 0, 1, 0, 1, 2]), 4)  # forward
     query = key = torch.zeros(4, 1, 1)
@@ -105,7 +107,9 @@ def test_any_graph(backend, data, dense_tensorized_attention):
         (edges.destinations, edges.sources), bias
     )
     expected = dense_tensorized_attention(mask, *inputs, bias=on_pairs)
-    agree(tensorized_attend(edges, *inputs, bias=bias, backend=backend), expected, [*inputs, bias], atol=1e-10 * spread)
+    assert_equal_results(
+        tensorized_attend(edges, *inputs, bias=bias, backend=backend), expected, [*inputs, bias], atol=1e-10 * spread
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -124,7 +128,7 @@ def test_gradients_equal_finite_differences(backend, function, graph):
 
 
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_second_derivatives_are_refused(backend, graph):
+def test_second_derivatives_are_rejected(backend, graph):
     inputs = draw(graph.num_nodes())
     out = tensorized_attend(graph, *inputs, etype="forward", backend=backend)
     (gradient,) = torch.autograd.grad(out.square().sum(), inputs[:1], create_graph=True)
@@ -135,7 +139,7 @@ def test_second_derivatives_are_refused(backend, graph):
 
 @pytest.mark.parametrize("asking", range(4), ids=["query", "key", "value", "scores"])
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_a_penalty_on_what_a_weight_brings_is_refused(backend, graph, asking):
+def test_penalty_on_weight_gradients_is_rejected(backend, graph, asking):
     inputs = draw(graph.num_nodes())
     out, weights = tensorized_attend(graph, *inputs, etype="forward", backend=backend, return_weights=True)
     (gradient,) = torch.autograd.grad(out.sum(), weights, create_graph=True)
@@ -144,7 +148,7 @@ def test_a_penalty_on_what_a_weight_brings_is_refused(backend, graph, asking):
 
 
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_nodes_without_keys_get_zeros_and_give_no_gradient(backend, graph):
+def test_nodes_without_keys_get_zeros_and_no_gradient(backend, graph):
     inputs = draw(graph.num_nodes())
     edges = Edges.of(graph, "forward")
     out = tensorized_attend(edges, *inputs, backend=backend)
@@ -157,7 +161,7 @@ def test_nodes_without_keys_get_zeros_and_give_no_gradient(backend, graph):
 
 
 @pytest.mark.parametrize("backend", ["fused", "edges"])
-def test_a_bias_of_minus_infinity_hides_edges(backend, graph, dense_tensorized_attention):
+def test_bias_of_minus_infinity_masks_edges(backend, graph, dense_tensorized_attention):
     edges = Edges.of(graph, "window:7")
     inputs = draw(edges.num_destinations)
     hidden = torch.rand(edges.num_edges, generator=torch.Generator().manual_seed(0)) < 0.4
@@ -167,11 +171,11 @@ def test_a_bias_of_minus_infinity_hides_edges(backend, graph, dense_tensorized_a
     mask[edges.destinations[~hidden], edges.sources[~hidden]] = True
     expected = dense_tensorized_attention(mask, *inputs)
     out = tensorized_attend(edges, *inputs, bias=bias, backend=backend)
-    agree(out, expected, inputs)
+    assert_equal_results(out, expected, inputs)
     assert not out[4].any()
 
 
-def test_weights_are_means_over_the_features_in_the_order_of_edge_ids():
+def test_weights_are_means_over_features_by_edge_id():
     random = np.random.default_rng(3)
     sources, targets = torch.from_numpy(random.integers(0, 6, (2, 25)))
     sources, targets = torch.unique(torch.stack([sources, targets]), dim=1)[:, random.permutation(17)]
@@ -193,7 +197,7 @@ def test_weights_are_means_over_the_features_in_the_order_of_edge_ids():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_half_precision_is_summed_in_single(backend, dtype, graph):
+def test_half_precision_is_summed_in_float32(backend, dtype, graph):
     inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in draw(graph.num_nodes())]
     out, weights = tensorized_attend(graph, *inputs, etype="backward", backend=backend, return_weights=True)
     wide = [tensor.detach().float() for tensor in inputs]
@@ -205,7 +209,7 @@ def test_half_precision_is_summed_in_single(backend, dtype, graph):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
-def test_a_sentence_gets_what_it_gets_alone(backend, relation, graph):
+def test_outputs_do_not_depend_on_the_rest_of_the_batch(backend, relation, graph):
     inputs = [tensor.detach() for tensor in draw(graph.num_nodes())]
     together = tensorized_attend(graph, *inputs, etype=relation, backend=backend)
     start = 0
@@ -234,7 +238,7 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize(("backend", "relation"), [("blocks", "forward"), ("fused", "window:7"), ("edges", "window:7")])
-def test_no_array_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
+def test_no_tensor_has_the_size_of_edges_times_features(backend, relation, monkeypatch):
     monkeypatch.setattr("graphattn.backends.torch.CHUNK", 1 << 14)
     monkeypatch.setattr("graphattn.backends.cpu.tensorized.plan.CHUNK_PAIRS", 1 << 14)
     edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).batch([["x"] * 127] * 8), relation)
@@ -252,7 +256,7 @@ def test_no_array_has_the_size_of_edges_times_features(backend, relation, monkey
     assert edges.num_edges >= 6 * edges.num_destinations
 
 
-def test_auto_takes_products_where_keys_are_dense_neighbours(graph, monkeypatch):
+def test_auto_uses_blocks_for_dense_contiguous_keys(graph, monkeypatch):
     taken = []
     for name in ("attend_in_blocks", "attend_by_edges"):
         original = getattr(__import__("graphattn.tensorized", fromlist=[name]), name)
@@ -280,7 +284,7 @@ def test_errors(graph):
     count = graph.num_nodes()
     assert failure(GraphError, graph, query, key, value, scores[:, :1], etype="all") == (
         f"source_scores are ({count}, 1, 3), torch.float64 on cpu; "
-        f"expected them as value is: ({count}, 2, 3), torch.float64 on cpu"
+        f"expected the same as value: ({count}, 2, 3), torch.float64 on cpu"
     )
     assert failure(GraphError, graph, query[1:], key, value, scores, etype="all") == (
         f"query has shape ({count - 1}, 2, 5); expected ({count}, heads, features)"
@@ -291,7 +295,7 @@ def test_errors(graph):
     assert failure(ConfigError, graph, *inputs, etype="all", scale_function="relu") == (
         "scale_function is 'relu'; choose one of: identity, sigmoid, log-sigmoid, tanh"
     )
-    assert failure(ConfigError, graph, *inputs, etype="all", bound=0.0) == "bound is 0.0; it must be positive"
+    assert failure(ConfigError, graph, *inputs, etype="all", bound=0.0) == "bound is 0.0; it must be above 0"
     assert failure(BackendError, graph, *inputs, etype="all", backend="dgl") == (
         "backend 'dgl' does not exist; choose one of: auto, blocks, fused, edges"
     )
@@ -299,12 +303,12 @@ def test_errors(graph):
     far = Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)
     small = [tensor[:3].detach() for tensor in inputs]
     assert failure(BackendError, far, *small, backend="blocks") == (
-        "backend 'blocks' takes relations with contiguous keys, densely, and no bias; use 'auto'"
+        "backend 'blocks' takes relations with contiguous keys that are dense, and no bias; use 'auto'"
     )
     assert tensorized_attend(sparse, *(t[:2] for t in small)).shape == (2, 2, 3)
 
 
-def test_a_graph_without_nodes():
+def test_graph_without_nodes():
     edges = Edges(torch.tensor([0]), torch.tensor([], dtype=torch.int64), 0)
     for backend in ("auto", "fused", "edges"):
         assert tensorized_attend(edges, *(torch.zeros(0, 2, 3) for _ in range(4)), backend=backend).shape == (0, 2, 3)
@@ -312,7 +316,7 @@ def test_a_graph_without_nodes():
 
 @pytest.mark.parametrize("backend", TENSORIZED_BACKENDS)
 @pytest.mark.parametrize("bound", [100.0, 500.0])
-def test_a_large_bound_of_tanh_does_not_overflow(backend, bound, graph):
+def test_large_tanh_bound_does_not_overflow(backend, bound, graph):
     edges = Edges.of(graph, "all")
     query, key, value, scores = (tensor.detach() for tensor in draw(edges.num_sources, spread=1.0))
     query = query * bound

@@ -34,7 +34,7 @@ def by_id(edges, slots):
     return torch.zeros_like(slots).index_copy(0, ids, slots)
 
 
-def test_gradients_of_weights_are_those_of_the_weighted_sum(edges, backend, random_tensors):
+def test_weight_gradients_equal_dense_autograd(edges, backend, random_tensors):
     inputs = [t.requires_grad_() for t in random_tensors(edges.num_destinations, edges.num_sources)]
     out, weights = attend(edges, *inputs, backend=backend, return_weights=True)
     torch.manual_seed(3)
@@ -65,7 +65,7 @@ def test_dropped_weights_contribute_nothing(random_tensors):
     assert 0.2 < (found == 0).double().mean() < 0.8
 
 
-def test_half_precision_adds_up_in_single():
+def test_half_precision_is_summed_in_float32():
     edges = Edges(torch.tensor([0, 4096]), torch.arange(4096), 4096)
     value = torch.ones(4096, 1, 1, dtype=torch.bfloat16, requires_grad=True)
     flat = torch.zeros(4096, 1, 1, dtype=torch.bfloat16)
@@ -73,7 +73,7 @@ def test_half_precision_adds_up_in_single():
     assert abs(out.item() - 1) < 0.01
 
 
-def test_mean_weights_grow_in_proportion(edges, random_tensors):
+def test_gradients_of_mean_weights(edges, random_tensors):
     query, key, value = random_tensors(edges.num_destinations, edges.num_sources)
     scores = random_tensors(edges.num_destinations, edges.num_sources, seed=4)[2]
     inputs = [t.requires_grad_() for t in (query, key, value, scores)]
@@ -96,7 +96,7 @@ def test_mean_weights_grow_in_proportion(edges, random_tensors):
         assert_close(one, other)
 
 
-def test_a_layers_weights_lead_to_its_result():
+def test_gradients_by_the_weights_of_a_layer():
     graph = TextGraphBuilder([Window(3), Complete()]).build(["time", "flies"])
     layer = MultiScaleAttention(6, 3, {"window:3": 1, "all": 2})
     seen = {}

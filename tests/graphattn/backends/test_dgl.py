@@ -16,7 +16,7 @@ def graph():
 
 
 @pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
-def test_it_is_what_the_three_operators_say(graph, random_tensors, idtype):
+def test_backend_equals_the_three_operators(graph, random_tensors, idtype):
     """The operators on the user's own graph, whose edge ids do not count in CSC order."""
     graph = graph.astype(idtype)
     query, key, value = random_tensors(5, 5)
@@ -28,7 +28,7 @@ def test_it_is_what_the_three_operators_say(graph, random_tensors, idtype):
     assert_close(found, (out, weights), rtol=0, atol=1e-12)
 
 
-def test_dgl_still_gives_not_a_number_where_all_edges_are_hidden(graph):
+def test_dgl_softmax_still_gives_nan_when_all_edges_are_masked(graph):
     """When this fails, `_softmax_with_mask` can go."""
     scores = torch.full((7, 1), float("-inf"))
     assert dgl.ops.edge_softmax(graph, scores).isnan().all()
@@ -39,7 +39,7 @@ def test_libxsmm_is_off():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_single(graph, random_tensors, dtype):
+def test_half_precision_is_computed_in_float32(graph, random_tensors, dtype):
     narrow = random_tensors(5, 5, dtype=dtype)
     bias = torch.zeros(7, 2, dtype=dtype)
     out, weights = attend(graph, *narrow, bias=bias, backend="dgl", return_weights=True)
@@ -48,7 +48,7 @@ def test_half_precision_is_computed_in_single(graph, random_tensors, dtype):
     assert torch.equal(weights, wide[1].to(dtype))
 
 
-def test_other_devices_are_refused():
+def test_other_devices_are_rejected():
     offsets = torch.zeros(2, dtype=torch.int32, device="meta")
     tensor = torch.zeros(1, 1, 1, device="meta")
     with pytest.raises(BackendError, match="backend 'dgl' runs on CPUs only"):

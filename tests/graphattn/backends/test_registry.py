@@ -23,7 +23,7 @@ def test_every_backend_is_a_module_with_attend(name):
 
 
 @pytest.fixture
-def mine(monkeypatch):
+def registered(monkeypatch):
     """A registered backend that records the number of edges of each call."""
     monkeypatch.setattr(registry, "_registered", {})
     calls = []
@@ -37,7 +37,7 @@ def mine(monkeypatch):
     return calls
 
 
-def test_an_unknown_backend_lists_the_known_ones(mine, random_tensors):
+def test_an_unknown_backend_lists_the_known_ones(registered, random_tensors):
     tensors = random_tensors(3, 3)
     with pytest.raises(BackendError, match=r"choose one of: auto, dgl, fused, torch, mine$"):
         attend(WINDOW, *tensors, backend="other")
@@ -46,28 +46,28 @@ def test_an_unknown_backend_lists_the_known_ones(mine, random_tensors):
 
 
 @pytest.mark.parametrize("name", ["mine", "torch", "auto", "edges"])
-def test_a_name_belongs_to_one_function(mine, name):
+def test_a_name_belongs_to_one_function(registered, name):
     with pytest.raises(ConfigError, match=f"backend '{name}' (belongs|is registered already, by .*attend_and_record)"):
         register_backend(name, segments.attend)
 
 
-def test_attend_uses_a_registered_backend(mine, random_tensors):
+def test_attend_uses_a_registered_backend(registered, random_tensors):
     tensors = random_tensors(3, 3)
     ours = attend(WINDOW, *tensors, backend="mine", return_weights=True)
     torch.testing.assert_close(ours, attend(WINDOW, *tensors, backend="torch", return_weights=True))
-    assert mine == [6]
+    assert registered == [6]
 
 
-def test_attend_heads_calls_a_registered_backend_for_each_relation(mine):
+def test_attend_heads_calls_a_registered_backend_for_each_relation(registered):
     projected = torch.randn(3, 3, 4, 5)
     ours = attend_heads([WINDOW, COMPLETE], [1, 3], projected, backend="mine")
     torch.testing.assert_close(ours, attend_heads([WINDOW, COMPLETE], [1, 3], projected))
-    assert mine == [6, 5]
+    assert registered == [6, 5]
 
 
 @pytest.mark.parametrize("function", ["identity", "tanh"])
 @pytest.mark.parametrize("biased", [False, True])
-def test_tensorized_attention_by_a_registered_backend(mine, random_tensors, function, biased):
+def test_tensorized_attention_by_a_registered_backend(registered, random_tensors, function, biased):
     query, key, value = (tensor.requires_grad_() for tensor in random_tensors(3, 3))
     scores = torch.randn_like(value).requires_grad_()
     bias = torch.randn(6, 2, dtype=torch.float64) if biased else None
@@ -82,23 +82,23 @@ def test_tensorized_attention_by_a_registered_backend(mine, random_tensors, func
         )
 
     torch.testing.assert_close(results("mine"), results("edges"))
-    assert mine == [6, 6]  # once for each head
+    assert registered == [6, 6]  # once for each head
 
 
 @pytest.mark.parametrize(
     ("dtype", "name"),
     [(torch.float32, "fused"), (torch.float64, "fused"), (torch.bfloat16, "fused"), (torch.float16, "torch")],
 )
-def test_auto_on_a_processor(dtype, name):
+def test_auto_on_a_cpu(dtype, name):
     assert choose_backend(torch.zeros(3, 1, 2, dtype=dtype)) == name
 
 
-def test_auto_elsewhere():
+def test_auto_on_other_devices():
     assert choose_backend(torch.zeros(3, 1, 2, device="meta")) == "torch"
 
 
 @pytest.fixture
-def taken(monkeypatch):
+def loaded(monkeypatch):
     """The names of the backends that `attend` loads."""
     names = []
 
@@ -110,20 +110,20 @@ def taken(monkeypatch):
     return names
 
 
-def test_attend_takes_the_chosen_backend(taken, random_tensors):
+def test_attend_loads_the_chosen_backend(loaded, random_tensors):
     tensors = random_tensors(3, 3)
     bias = torch.zeros(5, 2, dtype=torch.float64)
     attend(WINDOW, *tensors)
     attend(COMPLETE, *tensors)
     attend(COMPLETE, *tensors, bias=bias)
     attend(WINDOW, *tensors, backend="dgl")
-    assert taken == ["fused", "fused", "fused", "dgl"]
+    assert loaded == ["fused", "fused", "fused", "dgl"]
 
 
-def test_a_window_of_one_token_needs_no_backend(taken, random_tensors):
+def test_identity_needs_no_backend(loaded, random_tensors):
     query, key, value = random_tensors(3, 3)
     assert torch.equal(attend(IDENTITY, query, key, value), value)
-    assert taken == []
+    assert loaded == []
     attend(IDENTITY, query, key, value, bias=torch.zeros(3, 2, dtype=torch.float64))
     attend(IDENTITY, query, key, value, backend="torch")
-    assert taken == ["fused", "torch"]
+    assert loaded == ["fused", "torch"]

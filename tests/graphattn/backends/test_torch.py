@@ -36,7 +36,7 @@ def results(edges, tensors, **options):
     [irregular(), edges_of(Window(5), 9, 0, 30), edges_of(Order("backward"), 1, 12)],
     ids=["irregular", "window", "backward"],
 )
-def test_chunks_of_any_size_give_the_same(monkeypatch, random_tensors, edges, numbers):
+def test_results_do_not_depend_on_the_chunk_size(monkeypatch, random_tensors, edges, numbers):
     tensors = random_tensors(edges.num_destinations, edges.num_sources)
     whole = results(edges, tensors)
     assert len(list(torch_segments.iterate_runs(edges, 10))) == 1
@@ -47,7 +47,7 @@ def test_chunks_of_any_size_give_the_same(monkeypatch, random_tensors, edges, nu
 
 
 @pytest.mark.parametrize("numbers", [1, 70, 10_000])
-def test_chunks_cover_every_destination_and_edge_once_and_stay_small(monkeypatch, numbers):
+def test_runs_are_complete_and_bounded(monkeypatch, numbers):
     monkeypatch.setattr(torch_segments, "CHUNK", numbers)
     edges = irregular()
     nodes, slots, targets = [], [], []
@@ -85,7 +85,7 @@ def paddings(monkeypatch):
         ((64, 2, 3, 1, 3), [(1, 1), (3, 3), (1, 64)]),  # together they would take 320 rows instead of 74
     ],
 )
-def test_complete_graphs_are_computed_densely_without_much_padding(random_tensors, paddings, lengths, padded):
+def test_complete_graphs_use_dense_attention_with_little_padding(random_tensors, paddings, lengths, padded):
     edges = edges_of(Complete(), *lengths)
     count = sum(lengths)
     inputs = [tensor.requires_grad_() for tensor in random_tensors(count, count)]
@@ -101,13 +101,13 @@ def test_complete_graphs_are_computed_densely_without_much_padding(random_tensor
         assert_close(found, expected, **EXACT)
 
 
-def test_other_relations_are_not_computed_densely(random_tensors, paddings):
+def test_other_relations_do_not_use_dense_attention(random_tensors, paddings):
     attend(edges_of(Window(3), 4, 5), *random_tensors(9, 9), backend="torch")
     assert paddings == []
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_adds_up_in_single(random_tensors, dtype):
+def test_half_precision_is_summed_in_float32(random_tensors, dtype):
     """A thousand equal values, whose sum no half precision number can hold to a thousandth."""
     edges = Edges(torch.tensor([0, 1_000]), torch.arange(1_000), 1_000)
     query, key, value = (torch.ones(1, 1, 2), torch.zeros(1_000, 1, 2), torch.full((1_000, 1, 2), 0.75))

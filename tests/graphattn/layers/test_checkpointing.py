@@ -1,4 +1,4 @@
-"""Derived tensors: the numbers and gradients of what is written out, with less kept for the backward pass."""
+"""Derived tensors equal plain operations, values and gradients, and save less for the backward pass."""
 
 import pytest
 import torch
@@ -23,14 +23,14 @@ def derived(x, y, norm):
     return sums.then(lambda own, other: own * other.exp(), y).normalize(norm)
 
 
-def written_out(x, y, norm):
+def reference(x, y, norm):
     return norm((x + y.square()) * y.exp())
 
 
 def test_values_and_gradients(parts):
     x, y, norm, linear = parts
     wanted = (x, y, *norm.parameters(), *linear.parameters())
-    expected = linear(written_out(x, y, norm))
+    expected = linear(reference(x, y, norm))
     found = derived(x, y, norm).linear(linear.weight, linear.bias)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     upstream = torch.randn_like(found)
@@ -38,12 +38,12 @@ def test_values_and_gradients(parts):
     for mine, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
     value = derived(x, y, norm).value()
-    (mine,), (theirs,) = (torch.autograd.grad(out.sum(), y) for out in (value, written_out(x, y, norm)))
+    (mine,), (theirs,) = (torch.autograd.grad(out.sum(), y) for out in (value, reference(x, y, norm)))
     torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("fixed", ["x", "weight", "everything"])
-def test_what_needs_no_gradient_gets_none(parts, fixed):
+def test_frozen_tensors_get_no_gradient(parts, fixed):
     x, y, norm, linear = parts
     for tensor in {"x": [x], "weight": [linear.weight], "everything": [x, y, *norm.parameters()]}[fixed]:
         tensor.requires_grad_(False)
@@ -54,7 +54,7 @@ def test_what_needs_no_gradient_gets_none(parts, fixed):
     assert linear.bias.grad.tolist() == [5, 5, 5]
 
 
-def kept(run):
+def count_saved(run):
     """Numbers that a forward pass keeps for the backward pass, each memory once; beside the parameters."""
     seen = {}
 
@@ -67,27 +67,27 @@ def kept(run):
     return sum(seen.values())
 
 
-def test_inputs_of_layers_are_not_kept():
+def test_layer_inputs_are_not_saved():
     x = torch.randn(1000, 8, requires_grad=True)
     norms, linears = [nn.LayerNorm(8) for _ in range(3)], [nn.Linear(8, 8) for _ in range(3)]
 
-    def plain():
+    def run_plain():
         return [linear(norm(2 * x)) for norm, linear in zip(norms, linears, strict=True)]
 
-    def lean():
+    def run_derived():
         double = Derived.of(x).then(lambda x: 2 * x)
         return [
             double.normalize(norm).linear(linear.weight, linear.bias)
             for norm, linear in zip(norms, linears, strict=True)
         ]
 
-    for one, other in zip(plain(), lean(), strict=True):
+    for one, other in zip(run_plain(), run_derived(), strict=True):
         torch.testing.assert_close(one, other)
-    assert kept(plain) > 6 * 8000  # twice x and its norm, three times
-    assert 8000 <= kept(lean) < 9000  # x
+    assert count_saved(run_plain) > 6 * 8000  # twice x and its norm, three times
+    assert 8000 <= count_saved(run_derived) < 9000  # x
 
 
-def test_without_gradients_nothing_is_recorded(parts):
+def test_no_grad_records_nothing(parts):
     x, y, norm, linear = parts
     with torch.no_grad():
         made = derived(x, y, norm)
@@ -95,7 +95,7 @@ def test_without_gradients_nothing_is_recorded(parts):
         assert made.value() is made.value()
         out = made.linear(linear.weight, linear.bias)
     assert not out.requires_grad
-    torch.testing.assert_close(out, linear(written_out(x, y, norm)), rtol=0, atol=1e-12)
+    torch.testing.assert_close(out, linear(reference(x, y, norm)), rtol=0, atol=1e-12)
 
 
 def test_autocast_multiplies_in_bfloat16():
@@ -108,7 +108,7 @@ def test_autocast_multiplies_in_bfloat16():
     assert x.grad.dtype == linear.weight.grad.dtype == torch.float32
 
 
-def test_a_second_derivative_is_refused(parts):
+def test_second_derivatives_are_rejected(parts):
     x, y, norm, linear = parts
     out = derived(x, y, norm).linear(linear.weight, linear.bias)
     (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)

@@ -1,27 +1,30 @@
-"""Products of many rows against float64, on both sides of the sizes at which the way of computing changes."""
+"""Linear layers against float64, below and above the sizes at which they switch; embeddings against PyTorch's."""
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from graphattn.backends.cpu.buffer_pool import MIN_BYTES, Pool
 from graphattn.layers import linear as products
-from graphattn.layers.linear import BLOCK, MIN_ROWS, Linear, by_head, linear
+from graphattn.layers.linear import BLOCK, MIN_ROWS, Linear, by_head, embedding, forget_gradients, linear
 
 ROWS = [0, 1, MIN_ROWS - 1, MIN_ROWS, 5 * BLOCK + 1, 6 * BLOCK]
 
 
-def drawn(*shape, seed=0):
+def draw(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
 
 
 def gradients(function, *inputs):
     leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
     out = function(*leaves)
-    weights = drawn(*out.shape, seed=9).to(out.dtype)
+    weights = draw(*out.shape, seed=9).to(out.dtype)
     return out.detach(), *torch.autograd.grad((out * weights).sum(), leaves)
 
 
-def agree(ours, reference, tolerance=1e-4):
+def assert_equal_results(ours, reference, tolerance=1e-4):
     for own, exact in zip(ours, reference, strict=True):
         assert own.dtype == torch.float32
         torch.testing.assert_close(own.double(), exact, rtol=tolerance, atol=tolerance)
@@ -30,55 +33,57 @@ def agree(ours, reference, tolerance=1e-4):
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_and_its_gradients(rows, bias):
-    inputs, weight = drawn(rows, 30), drawn(20, 30)
-    given = [inputs, weight, drawn(20)] if bias else [inputs, weight]
-    agree(gradients(linear, *given), gradients(F.linear, *(tensor.double() for tensor in given)))
+    inputs, weight = draw(rows, 30), draw(20, 30)
+    given = [inputs, weight, draw(20)] if bias else [inputs, weight]
+    assert_equal_results(gradients(linear, *given), gradients(F.linear, *(tensor.double() for tensor in given)))
 
 
 @pytest.mark.parametrize("rows", [1, *ROWS[2:]])
 @pytest.mark.parametrize("bias", [True, False])
-def test_maps_by_head_and_their_gradients(rows, bias):
-    inputs = drawn(rows, 3, 16).transpose(0, 1)  # as heads lie in a layer
-    given = [inputs, drawn(3, 16, 12), drawn(3, 1, 12)] if bias else [inputs, drawn(3, 16, 12)]
+def test_by_head_and_its_gradients(rows, bias):
+    inputs = draw(rows, 3, 16).transpose(0, 1)  # as heads lie in a layer
+    given = [inputs, draw(3, 16, 12), draw(3, 1, 12)] if bias else [inputs, draw(3, 16, 12)]
 
     def exact(inputs, weight, bias=0):
         return torch.einsum("hni,hio->hno", inputs, weight) + bias
 
-    agree(gradients(by_head, *given), gradients(exact, *(tensor.double() for tensor in given)))
+    assert_equal_results(gradients(by_head, *given), gradients(exact, *(tensor.double() for tensor in given)))
 
 
 @pytest.mark.parametrize("rows", [3, 5 * BLOCK + 1])
-def test_products_by_head_are_added_to_rows(rows):
-    given = [drawn(3, rows, 16), drawn(3, 16, 12), drawn(3, rows, 12)]
+def test_by_head_with_a_bias_per_row(rows):
+    given = [draw(3, rows, 16), draw(3, 16, 12), draw(3, rows, 12)]
 
     def exact(inputs, weight, added):
         return torch.einsum("hni,hio->hno", inputs, weight) + added
 
-    agree(gradients(by_head, *given), gradients(exact, *(tensor.double() for tensor in given)))
+    assert_equal_results(gradients(by_head, *given), gradients(exact, *(tensor.double() for tensor in given)))
 
 
 @pytest.mark.parametrize(
-    "inputs", [drawn(30, 40 * BLOCK).t(), drawn(8, 5 * BLOCK, 60)[..., :30], drawn(8 * BLOCK, 30)[::2]]
+    "inputs", [draw(30, 40 * BLOCK).t(), draw(8, 5 * BLOCK, 60)[..., :30], draw(8 * BLOCK, 30)[::2]]
 )
-def test_inputs_that_lie_apart_and_have_more_dimensions(inputs):
-    weight = drawn(20, 30)
-    agree(gradients(linear, inputs, weight), gradients(F.linear, inputs.double(), weight.double()))
+def test_strided_inputs_with_more_dimensions(inputs):
+    weight = draw(20, 30)
+    assert_equal_results(gradients(linear, inputs, weight), gradients(F.linear, inputs.double(), weight.double()))
 
 
-@pytest.mark.parametrize("bias", [drawn(40)[::2], drawn(1).expand(20), drawn(20).flip(0)])
-def test_a_bias_that_lies_apart(bias):
-    inputs, weight = drawn(2 * MIN_ROWS, 30), drawn(20, 30)
-    agree(gradients(linear, inputs, weight, bias), gradients(F.linear, inputs.double(), weight.double(), bias.double()))
+@pytest.mark.parametrize("bias", [draw(40)[::2], draw(1).expand(20), draw(20).flip(0)])
+def test_strided_bias(bias):
+    inputs, weight = draw(2 * MIN_ROWS, 30), draw(20, 30)
+    assert_equal_results(
+        gradients(linear, inputs, weight, bias), gradients(F.linear, inputs.double(), weight.double(), bias.double())
+    )
 
 
-def test_rows_do_not_depend_on_those_before():
-    inputs, weight = drawn(4 * MIN_ROWS, 30), drawn(20, 30)
+def test_rows_are_independent():
+    inputs, weight = draw(4 * MIN_ROWS, 30), draw(20, 30)
     torch.testing.assert_close(linear(inputs, weight)[-5:], linear(inputs[-5:], weight), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [3, MIN_ROWS])
 def test_second_derivatives(rows):
-    inputs, weight = drawn(rows, 6), drawn(4, 6)
+    inputs, weight = draw(rows, 6), draw(4, 6)
 
     def penalty(inputs, weight, apply=linear):
         inputs, weight = (tensor.detach().clone().requires_grad_() for tensor in (inputs, weight))
@@ -90,7 +95,7 @@ def test_second_derivatives(rows):
 
 
 def test_second_derivatives_by_head():
-    inputs, weight = drawn(2, MIN_ROWS, 6).requires_grad_(), drawn(2, 6, 4).requires_grad_()
+    inputs, weight = draw(2, MIN_ROWS, 6).requires_grad_(), draw(2, 6, 4).requires_grad_()
     (slope,) = torch.autograd.grad(by_head(inputs, weight).square().sum(), inputs, create_graph=True)
     (ours,) = torch.autograd.grad(slope.sum(), weight)
     (slope,) = torch.autograd.grad(torch.bmm(inputs, weight).square().sum(), inputs, create_graph=True)
@@ -98,43 +103,144 @@ def test_second_derivatives_by_head():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_numbers_take_pytorchs_way(dtype):
-    inputs, weight = drawn(MIN_ROWS, 30).to(dtype), drawn(20, 30).to(dtype)
+def test_other_dtypes_use_pytorch(dtype):
+    inputs, weight = draw(MIN_ROWS, 30).to(dtype), draw(20, 30).to(dtype)
     assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
     assert torch.equal(by_head(inputs[None], weight.t()[None]), torch.bmm(inputs[None], weight.t()[None]))
 
 
-def test_autocast_decides():
-    inputs, weight = drawn(MIN_ROWS, 30), drawn(20, 30)
+def test_autocast():
+    inputs, weight = draw(MIN_ROWS, 30), draw(20, 30)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert linear(inputs, weight).dtype == torch.bfloat16
         assert by_head(inputs[None], weight.t()[None]).dtype == torch.bfloat16
 
 
-def test_a_pytorch_without_onednn(monkeypatch):
+def test_pytorch_without_onednn(monkeypatch):
     monkeypatch.setattr(products, "_HAS_ONEDNN", False)
-    inputs, weight = drawn(MIN_ROWS, 30), drawn(20, 30)
+    inputs, weight = draw(MIN_ROWS, 30), draw(20, 30)
     assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
 
 
-def test_only_what_is_wanted_gets_a_gradient():
-    inputs, weight = drawn(MIN_ROWS, 30), drawn(20, 30).requires_grad_()
+def test_frozen_inputs_get_no_gradient():
+    inputs, weight = draw(MIN_ROWS, 30), draw(20, 30).requires_grad_()
     linear(inputs, weight).sum().backward()
     assert inputs.grad is None
     torch.testing.assert_close(weight.grad, inputs.sum(0).expand(20, -1), rtol=1e-3, atol=1e-3)
 
 
-def test_the_layer_has_pytorchs_parameters():
+def test_state_dict_of_pytorch_loads():
     own, theirs = Linear(30, 20), torch.nn.Linear(30, 20)
     own.load_state_dict(theirs.state_dict())
-    inputs = drawn(2, MIN_ROWS, 30)
+    inputs = draw(2, MIN_ROWS, 30)
     torch.testing.assert_close(own(inputs), theirs(inputs), rtol=1e-5, atol=1e-5)
     assert repr(own) == repr(theirs)
 
 
-def test_results_may_be_changed_in_place():
-    inputs, weight = drawn(4, MIN_ROWS // 4, 30).requires_grad_(), drawn(20, 30)
+def test_in_place_change_of_results():
+    inputs, weight = draw(4, MIN_ROWS // 4, 30).requires_grad_(), draw(20, 30)
     linear(inputs, weight).relu_().sum().backward()
     reference = inputs.detach().double().requires_grad_()
     F.linear(reference, weight.double()).relu().sum().backward()
     torch.testing.assert_close(inputs.grad.double(), reference.grad, rtol=1e-4, atol=1e-4)
+
+
+WIDTH = 40
+LARGE = MIN_BYTES // 4 // WIDTH + 1
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """A new pool for gradients of embeddings."""
+    new_pool = Pool(1 << 24)
+    monkeypatch.setattr(products, "_gradients", new_pool)
+    return new_pool
+
+
+def make_table(rows=LARGE, dtype=torch.float32):
+    return torch.randn(rows, WIDTH, dtype=dtype, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+def output_and_gradient(function, vectors, ids, upper):
+    out = function(vectors, ids)
+    (found,) = torch.autograd.grad((out * upper).sum(), vectors)
+    return out.detach(), found
+
+
+@given(
+    st.lists(st.integers(0, LARGE - 1), max_size=60),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.sampled_from([3, LARGE]),
+)
+@settings(max_examples=40)
+def test_embedding_equals_pytorch(numbers, dtype, rows):
+    ids = torch.tensor(numbers, dtype=torch.long) % rows
+    upper = torch.randn(len(ids), WIDTH, dtype=dtype)
+    for _ in range(2):  # the second time in memory of the first
+        ours = output_and_gradient(embedding, make_table(rows, dtype), ids, upper)
+        theirs = output_and_gradient(
+            lambda vectors, ids: F.embedding(ids, vectors), make_table(rows, dtype), ids, upper
+        )
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-12)
+
+
+def test_embedding_of_ids_of_any_shape():
+    ids = torch.arange(12).view(2, 3, 2)
+    vectors = make_table()
+    out, found = output_and_gradient(embedding, vectors, ids, torch.ones(2, 3, 2, WIDTH))
+    assert torch.equal(out, vectors.detach()[:12].view(2, 3, 2, WIDTH))
+    assert torch.equal(found[:13].sum(1), torch.tensor([*[float(WIDTH)] * 12, 0.0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_embedding_of_other_dtypes_uses_pytorch(dtype):
+    vectors = make_table(dtype=dtype)
+    out = embedding(vectors, torch.tensor([1]))
+    assert out.grad_fn.name() == "EmbeddingBackward0"
+    assert torch.autograd.grad(out.sum(), vectors)[0].dtype == dtype
+
+
+def test_embedding_derivatives(monkeypatch):
+    monkeypatch.setattr(products, "MIN_BYTES", 0)
+    vectors, ids = make_table(4, torch.float64)[:, :2].detach().requires_grad_(), torch.tensor([1, 3, 1])
+    assert "_Embedding" in embedding(vectors, ids).grad_fn.name()
+    assert torch.autograd.gradcheck(lambda rows: embedding(rows, ids) ** 3, vectors)
+    assert torch.autograd.gradgradcheck(lambda rows: embedding(rows, ids) ** 3, vectors)
+
+
+def test_embedding_gradients_reuse_memory(pool):
+    vectors, places = torch.nn.Parameter(make_table().detach()), set()
+    for step in range(6):
+        vectors.grad = None
+        embedding(vectors, torch.tensor([step])).sum().backward()
+        places.add(vectors.grad.data_ptr())
+        assert vectors.grad.sum() == vectors.grad[step].sum() == WIDTH
+    assert len(places) == 1
+    held = vectors.grad
+    vectors.grad = None
+    embedding(vectors, torch.tensor([7])).sum().backward()
+    assert held.data_ptr() != vectors.grad.data_ptr()
+    assert held[5].sum() == held.sum() == WIDTH
+
+
+def test_embedding_gradients_accumulate():
+    vectors = torch.nn.Parameter(make_table().detach())
+    for ids in ([1, 2], [2, 2], [0]):
+        embedding(vectors, torch.tensor(ids)).sum().backward()
+    assert (vectors.grad.sum(1) / WIDTH)[:4].tolist() == [1, 1, 3, 0]
+    assert vectors.grad.sum() == 5 * WIDTH
+
+
+def test_forget_gradients(pool):
+    vectors = torch.nn.Parameter(make_table().detach())
+    embedding(vectors, torch.tensor([1])).sum().backward()
+    vectors.grad = None
+    assert len(pool._free) == 1
+    forget_gradients()
+    assert pool._free == []
+
+
+def test_embedding_of_an_id_out_of_range():
+    with pytest.raises(IndexError):
+        embedding(make_table(), torch.tensor([LARGE]))

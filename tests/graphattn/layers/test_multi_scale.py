@@ -86,7 +86,7 @@ def test_batches_agree_with_the_equations_sentence_by_sentence(random_sentence, 
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_outputs_do_not_depend_on_what_else_is_in_the_batch(random_sentence, dtype, tolerance):
+def test_outputs_do_not_depend_on_the_rest_of_the_batch(random_sentence, dtype, tolerance):
     sentences = [random_sentence(Random(seed), 5 + 7 * seed) for seed in range(6)]
     layer = make_layer(dtype=dtype)
     inputs = [torch.randn(len(sentence) + 1, 6, dtype=dtype) for sentence in sentences]
@@ -96,7 +96,7 @@ def test_outputs_do_not_depend_on_what_else_is_in_the_batch(random_sentence, dty
         assert_close(together, torch.cat([alone[i] for i in order]), rtol=0, atol=tolerance)
 
 
-def test_queries_and_keys_that_nobody_needs_are_left_out(monkeypatch, random_sentence):
+def test_unneeded_queries_and_keys_are_not_projected(monkeypatch, random_sentence):
     layer = make_layer({"window:N/4": 1, "window:1": 2, "dependency": 1})
     graph = BUILDER.batch([random_sentence(Random(3), 40)])
     inputs = torch.randn(graph.num_nodes("token"), 6, dtype=torch.float64)
@@ -141,7 +141,7 @@ def test_a_head_sees_its_relation_only(random_sentence, masks_of):
             assert moved[:, head].tolist() == reached.tolist(), name
 
 
-def test_weights_come_back_for_every_relation_and_head(random_sentence):
+def test_weights_of_each_relation_and_head(random_sentence):
     graph = BUILDER.batch([random_sentence(Random(seed), 12) for seed in range(3)])
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     for backend in ("auto", "dgl", "torch"):
@@ -156,7 +156,7 @@ def test_weights_come_back_for_every_relation_and_head(random_sentence):
             assert_close(totals, (graph.in_degrees(etype=relation) > 0).double()[:, None].expand_as(totals), **EXACT)
 
 
-def test_another_order_of_relations_permutes_the_heads(random_sentence):
+def test_order_of_relations_permutes_heads(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     layer = make_layer()
@@ -171,7 +171,7 @@ def test_another_order_of_relations_permutes_the_heads(random_sentence):
     assert_close(other(graph, inputs), layer(graph, inputs), **EXACT)
 
 
-def test_another_scale_multiplies_the_scores(random_sentence):
+def test_scale_multiplies_scores(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     usual, other = make_layer(), make_layer(scale=1.5)
@@ -181,7 +181,7 @@ def test_another_scale_multiplies_the_scores(random_sentence):
     assert_close(other(graph, inputs), usual(graph, inputs), **EXACT)
 
 
-def test_edges_may_be_taken_out_once_for_many_layers(random_sentence):
+def test_layers_accept_edges(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     edges = edges_of(graph, [*HEADS, "backward"])
@@ -189,7 +189,7 @@ def test_edges_may_be_taken_out_once_for_many_layers(random_sentence):
     assert torch.equal(make_layer()(edges, inputs), make_layer()(graph, inputs))
 
 
-def test_dropout_happens_in_training_only(random_sentence):
+def test_dropout_only_in_training(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     layer = make_layer(attn_drop=0.5)
@@ -229,7 +229,7 @@ def test_distances_under_autocast(random_sentence, grad):
 
 
 @pytest.mark.parametrize("count", [20, 300])
-def test_hooks_on_projections_are_called_and_pruning_lasts(random_sentence, count):
+def test_hooks_and_pruning_of_projections(random_sentence, count):
     graph = BUILDER.build(random_sentence(Random(0), count))
     inputs = torch.randn(graph.num_nodes(), 6)
     layer = make_layer(dtype=torch.float32)
@@ -253,14 +253,14 @@ def test_hooks_on_projections_are_called_and_pruning_lasts(random_sentence, coun
     assert layer.project.weight_orig.grad.count_nonzero() <= layer.project.weight_mask.count_nonzero()
 
 
-def test_every_parameter_learns(random_sentence):
+def test_all_parameters_get_gradients(random_sentence):
     layer = make_layer().train()
     graph = BUILDER.build(random_sentence(Random(0), 12))
     layer(graph, torch.randn(graph.num_nodes(), 6, dtype=torch.float64)).square().sum().backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in layer.parameters())
 
 
-def test_weights_are_drawn_per_matrix():
+def test_xavier_initialization_per_matrix():
     torch.manual_seed(0)
     layer = MultiScaleAttention(300, 30, {"all": 10})
     bound = math.sqrt(6 / 600)
@@ -282,27 +282,25 @@ def test_options():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "value"),
     [
-        ({"heads": {}}, "heads are {}; give at least one relation a positive number of heads"),
-        ({"heads": {"all": 0}}, "heads are {'all': 0}; give at least one relation a positive number of heads"),
-        (
-            {"heads": {"all": 2, "in": -1}},
-            "heads are {'all': 2, 'in': -1}; give at least one relation a positive number of heads",
-        ),
-        ({"in_feats": 0}, "in_feats is 0; it must be at least 1"),
-        ({"head_feats": -1}, "head_feats is -1; it must be at least 1"),
-        ({"out_feats": 0}, "out_feats is 0; it must be at least 1"),
-        ({"attn_drop": 1.0}, "attn_drop is 1.0; it must be at least 0 and below 1"),
+        ("heads", {}),
+        ("heads", {"all": 0}),
+        ("heads", {"all": 2, "in": -1}),
+        ("in_feats", 0),
+        ("head_feats", -1),
+        ("out_feats", 0),
+        ("attn_drop", 1.0),
+        ("distances", {"all": 0}),
     ],
 )
-def test_impossible_options_are_refused(options, message):
+def test_invalid_options(name, value):
     with pytest.raises(ConfigError) as caught:
-        MultiScaleAttention(**{"in_feats": 6, "head_feats": 4, "heads": {"all": 1}, **options})
-    assert str(caught.value) == message
+        MultiScaleAttention(**{"in_feats": 6, "head_feats": 4, "heads": {"all": 1}, name: value})
+    assert caught.value.options == (name,)
 
 
-def test_missing_relations_are_named(random_sentence):
+def test_missing_relations(random_sentence):
     graph = TextGraphBuilder([Window(3)]).build(["a"])
     layer = MultiScaleAttention(6, 4, {"window:3": 1, "group": 1})
     with pytest.raises(GraphError) as caught:
@@ -313,14 +311,14 @@ def test_missing_relations_are_named(random_sentence):
     assert str(caught.value) == "the edges of relation 'group' are missing; read them with edges_of(graph, heads)"
 
 
-def test_inputs_of_another_width_are_refused():
+def test_inputs_of_another_width():
     graph = TextGraphBuilder([Window(3)]).build(["a"])
     with pytest.raises(GraphError) as caught:
         MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(2, 5))
     assert str(caught.value) == "inputs has shape (2, 5); expected (nodes, 6)"
 
 
-def test_dropout_of_heads_with_distances_happens_in_training_only(random_sentence):
+def test_dropout_with_distances_only_in_training(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     layer = make_layer({"all": 2}, attn_drop=0.5, distances={"all": 2})
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
@@ -329,7 +327,7 @@ def test_dropout_of_heads_with_distances_happens_in_training_only(random_sentenc
     assert not torch.allclose(layer.train()(graph, inputs), plain)
 
 
-def test_another_scale_multiplies_the_scores_with_distances(random_sentence):
+def test_scale_multiplies_scores_with_distances(random_sentence):
     graph = BUILDER.build(random_sentence(Random(0), 12))
     inputs = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     layer, doubled = (make_layer({"all": 2}, scale=scale, distances={"all": 2}) for scale in (0.3, 0.6))
@@ -342,14 +340,14 @@ def test_another_scale_multiplies_the_scores_with_distances(random_sentence):
 
 
 @pytest.mark.parametrize("distances", [None, {"all": 2}])
-def test_the_backend_is_handed_on(random_sentence, distances):
+def test_backend_is_passed_on(random_sentence, distances):
     graph = BUILDER.build(random_sentence(Random(0), 5))
     layer = make_layer({"all": 2}, backend="none", distances=distances)
     with pytest.raises(BackendError, match="none"):
         layer(graph, torch.randn(graph.num_nodes(), 6, dtype=torch.float64))
 
 
-def test_distances_of_edges_whose_ids_are_in_another_order():
+def test_distances_follow_edge_ids():
     indptr, indices, ids = (
         torch.tensor([0, 3, 5, 6]),
         torch.tensor([0, 1, 2, 0, 1, 1]),
@@ -361,16 +359,10 @@ def test_distances_of_edges_whose_ids_are_in_another_order():
     assert_close(named, plain)
 
 
-def test_distances_of_relations_without_heads_are_left_out():
+def test_distances_of_relations_without_heads_are_ignored():
     layer = make_layer({"all": 2, "group": 0}, distances={"all": 1, "group": 2, "window:3": 3})
     assert layer.distances == {"all": 1}
     assert [tuple(vectors.shape) for vectors in layer.distance_vectors] == [(3, 4)]
-
-
-def test_a_distance_below_one_is_refused():
-    with pytest.raises(ConfigError) as caught:
-        make_layer({"all": 2}, distances={"all": 0})
-    assert str(caught.value) == "distances are {'all': 0}; each must be at least 1"
 
 
 @pytest.mark.parametrize("distances", [None, {"all": 2}])
@@ -382,13 +374,13 @@ def test_weights_are_in_float32_under_autocast(random_sentence, distances):
     assert weights["all"].dtype == torch.float32
 
 
-def test_inputs_in_three_dimensions_are_refused():
+def test_inputs_with_three_dimensions():
     graph = TextGraphBuilder([Window(3)]).build(["a"])
     with pytest.raises(GraphError) as caught:
         MultiScaleAttention(6, 4, {"window:3": 1})(graph, torch.zeros(1, 2, 6))
     assert str(caught.value) == "inputs has shape (1, 2, 6); expected (nodes, 6)"
 
 
-def test_edges_are_taken_to_the_device_that_is_asked_for():
+def test_edges_of_moves_edges_to_the_device():
     graph = dgl.graph(([0, 1], [1, 0]))
     assert edges_of(graph, ["_E"], "meta")["_E"].indptr.device.type == "meta"

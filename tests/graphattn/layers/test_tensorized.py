@@ -28,7 +28,7 @@ def mask_of(graph, relation):
     return mask
 
 
-def by_the_equations(layer, graph, x, dense):
+def reference(layer, graph, x, dense):
     """MTSA's Eq. 5-13, head after head; and the variant that its numbers of parameters fit."""
     feats, outputs, head = layer.head_feats, [], 0
     sigma_t = {"identity": lambda s: s, "log-sigmoid": F.logsigmoid, "sigmoid": torch.sigmoid}[layer.scale_function]
@@ -56,7 +56,7 @@ def by_the_equations(layer, graph, x, dense):
     return out @ layer.output.weight.T if layer.variant == "paper" else out
 
 
-def made(variant, heads=None, **options):
+def make_layer(variant, heads=None, **options):
     torch.manual_seed(3)
     layer = TensorizedAttention(6, 4, heads or {"forward": 2, "window:5": 1, "backward": 2}, variant=variant, **options)
     layer = layer.double()
@@ -67,10 +67,10 @@ def made(variant, heads=None, **options):
 
 @pytest.mark.parametrize("variant", ["paper", "gated"])
 @pytest.mark.parametrize("function", [None, "sigmoid"])
-def test_it_follows_the_equations(variant, function, graph, dense_tensorized_attention):
-    layer = made(variant, scale_function=function)
+def test_layer_equals_the_equations(variant, function, graph, dense_tensorized_attention):
+    layer = make_layer(variant, scale_function=function)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64, requires_grad=True)
-    out, expected = layer(graph, x), by_the_equations(layer, graph, x, dense_tensorized_attention)
+    out, expected = layer(graph, x), reference(layer, graph, x, dense_tensorized_attention)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
     parameters = [x, *layer.parameters()]
     for one, other in zip(
@@ -90,7 +90,7 @@ def test_it_follows_the_equations(variant, function, graph, dense_tensorized_att
         ({"token2token": False, "source2token": False, "gate": False}, 1_803_603),
     ],
 )
-def test_parameters_at_the_papers_snli_setting(switches, parameters):
+def test_parameter_count_of_the_snli_model(switches, parameters):
     """Table 3. Beside the layer: source2token pooling, and a classifier of hidden layer, highway layer and logits."""
     layer = TensorizedAttention(300, 300, ORDER, variant="gated", **switches)
     pooling = [nn.Linear(600, 600), nn.Linear(600, 600)]
@@ -99,15 +99,15 @@ def test_parameters_at_the_papers_snli_setting(switches, parameters):
     assert sum(parameter.numel() for parameter in whole.parameters()) == parameters
 
 
-def test_parameters_of_the_paper_variant():
+def test_parameter_count_of_the_paper_variant():
     layer = TensorizedAttention(300, 30, {"forward": 5, "backward": 5})
     of_a_head = 3 * 300 * 30 + 2 * (30 * 30 + 30)
     assert sum(parameter.numel() for parameter in layer.parameters()) == 10 * of_a_head + 300 * 300
 
 
 @pytest.mark.parametrize("variant", ["paper", "gated"])
-def test_without_scores_it_takes_means(variant, graph):
-    layer = made(variant, {"all": 1}, token2token=False, source2token=False, gate=False)
+def test_without_scores_weights_are_uniform(variant, graph):
+    layer = make_layer(variant, {"all": 1}, token2token=False, source2token=False, gate=False)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     mask = mask_of(graph, "all").double()
     values = layer.value(x)
@@ -117,8 +117,8 @@ def test_without_scores_it_takes_means(variant, graph):
 
 @pytest.mark.parametrize("variant", ["paper", "gated"])
 @pytest.mark.parametrize("without", ["token2token", "source2token"])
-def test_scores_that_are_left_out_have_no_say(variant, without, graph, dense_tensorized_attention):
-    layer, full = made(variant, ORDER, **{without: False}), made(variant, ORDER)
+def test_disabled_scores_have_no_effect(variant, without, graph, dense_tensorized_attention):
+    layer, full = make_layer(variant, ORDER, **{without: False}), make_layer(variant, ORDER)
     names = ("query", "key") if without == "token2token" else ("source_outer",)
     with torch.no_grad():
         for name in names:
@@ -135,9 +135,9 @@ def test_scores_that_are_left_out_have_no_say(variant, without, graph, dense_ten
 
 
 @pytest.mark.parametrize("function", ["identity", "sigmoid", "tanh"])
-def test_functions_of_source_scores(function, graph):
+def test_source_functions(function, graph):
     """Each of them on top of the scores: compared through a layer whose last map is known."""
-    layer = made("gated", {"all": 1}, token2token=False, gate=False, source_function=function, bound=2.0)
+    layer = make_layer("gated", {"all": 1}, token2token=False, gate=False, source_function=function, bound=2.0)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     v = F.elu(layer.value(x))
     scores = layer.source_outer(F.elu(layer.source_inner(v.unsqueeze(0)))).squeeze(0)
@@ -147,8 +147,8 @@ def test_functions_of_source_scores(function, graph):
         torch.testing.assert_close(layer(graph, x)[:own], expected.expand(own, -1))
 
 
-def test_weights_come_back_for_each_relation(graph):
-    layer, seen = made("gated"), {}
+def test_weights_of_each_relation(graph):
+    layer, seen = make_layer("gated"), {}
     out = layer(graph, torch.randn(graph.num_nodes(), 6, dtype=torch.float64), weights=seen)
     assert {relation: tuple(w.shape) for relation, w in seen.items()} == {
         relation: (graph.num_edges(relation), count) for relation, count in layer.heads.items()
@@ -157,7 +157,7 @@ def test_weights_come_back_for_each_relation(graph):
 
 
 def test_dropout_only_in_training(graph):
-    layer = made("gated", dropout=0.5, attn_drop=0.5)
+    layer = make_layer("gated", dropout=0.5, attn_drop=0.5)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     assert not torch.equal(layer(graph, x), layer(graph, x))
     layer.eval()
@@ -175,34 +175,31 @@ def test_autocast(graph):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("name", "value"),
     [
-        ((6, 4, {"all": 0}), {}, "heads are {'all': 0}; give at least one relation a positive number of heads"),
-        ((0, 4, {"all": 1}), {}, "in_feats is 0; it must be at least 1"),
-        ((6, 4, {"all": 1}), {"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
-        ((6, 4, {"all": 1}), {"variant": "open"}, "variant is 'open'; choose one of: paper, gated"),
-        ((6, 4, {"all": 1}), {"activation": "gelu"}, "activation is 'gelu'; choose one of: elu, relu, tanh"),
-        (
-            (6, 4, {"all": 1}),
-            {"source_function": "log-sigmoid"},
-            "source_function is 'log-sigmoid'; choose one of: identity, sigmoid, tanh",
-        ),
+        ("heads", {"all": 0}),
+        ("in_feats", 0),
+        ("dropout", 1.0),
+        ("attn_drop", -0.1),
+        ("variant", "open"),
+        ("activation", "gelu"),
+        ("source_function", "log-sigmoid"),
     ],
 )
-def test_impossible_layers(arguments, options, message):
+def test_invalid_options(name, value):
     with pytest.raises(ConfigError) as caught:
-        TensorizedAttention(*arguments, **options)
-    assert str(caught.value) == message
+        TensorizedAttention(**{"in_feats": 6, "head_feats": 4, "heads": {"all": 1}, name: value})
+    assert caught.value.options == (name,)
 
 
-def test_a_missing_relation(graph):
+def test_missing_relation(graph):
     layer = TensorizedAttention(6, 4, {"forward": 1, "backward": 1})
     with pytest.raises(GraphError) as caught:
         layer({"forward": Edges.of(graph, "forward")}, torch.zeros(graph.num_nodes(), 6))
     assert str(caught.value) == ("the edges of relation 'backward' are missing; read them with edges_of(graph, heads)")
 
 
-class Noted(torch.nn.Module):
+class RecordedIdentity(torch.nn.Module):
     """Passes numbers through and remembers how wide they were."""
 
     def __init__(self):
@@ -218,28 +215,28 @@ class Noted(torch.nn.Module):
     ("variant", "widths"),
     [("paper", [5, 5, 5, 4, 4, 8]), ("gated", [5, 4, 4, 4, 4, 4, 4])],  # inputs, then those of a head, last all heads
 )
-def test_every_projection_has_dropout_on_its_input(variant, widths):
+def test_dropout_on_the_input_of_each_projection(variant, widths):
     graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
     layer = TensorizedAttention(5, 4, {"all": 2}, variant=variant)
-    layer.dropout, layer.attn_drop = Noted(), Noted()
+    layer.dropout, layer.attn_drop = RecordedIdentity(), RecordedIdentity()
     layer(graph, torch.randn(2, 5))
     assert sorted(layer.dropout.widths) == sorted(widths)
     assert layer.attn_drop.widths == [4]
 
 
-def test_the_backend_is_handed_on():
+def test_backend_is_passed_on():
     graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
     with pytest.raises(BackendError, match="none"):
         TensorizedAttention(5, 4, {"all": 2}, backend="none")(graph, torch.randn(2, 5))
 
 
 @pytest.mark.parametrize(("variant", "function"), [("paper", "identity"), ("gated", "log-sigmoid")])
-def test_scores_go_through_the_variants_own_function(variant, function):
+def test_default_scale_function_of_each_variant(variant, function):
     assert TensorizedAttention(5, 4, {"all": 2}, variant=variant).scale_function == function
     assert TensorizedAttention(5, 4, {"all": 2}, variant=variant, scale_function="tanh").scale_function == "tanh"
 
 
-def test_weights_are_drawn_per_head():
+def test_xavier_initialization_per_head():
     torch.manual_seed(0)
     layer = TensorizedAttention(96, 32, {"all": 8})
     bound = math.sqrt(6 / (96 + 32))

@@ -34,7 +34,7 @@ def test_shape_and_type(empty, shape, dtype):
     assert made.is_contiguous()
 
 
-def test_memory_is_lent_again_when_nobody_holds_it(empty):
+def test_memory_is_reused_after_its_last_reference(empty):
     first = empty(LARGE, torch.float32)
     place = first.data_ptr()
     part, array = first[3:5], first.numpy()
@@ -46,7 +46,7 @@ def test_memory_is_lent_again_when_nobody_holds_it(empty):
     assert place in {tensor.data_ptr() for tensor in [empty(LARGE, torch.float32) for _ in range(2)]}
 
 
-def test_nearly_the_same_size_gets_the_same_memory(empty):
+def test_similar_sizes_reuse_memory(empty):
     place = empty((300, 1000), torch.float32).data_ptr()
     smaller = empty((298, 1000), torch.float32)
     assert smaller.data_ptr() == place
@@ -55,11 +55,11 @@ def test_nearly_the_same_size_gets_the_same_memory(empty):
 
 
 @given(st.integers(MIN_BYTES, 1 << 40))
-def test_little_more_is_taken_than_asked_for(size):
+def test_allocation_rounds_up_by_an_eighth_at_most(size):
     assert size <= reused_memory._round_up(size) <= 1.125 * size
 
 
-def test_what_lay_longest_is_let_go_when_much_is_kept(pool, empty):
+def test_oldest_memory_is_freed_above_the_limit(pool, empty):
     tensors = [empty((MIN_BYTES // 4 * number,), torch.float32) for number in (64, 128, 96)]
     sizes = [4 * len(tensor) for tensor in tensors]
     assert sum(sizes) > MAX_UNUSED_BYTES > sum(sizes[1:])
@@ -71,7 +71,7 @@ def test_what_lay_longest_is_let_go_when_much_is_kept(pool, empty):
     assert pool._free == []
 
 
-def test_what_nobody_holds_can_be_returned(pool, empty):
+def test_clear_frees_unused_memory(pool, empty):
     held, let_go = empty(LARGE, torch.float32), empty(LARGE, torch.float32)
     del let_go
     pool.clear()
@@ -80,14 +80,14 @@ def test_what_nobody_holds_can_be_returned(pool, empty):
     assert len(pool._free) == 1
 
 
-def test_layers_share_their_memory(monkeypatch, pool):
+def test_shared_pool(monkeypatch, pool):
     monkeypatch.setattr(reused_memory, "_shared_pool", pool)
     place = reused_memory.empty(LARGE, torch.float32).data_ptr()
     assert [memory.ctypes.data for memory in pool._free] == [place]
     assert reused_memory.empty(LARGE, torch.float32).data_ptr() == place
 
 
-def test_threads_do_not_share(empty):
+def test_threads_get_separate_memory(empty):
     wrong = []
 
     def write(number):
@@ -104,14 +104,14 @@ def test_threads_do_not_share(empty):
     assert wrong == []
 
 
-def test_the_garbage_collector_may_give_back_at_any_moment(pool, empty):
+def test_garbage_collection_inside_the_lock(pool, empty):
     tensor = empty(LARGE, torch.float32)
     with pool._lock:
         del tensor
     assert len(pool._free) == 1
 
 
-def test_a_fork_does_not_wait_for_a_thread_that_it_lacks(pool, empty):
+def test_forked_process_does_not_wait_for_the_lock(pool, empty):
     held, done = threading.Event(), threading.Event()
 
     def hold():

@@ -31,14 +31,14 @@ def terminal(monkeypatch):
     return made
 
 
-def test_compilation_is_announced_once(terminal):
+def test_message_is_printed_once(terminal):
     for kind in ("forward", "backward"):
         with announce_compilation(kind):
             time.sleep(0.1)
     assert terminal.getvalue() == MESSAGE + "\n"
 
 
-def test_quick_or_known_kernels_are_not_announced(monkeypatch, terminal):
+def test_no_message_for_quick_or_compiled_kernels(monkeypatch, terminal):
     with monkeypatch.context() as patch:
         patch.setattr(compiling, "MESSAGE_DELAY", 60)
         with announce_compilation("quick"):
@@ -55,7 +55,7 @@ def test_no_message_without_a_terminal(monkeypatch, terminal):
     assert terminal.getvalue() == ""
 
 
-def test_kernels_work_without_a_folder_for_the_cache():
+def test_kernels_without_a_cache_folder():
     """Numba is told to look for folders in a place that modules never have, and finds none."""
     program = (
         "import torch, graphattn\n"
@@ -152,7 +152,7 @@ print([doubled(np.ones(1, name)).dtype.name for name in sys.argv[1:]])
 """
 
 
-def test_processes_that_compile_at_once_do_not_mix_up_types(tmp_path):
+def test_concurrent_processes_do_not_mix_up_types(tmp_path):
     """The one lists its code first and stores it last, unless they take turns."""
     (tmp_path / "doubled.py").write_text(DOUBLED)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

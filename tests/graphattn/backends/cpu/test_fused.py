@@ -38,7 +38,7 @@ def threads():
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch, dropout):
+def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch, dropout):
     monkeypatch.setattr(fused_plan, "RUN_EDGES", 64)  # many tasks
     monkeypatch.setattr(fused_tasks, "SMALL_WORK", 0)
     edges = random_edges(200, 3000, seed=1)
@@ -50,7 +50,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch, d
         assert all(torch.equal(one, two) for one, two in zip(results[0], other, strict=True))
 
 
-def test_two_python_threads_at_once(threads):
+def test_concurrent_python_threads(threads):
     threads(2)
     graphs = [random_edges(100, 900, seed) for seed in range(4)]
     expected = [attend(edges, *inputs_of(edges, 5), backend="fused") for edges in graphs]
@@ -69,7 +69,7 @@ def _in_child(queue) -> None:
     queue.put(attend(edges, *inputs_of(edges, 7), backend="fused").sum().item())
 
 
-def test_a_forked_process_computes_the_same(threads, monkeypatch):
+def test_forked_process(threads, monkeypatch):
     monkeypatch.setattr(fused_plan, "RUN_EDGES", 16)
     monkeypatch.setattr(fused_tasks, "SMALL_WORK", 0)
     threads(2)
@@ -84,7 +84,7 @@ def test_a_forked_process_computes_the_same(threads, monkeypatch):
     assert queue.get() == expected
 
 
-def test_dropout_drops_the_share_it_should_and_keeps_the_expectation():
+def test_dropout_rate_and_expectation():
     count = 300
     complete = Edges(torch.arange(0, count * count + 1, count), torch.arange(count).repeat(count), count)
     same = torch.zeros(count, 2, 4)
@@ -98,7 +98,7 @@ def test_dropout_drops_the_share_it_should_and_keeps_the_expectation():
     assert both == pytest.approx(0.09, abs=0.01)  # heads are independent
 
 
-def test_dropout_repeats_with_the_seed_and_changes_without():
+def test_dropout_depends_on_the_seed():
     edges = random_edges(40, 300, seed=4)
     first, again, other = (outputs_and_gradients(edges, seed, dropout=0.5)[0] for seed in (1, 1, 2))
     assert torch.equal(first, again)
@@ -109,7 +109,7 @@ def test_dropout_repeats_with_the_seed_and_changes_without():
     assert not torch.equal(first, other)
 
 
-def test_gradients_see_the_same_dropped_edges():
+def test_backward_pass_drops_the_same_edges():
     edges = random_edges(6, 25, seed=5)
     inputs = [torch.randn(6, 2, 3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     bias = torch.randn(25, 2, dtype=torch.float64, requires_grad=True)
@@ -128,7 +128,7 @@ def test_runs_of_destinations_cover_all_of_them():
     assert (np.diff(runs) > 0).all()
 
 
-def test_float16_is_refused_and_goes_elsewhere_by_itself():
+def test_float16_is_rejected_and_auto_avoids_it():
     edges = random_edges(4, 8, seed=6)
     half = [tensor.half() for tensor in inputs_of(edges, 1)]
     with pytest.raises(BackendError) as caught:
@@ -155,7 +155,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
-def test_a_fork_may_be_the_first_to_attend():
+def test_first_call_in_a_forked_process():
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120)
 
 
@@ -182,7 +182,7 @@ def test_scores_that_overflow_leave_no_weights(kind):
 
 
 @pytest.mark.parametrize("heads", [[2, 0], [0, 2]])
-def test_a_relation_without_heads_is_passed_over(heads):
+def test_relation_without_heads(heads):
     wide, other = random_edges(50, 400, seed=3), random_edges(50, 200, seed=5)
     rows = torch.randn(50, 3, 2, 4, requires_grad=True)
     relation = wide if heads[0] else other
@@ -192,7 +192,7 @@ def test_a_relation_without_heads_is_passed_over(heads):
     assert rows.grad.isfinite().all()
 
 
-def test_what_is_not_finite_gives_no_gradient_to_rows_without_edges():
+def test_nan_gives_no_gradient_to_rows_without_edges():
     count = 600
     low, high = torch.zeros(count, dtype=torch.int64), torch.full((count,), 400)
     low[0], high[0] = 599, 600  # the one key that is not finite

@@ -45,7 +45,7 @@ def check_chunks(chunks, shared, count, keys_of):
 
 
 @given(lengths_of_sentences, st.integers(0, 60))
-def test_chunks_cover_destinations_and_know_who_shares_keys(lengths, reach):
+def test_chunks_of_wide_ranges(lengths, reach):
     edges = windows(lengths, reach)
     plan = plan_of(edges)
     assert isinstance(plan, RangePlan)
@@ -53,7 +53,7 @@ def test_chunks_cover_destinations_and_know_who_shares_keys(lengths, reach):
 
 
 @given(lengths_of_sentences, st.lists(st.integers(0, 60), min_size=1, max_size=3))
-def test_narrow_relations_share_chunks(lengths, reaches):
+def test_chunks_of_narrow_ranges(lengths, reaches):
     relations = [windows(lengths, reach) for reach in reaches]
     plan = narrow_plan(relations)
     assert narrow_plan(relations) is plan
@@ -67,7 +67,7 @@ def test_narrow_relations_share_chunks(lengths, reaches):
     assert plan.slots.shape[0] == len(plan.lows)
 
 
-def test_written_out_edges_are_recognised():
+def test_explicit_contiguous_edges_get_a_range_plan():
     edges = windows(np.array([5, 9]), 2)
     written = Edges(edges.indptr, edges.indices, edges.num_sources)
     assert np.array_equal(plan_of(written).low, plan_of(edges).low)
@@ -75,13 +75,13 @@ def test_written_out_edges_are_recognised():
     assert isinstance(plan_of(shuffled), EdgePlan)
 
 
-def test_ranges_far_apart_are_taken_edge_by_edge():
+def test_scattered_ranges_get_an_edge_plan():
     random = np.random.default_rng(0)
     low = torch.from_numpy(random.integers(0, 99_990, 2000))
     assert isinstance(plan_of(Edges.of_ranges(low, low + 3, 100_000)), EdgePlan)
 
 
-def test_long_texts_are_cut_inside_and_share_keys_at_the_cuts_only():
+def test_chunks_of_long_texts_share_keys_at_cuts_only():
     plan = plan_of(windows(np.array([3000]), 40))
     assert len(plan.chunks) > 5
     assert plan.shared == 2 * 80 * (len(plan.chunks) - 1)
@@ -94,17 +94,17 @@ def test_short_sentences_share_nothing():
 
 
 @pytest.mark.parametrize(("reach", "narrow"), [(0, True), (3, True), (127, True), (128, False), (900, False)])
-def test_narrow(reach, narrow):
+def test_is_narrow(reach, narrow):
     assert is_narrow(windows(np.array([2000]), reach)) is narrow
 
 
-def test_ranges_far_from_their_nodes_and_between_different_nodes_are_not_narrow():
+def test_distant_or_bipartite_ranges_are_not_narrow():
     low = torch.arange(1000).flip(0)
     assert not is_narrow(Edges.of_ranges(low, low + 1, 1000))
     assert not is_narrow(Edges.of_ranges(low, low + 1, 1001))
 
 
-def test_runs_that_share_sources_are_joined(monkeypatch):
+def test_runs_that_share_sources_are_merged(monkeypatch):
     monkeypatch.setattr(fused_plan, "RUN_EDGES", 2)
     indptr, indices = np.arange(0, 13, 2), np.array([1, 0, 0, 1, 3, 2, 4, 2, 5, 5, 5, 5])
     plan = EdgePlan(indptr, indices)
@@ -112,7 +112,7 @@ def test_runs_that_share_sources_are_joined(monkeypatch):
     assert plan.separate_runs.tolist() == [0, 2, 4, 6]
 
 
-def test_a_plan_is_not_taken_for_relations_that_came_later():
+def test_cached_plans_are_not_used_for_new_relations():
     """What is freed gives its place in memory, and so its id, to the next; plans must not go by it."""
     near = windows(np.array([40]), 1)
     for number in range(200):
@@ -124,7 +124,7 @@ def test_a_plan_is_not_taken_for_relations_that_came_later():
         del other
 
 
-def test_few_plans_are_kept_and_others_may_go():
+def test_number_of_cached_plans_is_bounded():
     near, others = (
         windows(np.array([40]), 1),
         [windows(np.array([40]), 3) for _ in range(3 * fused_plan.MAX_CACHED_PLANS)],
@@ -138,7 +138,7 @@ def test_few_plans_are_kept_and_others_may_go():
 
 
 @pytest.mark.parametrize("copy", [deepcopy, lambda edges: pickle.loads(pickle.dumps(edges))])
-def test_copies_of_edges_make_plans_of_their_own(copy):
+def test_copies_of_edges_have_no_cached_plans(copy):
     near, other = windows(np.array([40]), 1), windows(np.array([40]), 3)
     narrow_plan([near, other])
     again = copy(near)

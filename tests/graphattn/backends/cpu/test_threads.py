@@ -23,7 +23,7 @@ def count(request, monkeypatch):
     torch.set_num_threads(before)
 
 
-def test_all_threads_work_at_the_same_time(count):
+def test_threads_run_concurrently(count):
     meeting, seen = threading.Barrier(count, timeout=20), []
 
     def work(number):
@@ -43,7 +43,7 @@ def test_alone(count):
 
 
 @pytest.mark.parametrize("fails", [0, 2])
-def test_errors_come_back(count, fails):
+def test_errors_are_raised(count, fails):
     def work(number):
         if number == fails:
             raise ValueError(f"number {number}")
@@ -52,7 +52,7 @@ def test_errors_come_back(count, fails):
         run_in_threads(work)
 
 
-def test_several_callers_at_once(count):
+def test_concurrent_callers(count):
     done = []
 
     def call(caller):

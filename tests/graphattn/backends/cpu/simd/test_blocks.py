@@ -35,7 +35,7 @@ def _transpose(target, rows, columns, source, source_rows, source_columns, count
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 99])
 @pytest.mark.parametrize("columns", [1, 3, 99])
-def test_transposed_squares_and_parts_of_them(kind, count, rows, columns):
+def test_transpose_of_squares_and_parts(kind, count, rows, columns):
     source = np.arange(1, 2 + count * (count + 2), dtype=kind)
     square = source[1:].reshape(count, count + 2)[:, :count].copy()
     target = np.full(3 + count * (count + 1), -1, kind)
@@ -52,7 +52,7 @@ def test_transposed_squares_and_parts_of_them(kind, count, rows, columns):
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 30])
 @pytest.mark.parametrize("length", [0, 1, 21])
-def test_panels_of_one_register(kind, count, rows, length):
+def test_multiply_panel(kind, count, rows, length):
     random = np.random.default_rng(2)
     a, b = random.normal(size=(length, rows)).astype(kind), random.normal(size=(length, count)).astype(kind)
     work = np.concatenate([np.full((rows + 1) * count, np.nan, kind), b.ravel()])
@@ -79,7 +79,7 @@ def _product(c, a, b, length, count, fresh, pair):
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize("pair", [True, False])
 @pytest.mark.parametrize("length", [0, 1, 7])
-def test_products(kind, count, length, fresh, pair):
+def test_multiply_pair_and_single(kind, count, length, fresh, pair):
     random = np.random.default_rng(1)
     a, b = random.normal(size=(BLOCK_ROWS, length)).astype(kind), random.normal(size=(length, 2 * count)).astype(kind)
     c = random.normal(size=(BLOCK_ROWS, 2 * count)).astype(kind)

@@ -39,47 +39,47 @@ def count(kind):
 
 
 @numba.njit
-def _exponentials(given, made, count):
+def _exp(given, made, count):
     for place in range(0, len(given), count):
         store(made, place, exp(load(given, place)))
 
 
-def test_exponential(kind, count):
+def test_exp(kind, count):
     given = -np.geomspace(1e-6, 700 if kind is np.float64 else 86, 64 * count).astype(kind)
     made = np.empty_like(given)
-    _exponentials(given, made, count)
+    _exp(given, made, count)
     expected = np.exp(given.astype(np.longdouble))
     assert np.abs(made / expected - 1).max() < (2e-7 if kind is np.float32 else 1e-15)
 
 
-def test_exponential_at_the_ends(kind, count):
+def test_exp_of_zero_infinity_nan_and_underflow(kind, count):
     given = np.zeros(count, kind)
     given[:4] = 0, -np.inf, np.nan, -1000
     made = np.empty_like(given)
-    _exponentials(given, made, count)
+    _exp(given, made, count)
     assert made[0] == 1
     assert made[1] == made[3] == 0
     assert np.isnan(made[2])
 
 
 @numba.njit
-def _parts(source, target, start, stop, other):
+def _masked_copy(source, target, start, stop, other):
     masked_store(target, 0, masked_load(source, 0, start, stop), start, stop)
     store(target, len(target) // 2, mask_lanes(load(source, 0), start, stop, other))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 3), (2, 5), (-4, 100), (3, 3), (5, 2), (200, 300)])
-def test_parts_touch_their_lanes_only(kind, count, start, stop):
+def test_masked_operations_change_only_their_lanes(kind, count, start, stop):
     source = np.arange(1, count + 1, dtype=kind)
     target = np.full(2 * count, -1, kind)
-    _parts(source, target, start, stop, kind(7))
+    _masked_copy(source, target, start, stop, kind(7))
     inside = (np.arange(count) >= start) & (np.arange(count) < stop)
     np.testing.assert_array_equal(target[:count], np.where(inside, source, -1))
     np.testing.assert_array_equal(target[count:], np.where(inside, source, 7))
 
 
 @numba.njit
-def _folded(source):
+def _reduce(source):
     return (
         reduce_add(load(source, 0)),
         reduce_max(load(source, 0)),
@@ -87,15 +87,15 @@ def _folded(source):
     )
 
 
-def test_folds(kind, count):
+def test_reductions(kind, count):
     source = np.random.default_rng(0).normal(size=count).astype(kind)
-    added, most, other = _folded(source)
+    added, most, other = _reduce(source)
     assert added == pytest.approx(source.sum(), rel=1e-5)
     assert most == other == source.max()
 
 
 @numba.njit
-def _lots(made, counter, seed, limit, factor):
+def _dropout_factors(made, counter, seed, limit, factor):
     store(made, 0, dropout_factors(load(made, 0), counter, seed, limit, factor))
 
 
@@ -113,51 +113,51 @@ def murmur_twice(number, seed):
 
 
 @pytest.mark.parametrize("counter", [0, 5, 2**32 - 3, 2**33 + 1])
-def test_lots_are_drawn_from_the_number_and_the_seed(kind, count, counter):
+def test_dropout_factors_depend_on_number_and_seed(kind, count, counter):
     made = np.zeros(count, kind)
-    _lots(made, counter, np.uint32(0xDEADBEEF), np.uint32(1 << 31), kind(2))
+    _dropout_factors(made, counter, np.uint32(0xDEADBEEF), np.uint32(1 << 31), kind(2))
     expected = [2 * (murmur_twice(number % 2**32, 0xDEADBEEF) >= 1 << 31) for number in range(counter, counter + count)]
     assert made.tolist() == expected
 
 
 @numba.njit
-def _in_range(made, rows, number, seed, limit, factor):
+def _mask_key(made, rows, number, seed, limit, factor):
     store(made, 0, mask_key(load(made, 0), rows, number, factor))
     store(made, len(made) // 2, dropout_factors_of_key(load(made, 0), rows, number, seed, limit, factor))
 
 
-def test_each_lane_has_a_range_and_edge_numbers_of_its_own(kind, count):
+def test_each_lane_has_its_own_range_and_edge_numbers(kind, count):
     low, high = np.arange(count) - 2, np.arange(count) + 3
     shifts = 100 * np.arange(count)
     made = np.full(2 * count, -1, kind)
-    _in_range(made, np.concatenate([low, high, shifts]).astype(np.int32), 4, np.uint32(7), np.uint32(1 << 31), kind(2))
+    _mask_key(made, np.concatenate([low, high, shifts]).astype(np.int32), 4, np.uint32(7), np.uint32(1 << 31), kind(2))
     assert made[:count].tolist() == [-1 if first <= 4 < last else 2 for first, last in zip(low, high, strict=True)]
     assert made[count:].tolist() == [2 * (murmur_twice(int(shift) + 4, 7) >= 1 << 31) for shift in shifts]
 
 
 @numba.njit
-def _inverse(made):
+def _reciprocal(made):
     store(made, 0, reciprocal(load(made, 0)))
 
 
-def test_inverse_of_zero_is_zero(kind, count):
+def test_reciprocal_of_zero_is_zero(kind, count):
     made = np.zeros(count, kind)
     made[:2] = 4, np.nan
-    _inverse(made)
+    _reciprocal(made)
     assert made[0] == 0.25
     assert np.isnan(made[1])
     assert (made[2:] == 0).all()
 
 
 @numba.njit
-def _counted(counter, times):
+def _count(counter, times):
     seen = 0
     for _ in range(times):
         seen = fetch_add(counter)
     return seen
 
 
-def test_numbers_follow_each_other():
+def test_fetch_add_counts_up():
     counter = np.zeros(1, np.int64)
-    assert _counted(counter, 5) == 4
+    assert _count(counter, 5) == 4
     assert counter[0] == 5

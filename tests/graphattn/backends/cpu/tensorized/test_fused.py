@@ -39,7 +39,7 @@ def threads():
     torch.set_num_threads(before)
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch):
+def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch):
     monkeypatch.setattr(tensorized_fused, "CHUNK", 64)  # many tasks
     edges = random_edges(20, 10, seed=1)
     results = []
@@ -50,7 +50,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch):
         assert all(torch.equal(one, two) for one, two in zip(results[0], other, strict=True))
 
 
-def test_two_python_threads_at_once(threads):
+def test_concurrent_python_threads(threads):
     threads(2)
     graphs = [random_edges(10, 9, seed) for seed in range(4)]
     expected = [outputs_and_gradients(edges, 5) for edges in graphs]
@@ -65,7 +65,7 @@ def _in_child(queue) -> None:
     queue.put(tensorized_attend(edges, *inputs_of(edges, 7), backend="fused").sum().item())
 
 
-def test_a_forked_process_computes_the_same(threads, monkeypatch):
+def test_forked_process(threads, monkeypatch):
     monkeypatch.setattr(tensorized_fused, "CHUNK", 16)
     threads(2)
     edges = random_edges(5, 10, seed=3)
@@ -79,7 +79,7 @@ def test_a_forked_process_computes_the_same(threads, monkeypatch):
     assert queue.get() == expected
 
 
-def test_runs_go_from_cut_to_cut_and_leave_none_out(monkeypatch):
+def test_runs_are_consecutive_and_complete(monkeypatch):
     monkeypatch.setattr(tensorized_fused, "CHUNK", 4)
     indptr, cuts = np.array([0, 0, 5, 5, 9, 12, 13]), np.array([0, 3, 5, 6])
     runs = tensorized_fused._cut_into_runs(indptr, cuts)

@@ -32,7 +32,7 @@ def draw(count, spread, dtype=torch.float64):
 @pytest.mark.parametrize("strip", [4, 128])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
-def test_they_equal_the_dense_means(relation, lengths, strip, monkeypatch):
+def test_means_equal_dense_means(relation, lengths, strip, monkeypatch):
     monkeypatch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
     edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS[lengths]]))
     assert (plan_of(edges) is None) == (
@@ -46,7 +46,7 @@ def test_they_equal_the_dense_means(relation, lengths, strip, monkeypatch):
 
 @pytest.mark.parametrize("spread", [30.0, 300.0])
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
-def test_where_the_best_scores_lie_outside(relation, spread):
+def test_means_when_the_best_key_is_outside_the_range(relation, spread):
     edges = Edges.of(TextGraphBuilder([relation]).batch([["x"] * length for length in LENGTHS["unlike"]]))
     inputs = draw(edges.num_destinations, spread)
     query, key, _, scores = inputs

@@ -43,7 +43,7 @@ def pairs_of(plan):
 
 @pytest.mark.parametrize("relation", [Order("forward"), Order("backward"), Complete(), Window(5), Window("N/2")])
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6), strip=st.sampled_from([2, 5, 128]))
-def test_the_plan_lets_through_what_the_relation_has(relation, lengths, strip):
+def test_plans_contain_exactly_the_edges(relation, lengths, strip):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tensorized_plan, "STRIP_QUERIES", strip)
         patch.setattr(tensorized_plan, "MIN_DENSITY", 0)
@@ -56,30 +56,30 @@ def test_the_plan_lets_through_what_the_relation_has(relation, lengths, strip):
     assert plan.keyless.tolist() == (edges.indptr[1:] == edges.indptr[:-1]).tolist()
 
 
-def test_equal_neighbours_are_not_copied():
+def test_consecutive_sentences_of_equal_length_are_views():
     (chunk,) = plan_of(edges_of(Order("forward"), [7, 7, 7])).chunks
     assert (chunk.size, chunk.length, chunk.tokens, chunk.places) == (3, 7, None, None)
     rows = torch.arange(21.0).view(21, 1)
     assert chunk.take(rows).data_ptr() == rows.data_ptr()
 
 
-def test_sentences_of_like_length_go_together():
+def test_sentences_of_similar_length_share_a_chunk():
     plan = plan_of(edges_of(Complete(), [100, 3, 98, 4, 101]))
     assert sorted((chunk.size, chunk.length) for chunk in plan.chunks) == [(2, 4), (3, 101)]
 
 
-def test_a_plan_is_made_once():
+def test_plans_are_cached():
     edges = edges_of(Complete(), [4, 5])
     assert plan_of(edges) is plan_of(edges)
 
 
-def test_what_is_no_range_or_nearly_empty_has_no_plan():
+def test_sparse_or_scattered_edges_have_no_plan():
     assert plan_of(edges_of(Window(3), [200])) is None
     assert plan_of(Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)) is None
     assert plan_of(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)) is None  # other nodes send than receive
 
 
-def test_starts_of_sentences():
+def test_sentence_starts():
     assert sentence_starts(edges_of(Order("backward"), [3, 1, 4])).tolist() == [0, 3, 4, 8]
     groups = TextGraphBuilder([WordGroup()], cls=False).batch([Sentence(["a", "b", "c"], word_ids=[0, 0, 1])])
     assert sentence_starts(Edges.of(groups, "group")).tolist() == [0, 2, 3]  # no edge leaves a word

@@ -33,7 +33,7 @@ def reference(edges, query, key, value, keep=None):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_a_row_without_keys_is_shifted_by_a_finite_number(kind):
+def test_lowest_finite(kind):
     assert lowest_finite(np.zeros(1, kind)) == np.finfo(kind).min
 
 
@@ -61,7 +61,7 @@ def test_all_heads_of_a_layer(lengths, reaches, width, dtype):
 
 
 @pytest.mark.parametrize("size", [20, 100])
-def test_texts_cut_into_chunks_share_keys(monkeypatch, size):
+def test_chunks_that_share_keys(monkeypatch, size):
     monkeypatch.setattr(fused_plan, "NARROW_ROWS", size)
     edges = windows(np.array([900, 30, 500]), 11)
     inputs = [torch.randn(1430, 2, 7, dtype=torch.float64, requires_grad=True) for _ in range(3)]
@@ -72,7 +72,7 @@ def test_texts_cut_into_chunks_share_keys(monkeypatch, size):
         assert_close(one, two, rtol=0, atol=1e-12)
 
 
-def test_the_bits_of_a_sentence_do_not_depend_on_its_neighbours():
+def test_results_of_a_sentence_do_not_depend_on_its_neighbours():
     lengths, reach = np.array([5, 40, 17, 1]), 6
     inputs = [torch.randn(63, 2, 9, requires_grad=True) for _ in range(3)]
     upper = torch.randn(63, 2, 9)
@@ -88,7 +88,7 @@ def test_the_bits_of_a_sentence_do_not_depend_on_its_neighbours():
 
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["query", "key", "value"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_not_finite_stays_with_those_who_see_it(which, bad):
+def test_nan_and_infinity_affect_only_rows_that_see_them(which, bad):
     edges = windows(np.array([60]), 2)
     assert is_narrow(edges)
     torch.manual_seed(0)
@@ -107,7 +107,7 @@ def test_what_is_not_finite_stays_with_those_who_see_it(which, bad):
 
 
 @pytest.mark.parametrize("dropout", [0.3])
-def test_dropout_against_the_mask_that_was_drawn(dropout):
+def test_dropout_against_its_mask(dropout):
     edges = windows(np.array([40, 9]), 3)
     inputs = [torch.randn(49, 2, 6, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     same = torch.zeros(49, 2, 6, dtype=torch.float64)
@@ -142,7 +142,7 @@ def test_wide_and_narrow_heads_in_one_call():
     assert_close(one, two, rtol=0, atol=1e-12)
 
 
-def test_a_node_without_keys_gets_zeros():
+def test_nodes_without_keys_get_zeros():
     low = torch.tensor([0, 1, 1, 3])
     edges = Edges.of_ranges(low, torch.tensor([2, 1, 4, 3]), 4)
     inputs = [torch.randn(4, 1, 3, requires_grad=True) for _ in range(3)]

@@ -29,14 +29,14 @@ binding.get_host_cpu_features = features
 assert (llvm.BYTES, blocks.BLOCK_ROWS) == {"64": (64, 8), "32": (32, 4)}[sys.argv[1]]
 
 
-def found(edges, backend):
+def outputs_and_gradients(edges, backend):
     torch.manual_seed(1)
     inputs = [torch.randn(edges.num_sources, 2, 21, dtype=torch.float32, requires_grad=True) for _ in range(3)]
     out = attend(edges, *inputs, backend=backend)
     return [out.detach(), *torch.autograd.grad((out * torch.arange(21.0)).sum(), inputs)]
 
 
-def every_kind():
+def iterate_edges():
     for relation in (Window(3), Window(41), Complete()):
         graph = TextGraphBuilder([relation]).batch([Sentence(["word"] * length) for length in (1, 2, 7, 30, 75, 300)])
         yield edges_of(graph, [relation.name])[relation.name]
@@ -44,8 +44,8 @@ def every_kind():
     yield Edges.of_ranges(low, torch.where(low % 3 == 0, low, (low + 5).clamp(max=100)), 100)  # some see nothing
 
 
-for edges in every_kind():
-    for one, other in zip(found(edges, "fused"), found(edges, "torch"), strict=True):
+for edges in iterate_edges():
+    for one, other in zip(outputs_and_gradients(edges, "fused"), outputs_and_gradients(edges, "torch"), strict=True):
         assert one.abs().max() > 1
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 print("compared")
@@ -53,7 +53,7 @@ print("compared")
 
 
 @pytest.mark.slow
-def test_the_other_size_of_registers_gives_what_the_other_backend_gives(tmp_path):
+def test_kernels_with_the_other_register_size(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", CHECK, "32" if llvm.BYTES == 64 else "64"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
