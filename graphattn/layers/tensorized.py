@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.backends.cpu.tensorized.edges import weights_by_feature
-from graphattn.backends.cpu.tensorized.scores import ScoreRule
+from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.edges import Edges, GraphBatch, edges_for_layer
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, by_head, linear
@@ -132,10 +132,13 @@ class TensorizedAttention(nn.Module):
         require_choice("variant", variant, VARIANTS)
         require_choice("activation", activation, ACTIVATIONS)
         require_choice("source_function", source_function, SOURCE_FUNCTIONS)
+        require_range("bound", bound, above=0)
+        scale_function = scale_function or ("log-sigmoid" if variant == "gated" else "identity")
+        require_choice("scale_function", scale_function, SCALE_FUNCTIONS)
         self.num_heads = sum(self.heads.values())
         self.in_feats, self.head_feats, self.variant = in_feats, head_feats, variant
-        self.activation, self.source_function, self.bound = activation, source_function, bound
-        self.scale_function = scale_function or ("log-sigmoid" if variant == "gated" else "identity")
+        self.activation, self.scale_function, self.source_function = activation, scale_function, source_function
+        self.bound = bound
         self.token2token, self.source2token, self.backend = token2token, source2token, backend
         self.dropout, self.attn_drop = Dropout(dropout), Dropout(attn_drop)
         self.out_feats = self.num_heads * head_feats

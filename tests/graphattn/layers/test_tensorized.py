@@ -184,6 +184,8 @@ def test_autocast(graph):
         ("variant", "open"),
         ("activation", "gelu"),
         ("source_function", "log-sigmoid"),
+        ("scale_function", "relu"),
+        ("bound", 0.0),
     ],
 )
 def test_invalid_options(name, value):
