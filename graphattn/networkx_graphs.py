@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
 Attributes = dict[str, Any]
+Columns = dict[str, list[Any]]
 RowTypes = Mapping[str, tuple[str, Sequence[int]]]
 """Feature -> its dtype and the shape of one row."""
 
@@ -127,7 +129,7 @@ def to_networkx(
 def _node_rows(graph: DGLGraph, kind: str, texts: Texts | None) -> Iterator[Attributes]:
     """The attributes of each node of a type."""
     counts = graph.batch_num_nodes(kind).long()
-    columns = {
+    columns: Columns = {
         "type": [kind] * graph.num_nodes(kind),
         "index": list(range(graph.num_nodes(kind))),
         "sentence": torch.repeat_interleave(counts).tolist(),
@@ -141,7 +143,7 @@ def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> It
     """Source, destination, key and attributes of each edge of a relation."""
     source, name, target = relation
     count = graph.num_edges(relation)
-    columns = {"relation": [name] * count, "index": list(range(count))}
+    columns: Columns = {"relation": [name] * count, "index": list(range(count))}
     if weights is not None:
         values = torch.as_tensor(weights)
         if values.dim() not in (1, 2) or values.shape[0] != count:
@@ -158,7 +160,7 @@ def _edge_rows(graph: DGLGraph, relation: CanonicalRelation, weights: Any) -> It
         yield (source, source_id), (target, target_id), (name, row["index"]), row
 
 
-def _iterate_rows(columns: dict[str, list[Any]], features: Mapping[str, Tensor], owner: str) -> Iterator[Attributes]:
+def _iterate_rows(columns: Columns, features: Mapping[str, Tensor], owner: str) -> Iterator[Attributes]:
     """The rows of some columns and of the features."""
     for name, values in features.items():
         if name in columns:
@@ -198,7 +200,8 @@ class _Node(NamedTuple):
     sentence: int
 
 
-class _Element(NamedTuple):
+@dataclass(frozen=True)
+class _Element:
     """A node or an edge, which belongs to the sentence of its destination; sorted by sentence and index."""
 
     sentence: int

@@ -168,9 +168,9 @@ class TensorizedAttention(nn.Module):
         for module in self.children():
             if isinstance(module, HeadLinear):
                 module.reset_parameters()
-        for module in (self.value, self.query, self.key):
-            if isinstance(module, Linear):
-                for weight in module.weight.chunk(self.num_heads):
+        for projection in (self.value, self.query, self.key):
+            if isinstance(projection, Linear):
+                for weight in projection.weight.chunk(self.num_heads):
                     nn.init.xavier_uniform_(weight)
         if self.value.bias is not None:
             nn.init.zeros_(self.value.bias)

@@ -86,12 +86,12 @@ def _prepare_forward(call: Call, part: Part, saved: Saved, weights: Tensor) -> _
     part_weights = weights[call.weight_starts[heads.start] : call.weight_starts[heads.stop]].numpy()
     terms = EdgeTerms(saved.bias[heads].flatten().numpy(), part_weights, part_weights[:0])
     outputs = Outputs(_to_strided(saved.out[:, heads]), saved.row_max[heads].numpy(), saved.inverse_sum[heads].numpy())
-    arguments = (_select_inputs(saved, part), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
+    rest = (_select_inputs(saved, part), terms, outputs, Rule(scale, call.dropout, call.seeds[heads]))
     if isinstance(plan, RangePlan):
         group, size = _group_wide(plan, len(part.heads), width, value_width, count)
-        return _Launch(wide_forward.forward, (_wide_ranges(plan, len(part.heads)), *arguments, group), size)
+        return _Launch(wide_forward.forward, (_wide_ranges(plan, len(part.heads)), *rest, group), size)
     size = edge_kernels.work_size(plan.longest, count)
-    return _Launch(edge_kernels.forward, (EdgeArrays(plan.runs, plan.starts, plan.indices), *arguments), size)
+    return _Launch(edge_kernels.forward, (EdgeArrays(plan.runs, plan.starts, plan.indices), *rest), size)
 
 
 def backward(

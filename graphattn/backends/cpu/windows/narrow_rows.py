@@ -122,11 +122,14 @@ def multiply_and_mask(  # type: ignore[no-untyped-def]
 @kernel
 def prefetch_rows(tensor, first, stop, heads):  # type: ignore[no-untyped-def]
     """Prefetch the rows from first to before stop, from the first to the last of some heads."""
-    begin, end = heads.max(), heads.max()
+    end = heads[0]  # no heads.max(): Numba can compile it only where arrays may be allocated
+    for number in heads:
+        end = max(end, number)
+    if end < 0:
+        return
+    begin = end
     for number in heads:
         begin = min(begin, number) if number >= 0 else begin
-    if begin < 0:
-        return
     for row in range(first, stop):
         for c in range(begin * tensor.head, end * tensor.head + tensor.width, simd_width(tensor.memory)):
             prefetch(tensor.memory, row * tensor.node + c)

@@ -25,9 +25,9 @@ def pairs_of(plan):
         count = chunk.size * chunk.length
         tokens = torch.arange(chunk.first, chunk.first + count) if chunk.tokens is None else chunk.tokens
         real = torch.ones(count, dtype=torch.bool)
-        if chunk.places is not None:
+        if chunk.positions is not None:
             real[:] = False
-            real[chunk.places] = True
+            real[chunk.positions] = True
         tokens, real = tokens.view(chunk.size, -1), real.view(chunk.size, -1)
         for strip in chunk.strips:
             shape = (chunk.size, strip.queries.stop - strip.queries.start, strip.keys.stop - strip.keys.start)
@@ -58,9 +58,9 @@ def test_plans_contain_exactly_the_edges(relation, lengths, strip):
 
 def test_consecutive_sentences_of_equal_length_are_views():
     (chunk,) = plan_of(edges_of(Order("forward"), [7, 7, 7])).chunks
-    assert (chunk.size, chunk.length, chunk.tokens, chunk.places) == (3, 7, None, None)
+    assert (chunk.size, chunk.length, chunk.tokens, chunk.positions) == (3, 7, None, None)
     rows = torch.arange(21.0).view(21, 1)
-    assert chunk.take(rows).data_ptr() == rows.data_ptr()
+    assert chunk.gather(rows).data_ptr() == rows.data_ptr()
 
 
 def test_sentences_of_similar_length_share_a_chunk():
