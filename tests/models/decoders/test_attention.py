@@ -2,14 +2,14 @@
 
 import torch
 
-from graphattn.layers.linear import LEAST_ROWS
+from graphattn.layers.linear import MIN_ROWS
 from graphattn.models.decoders.attention import FeedForward
 
 
 def test_gradients_of_many_rows():
     torch.manual_seed(0)
     part = FeedForward(6, 10, 0.0)
-    inputs = torch.randn(4, LEAST_ROWS // 4, 6, requires_grad=True)
+    inputs = torch.randn(4, MIN_ROWS // 4, 6, requires_grad=True)
     part(inputs).sin().sum().backward()
     exact = inputs.detach().double().requires_grad_()
     widen, _, _, narrow = part

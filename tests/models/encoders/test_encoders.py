@@ -8,7 +8,7 @@ import torch
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.exceptions import ConfigError
-from graphattn.layers.linear import LEAST_ROWS
+from graphattn.layers.linear import MIN_ROWS
 from graphattn.models import encoders
 from graphattn.models.encoders import (
     ENCODERS,
@@ -105,7 +105,7 @@ def test_heads_along_relations_are_those_whose_weights_come_back(options, double
 def test_gradients_of_many_tokens(options):
     """Of as many as make linear layers take another way; in double precision, where they do not, they are the same."""
     sentence = Sentence(["a"] * 30, word_ids=[0, 0, *range(1, 29)], heads=range(29))
-    sentences = [sentence] * (LEAST_ROWS // 31 + 1)
+    sentences = [sentence] * (MIN_ROWS // 31 + 1)
     torch.manual_seed(3)
     encoder = make_encoder(options).eval()
     graph = TextGraphBuilder(encoder.relations()).batch(sentences)
