@@ -13,7 +13,7 @@ WHEEL := $(VENV)/wheel
 # Folders are listed too, so that a deleted module counts as a change.
 SOURCES := $(shell find graphattn builders models experiments -not -name '__pycache__' -not -name '*.pyc')
 
-unexport PYTHONPATH PYTHONHOME
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all lint bench docs clean
@@ -26,7 +26,7 @@ install: $(VENV)/.installed ## create the virtual environment with the package a
 demo: $(VENV)/.installed ## from a generated corpus to graphs, a classifier, a tagger and a picture
 	$(BIN)/graphattn demo $(ARGS)
 
-PYTEST := GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest -o pythonpath= -n $(WORKERS) --dist loadfile
+PYTEST := GRAPHATTN_WHEEL="$$(echo $(WHEEL)/*.whl)" PYTHONSAFEPATH=1 $(BIN)/pytest -o pythonpath= -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.installed ## run the fast tests against the built wheel, in a few minutes
 	$(PYTEST) -m "not slow" tests $(ARGS)
@@ -65,12 +65,10 @@ $(VENV)/.wheel: $(VENV)/.python setup.cfg pyproject.toml README.md LICENSE $(SOU
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
 	@touch $@
 
-# Compile modules on all cores and without the tests of dependencies (pip would use one core for more than a minute).
-# Files of dependencies that do not compile are ignored.
+# Modules are compiled when they are first imported: pip would compile all of them, for more than a minute.
 $(VENV)/.dependencies: setup.cfg constraints.txt | $(VENV)/.wheel
 	@echo "Installing the dependencies into $(VENV): a few minutes the first time."
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt "$$(echo $(WHEEL)/*.whl)[dev]"
-	@$(BIN)/python -m compileall -qq -j 0 -x '[\\/]tests?[\\/]' $(VENV)/lib || true
 	$(BIN)/python -m pip check
 	@touch $@
 

@@ -34,22 +34,29 @@ def pytest_configure() -> None:
     torch.set_num_threads(int(threads))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need the corpora with `data`."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests that need the corpora with `data`; with several workers, start with the files of slow tests."""
     for item in items:
         if "corpora" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+    if hasattr(config, "workerinput"):  # a worker runs whole files; a slow one at the end would run alone
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
 
 
-@pytest.fixture(scope="session")
-def corpora() -> Path:
-    """The folder of real corpora in GRAPHATTN_DATA; without it, tests are skipped."""
-    folder = os.environ.get("GRAPHATTN_DATA")
+def find_corpora(folder: str | None) -> Path:
+    """The folder of real corpora in GRAPHATTN_DATA."""
     if not folder:
         pytest.skip("GRAPHATTN_DATA is not set")
     if not Path(folder).is_dir():
         pytest.fail(f"GRAPHATTN_DATA is {folder}, which is not a folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of real corpora in GRAPHATTN_DATA; without it, tests are skipped."""
+    return find_corpora(os.environ.get("GRAPHATTN_DATA"))
 
 
 @pytest.fixture(scope="session")

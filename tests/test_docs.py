@@ -17,10 +17,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from typer.testing import CliRunner
 
 from graphattn.backends import registry
 from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import names
+from graphattn.experiments.cli.main import app
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
 
@@ -91,14 +93,40 @@ def run_python(block: Block, page: Path, namespace: dict) -> None:
         exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
 
 
+def split_call(command: str) -> tuple[str, list[str]] | None:
+    """What is piped into ``graphattn``, and its arguments; None if the call needs a shell."""
+    source, _, call = command.rpartition("| ")
+    lexer = shlex.shlex(call, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    name, *arguments = lexer
+    needs_shell = "$" in call or any(set(word) <= set("();<>|&") for word in arguments)
+    return None if name != "graphattn" or needs_shell or "graphattn" in source else (source, arguments)
+
+
 def run_console(block: Block, page: Path) -> None:
-    """Run the commands of a block with ``graphattn`` from the package under test."""
+    """Run the commands of a block: calls of ``graphattn`` in this process, which has loaded PyTorch, others in a shell."""
+    calls = [split_call(command) for command in block.commands]
+    if None in calls:
+        code, output = run_in_shell(block.commands)
+    else:
+        code, output = 0, ""
+        for source, arguments in calls:
+            stdin = run_in_shell([source])[1] if source else ""
+            result = CliRunner().invoke(app, arguments, input=stdin, prog_name="graphattn")
+            if result.exception is not None and not isinstance(result.exception, SystemExit):
+                raise result.exception
+            code, output = code or result.exit_code, output + result.output
+    if code:
+        pytest.fail(f"{page.name}:{block.line} exits with {code}\n{output}", pytrace=False)
+
+
+def run_in_shell(commands: list[str]) -> tuple[int, str]:
+    """Run commands; ``graphattn`` is that of the package under test, installed or not."""
     python = shlex.quote(sys.executable)
-    command = f'graphattn () {{ {python} -c "from graphattn.experiments.cli.entry import main; main()" "$@"; }}'
+    function = f'graphattn () {{ {python} -c "from graphattn.experiments.cli.entry import main; main()" "$@"; }}'
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    script = "\n".join(["set -euo pipefail", command, "export -f graphattn", *block.commands])
     done = subprocess.run(
-        ["bash", "-c", script],
+        ["bash", "-c", "\n".join(["set -euo pipefail", function, "export -f graphattn", *commands])],
         env={**os.environ, "PATH": path},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -106,9 +134,7 @@ def run_console(block: Block, page: Path) -> None:
         timeout=TIME_LIMIT,
         check=False,
     )
-    if done.returncode:
-        message = f"{page.name}:{block.line} exits with {done.returncode}\n{done.stdout}{done.stderr}"
-        pytest.fail(message, pytrace=False)
+    return done.returncode, done.stdout + done.stderr
 
 
 def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
@@ -117,6 +143,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
     module = types.ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if block.runs]
     # Undo what a page registers.
     registries = (ENCODERS, FORMATS, TASKS, names._REGISTERED, registry._registered)
@@ -128,6 +155,9 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
                 run_python(block, page, module.__dict__)
             else:
                 run_console(block, page)
+    for name, module in list(sys.modules.items()):  # of --import
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):
+            del sys.modules[name]
     return len(blocks)
 
 
@@ -200,6 +230,26 @@ def test_skipping_needs_a_reason():
 def test_a_wrong_output_fails(write_page, monkeypatch, tmp_path):
     with pytest.raises(pytest.fail.Exception, match="Expected:\n    3\nGot:\n    2"):
         run_page(write_page("```python\n>>> 1 + 1\n3\n```"), monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        ('graphattn show a.txt --relations "star|window:3"', ("", ["show", "a.txt", "--relations", "star|window:3"])),
+        ("echo a | graphattn predict model", ("echo a ", ["predict", "model"])),
+        ("graphattn predict model > out.txt", None),
+        ("graphattn train classify $DATA/a.tsv", None),
+        ("python -c pass", None),
+    ],
+)
+def test_calls_without_a_shell(command, call):
+    assert split_call(command) == call
+
+
+def test_a_failing_call_fails(write_page, monkeypatch, tmp_path):
+    page = write_page("```console\n$ graphattn info missing\n```")
+    with pytest.raises(pytest.fail.Exception, match=r"page\.md:2 exits with 1\n(.|\n)*missing"):
+        run_page(page, monkeypatch, tmp_path)
 
 
 def test_a_failing_command_fails(write_page, monkeypatch, tmp_path):

@@ -31,11 +31,11 @@ from graphattn.experiments.benchmarks.harness import (
     Contender,
     Job,
     Settings,
-    UnableError,
     compare,
 )
 from graphattn.experiments.benchmarks.operations import FLOAT, WindowHeads
 from graphattn.experiments.benchmarks.plots import plot_cost
+from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.report import Report, Row
 from graphattn.experiments.benchmarks.workloads import Lengths, Workload, is_uniform
 from graphattn.models import MSTransOptions

@@ -193,13 +193,13 @@ def _explain_failure(code: int, errors: str) -> str:
 
 def _descendants(process: psutil.Process) -> list[psutil.Process]:
     try:
-        return process.children(recursive=True)
+        return list(process.children(recursive=True))
     except psutil.Error:
         return []
 
 
 def _resident(process: psutil.Process) -> int:
     try:
-        return process.memory_info().rss
+        return int(process.memory_info().rss)
     except psutil.Error:
         return 0

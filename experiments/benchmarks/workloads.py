@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from graphattn.builders import TextGraphBuilder
 from graphattn.builders.batch import TextBatch
@@ -79,9 +80,10 @@ def is_uniform(lengths: Lengths) -> bool:
     return len(set(lengths)) == 1
 
 
-def count_within(lengths: np.ndarray) -> np.ndarray:
+def count_within(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """0, 1, 2, ... within each sentence."""
-    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.arange(len(starts)) - starts
 
 
 def uniform(sentences: int, length: int) -> Workload:

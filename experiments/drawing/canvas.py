@@ -143,14 +143,17 @@ def font_families() -> list[str]:
 
 
 def text_width(text: str, size: float) -> float:
-    """The width in inches of a text of so many points."""
+    """The width of a text in inches; ``size`` is in points."""
     font = font_manager.FontProperties(family=font_families(), size=size)
-    return _measuring_renderer().get_text_width_height_descent(text, font, ismath=False)[0] / _MEASURING_DPI
+    width, _, _ = _measuring_renderer().get_text_width_height_descent(text, font, ismath=False)
+    return float(width) / _MEASURING_DPI
 
 
 @cache
 def _measuring_renderer() -> RendererAgg:
-    return FigureCanvasAgg(Figure(dpi=_MEASURING_DPI)).get_renderer()
+    canvas = FigureCanvasAgg(Figure(dpi=_MEASURING_DPI))
+    renderer: RendererAgg = canvas.get_renderer()
+    return renderer
 
 
 def token_centres(texts: Sequence[str], words: Sequence[int]) -> list[float]:

@@ -110,7 +110,7 @@ def _fit_tfidf(train: Any, strength: float) -> Any:
 
 
 def _measure_accuracy(model: Any, examples: Any) -> float:
-    return round(100 * model.score([x.text for x in examples], [x.label for x in examples]), 2)
+    return round(100 * float(model.score([x.text for x in examples], [x.label for x in examples])), 2)
 
 
 def reproduce(

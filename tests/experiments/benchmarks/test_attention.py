@@ -13,7 +13,8 @@ from graphattn.experiments.benchmarks.attention import (
     PyGTransformerConv,
     TorchSegments,
 )
-from graphattn.experiments.benchmarks.harness import Job, Settings, UnableError
+from graphattn.experiments.benchmarks.harness import Job, Settings
+from graphattn.experiments.benchmarks.processes import UnableError
 from graphattn.experiments.benchmarks.workloads import uniform
 from graphattn.models.padding import unpad
 

@@ -14,7 +14,6 @@ from graphattn.experiments.benchmarks.harness import (
     Settings,
     Skipped,
     Timing,
-    UnableError,
     compare,
     describe_skipped,
     format_number,
@@ -26,7 +25,7 @@ from graphattn.experiments.benchmarks.harness import (
     time_jobs,
     try_each,
 )
-from graphattn.experiments.benchmarks.processes import PeakMemory
+from graphattn.experiments.benchmarks.processes import PeakMemory, UnableError
 from graphattn.experiments.benchmarks.report import Report
 from graphattn.experiments.benchmarks.workloads import Workload, uniform
 
