@@ -104,7 +104,7 @@ def split_call(command: str) -> tuple[str, list[str]] | None:
 
 
 def run_console(block: Block, page: Path) -> None:
-    """Run the commands of a block: calls of ``graphattn`` in this process, which has loaded PyTorch, others in a shell."""
+    """Run the commands of a block: calls of ``graphattn`` in this process, others in a shell."""
     calls = [split_call(command) for command in block.commands]
     if None in calls:
         code, output = run_in_shell(block.commands)
