@@ -13,9 +13,9 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from graphattn.builders.batch import RelationArrays, check_edge_count
-from graphattn.builders.layout import Ints, Layout
+from graphattn.builders.layout import Ints, Layout, ragged_arange
 from graphattn.builders.relations.base import RangeRelation, Relation, check_minimum
-from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees, ragged_arange
+from graphattn.builders.relations.csc import edges_per_sentence, indptr_from_degrees
 from graphattn.builders.relations.dependency import UNKNOWN, Dependency
 from graphattn.builders.relations.word_group import Membership
 from graphattn.schema import WORD

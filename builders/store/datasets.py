@@ -17,8 +17,7 @@ from graphattn.builders.batch import TextBatch
 from graphattn.builders.batching import BudgetBatches
 from graphattn.builders.files import atomic_folder
 from graphattn.builders.graph_builder import TextGraphBuilder
-from graphattn.builders.layout import Ints
-from graphattn.builders.relations.csc import ragged_arange
+from graphattn.builders.layout import Ints, ragged_arange
 from graphattn.builders.store.layouts import Chunk, table_layout
 from graphattn.builders.store.manifest import GRAPHS
 from graphattn.builders.store.store import Store

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graphattn.builders.graph_builder import CLS_ID, TextGraphBuilder
-from graphattn.builders.layout import Ints, Layout, concatenate, warn_of_missing_heads
-from graphattn.builders.relations.csc import ragged_arange
+from graphattn.builders.layout import Ints, Layout, concatenate, ragged_arange, warn_of_missing_heads
 from graphattn.builders.store.tables import dictionary_codes, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,20 +56,6 @@ def start_command() -> Callable[..., subprocess.Popen]:
         return subprocess.Popen(command, **pipes, env={**os.environ}, preexec_fn=_accept_ctrl_c, **options)
 
     return start
-
-
-@pytest.fixture(scope="session")
-def wait_for() -> Callable[[Path, subprocess.Popen], None]:
-    """Wait until a process has created a file."""
-
-    def wait(path: Path, process: subprocess.Popen) -> None:
-        deadline = time.monotonic() + 240
-        while not path.exists():
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < deadline, f"{path} does not appear"
-            time.sleep(0.02)
-
-    return wait
 
 
 def reviews(count: int = 40) -> list[tuple[str, str]]:

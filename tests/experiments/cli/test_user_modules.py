@@ -176,16 +176,15 @@ def test_a_relation_that_is_wrong_makes_no_store(graphattn, folder, corpora_fold
     assert message in answer.err
 
 
-def test_an_encoder_has_its_flags(start_command, folder, monkeypatch, corpora_folder):
+def test_an_encoder_has_its_flags(graphattn, folder, monkeypatch, corpora_folder):
     package = folder / "project"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "encoder.py").write_text(ENCODER)
     monkeypatch.setenv("GRAPHATTN_IMPORT", "project.encoder")
     flags = ("--encoder", "still", "--stillness", "9", "--epochs", "1", "--no-logs", "--out", "model")
-    process = start_command("train", "classify", corpora_folder / "reviews.tsv", *flags)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
+    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", *flags)
+    assert answer.code == 0, answer.err
     assert json.loads((folder / "model" / "config.json").read_text())["encoder"]["stillness"] == 9
 
 
