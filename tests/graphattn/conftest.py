@@ -1,4 +1,4 @@
-"""Attention computed from the papers' formulas, densely and edge by edge, and the backends that must agree with it.
+"""Reference implementations of the papers' formulas, dense and edge by edge, and the names of backends.
 
 Letters: N nodes, E edges, H heads, D features of a head.
 """
@@ -32,7 +32,7 @@ def dense_attention():
 
 @pytest.fixture(scope="session")
 def edgewise_attention():
-    """The definition, one destination after the other: outputs, and weights in the order of the edges."""
+    """The definition, destination by destination: outputs, and weights in the order of the edges."""
 
     def compute(sources, targets, query, key, value, scale=None, bias=None):
         scale = query.shape[-1] ** -0.5 if scale is None else scale
@@ -53,7 +53,7 @@ def edgewise_attention():
 
 @pytest.fixture(scope="session")
 def random_tensors():
-    """Query, key and value of given counts, drawn from a seed."""
+    """Random queries, keys and values."""
 
     def draw(num_destinations, num_sources, *, heads=2, width=5, value_width=3, seed=0, dtype=torch.float64):
         random = torch.Generator().manual_seed(seed)

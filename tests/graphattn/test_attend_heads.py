@@ -1,4 +1,4 @@
-"""All heads of a layer in one call give what they give one relation at a time, gradients included."""
+"""``attend_heads`` equals ``attend`` for each relation, gradients included."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ def windows(lengths, scale):
 
 
 def random_edges(count, seed=0):
-    """Three edges into every node, from anywhere."""
+    """Three edges from random sources into each node."""
     random = torch.Generator().manual_seed(seed)
     return Edges(torch.arange(0, 3 * count + 1, 3), torch.randint(0, count, (3 * count,), generator=random), count)
 
@@ -149,7 +149,7 @@ def test_invalid_arguments():
 
 
 def reference_weights(edges, query, key):
-    """(E, H) one destination after the other."""
+    """(E, H) softmax weights, destination by destination."""
     scores = (query[edges.destinations] * key[edges.sources]).sum(2) / query.shape[2] ** 0.5
     return torch.cat([own.softmax(0) for own in scores.split(edges.indptr.diff().tolist())])
 

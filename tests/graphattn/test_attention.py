@@ -34,7 +34,7 @@ every_relation = pytest.mark.parametrize("relation", NAMES, ids=lambda relation:
 
 @pytest.fixture(scope="session")
 def batches(random_sentence, edge_table):
-    """Graphs of sentences of 1 to 200 tokens, and for each relation which pairs of nodes it joins."""
+    """Graphs of sentences of 1 to 200 tokens, and the mask of each relation."""
 
     def masks(sentences, graph):
         found = {}
@@ -231,7 +231,7 @@ def test_masked_edges_have_no_effect(random_tensors, backend):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("ends", [([0, 1, 2, 0], [0, 0, 1, 2]), ([0, 1, 2], [0, 1, 2])], ids=["any", "identity"])
 def test_destinations_with_only_masked_edges_get_zeros(random_tensors, backend, dtype, ends):
-    """Per head: head 0 hides all edges of destination 0, head 1 hides none."""
+    """Head 0 masks all edges of destination 0, head 1 none."""
     graph = dgl.graph(ends, num_nodes=3)
     hidden = torch.tensor(ends[1]) == 0
     bias = torch.zeros(len(ends[0]), 2, dtype=dtype)

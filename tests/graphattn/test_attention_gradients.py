@@ -1,4 +1,4 @@
-"""First derivatives are exact with every backend; second derivatives are refused, never wrong."""
+"""First derivatives are exact with each backend; second derivatives raise an error."""
 
 from random import Random
 
@@ -43,13 +43,13 @@ EDGES = {
 
 @pytest.fixture(params=EDGES)
 def edges(request):
-    """Edges of each kind that a backend may treat in a way of its own."""
+    """Edges of each kind that some backend treats specially."""
     return EDGES[request.param]()
 
 
 @pytest.fixture
 def tensors(edges, random_tensors):
-    """Query, key, value and bias, all asking for gradients."""
+    """Query, key, value and bias, which require gradients."""
     made = random_tensors(edges.num_destinations, edges.num_sources, width=2, value_width=2)
     bias = random_tensors(edges.num_edges, 1, width=1, seed=1)[0][..., 0]
     return [tensor.requires_grad_() for tensor in (*made, bias)]
@@ -96,7 +96,7 @@ def complete(*lengths):
 
 
 def assert_equal_gradients_with_frozen(edges, tensors, backend, frozen, **options):
-    """Gradients of what is trained are the same to the bit whether keys, values or both are frozen."""
+    """Assert that gradients do not depend, bit for bit, on which inputs are frozen."""
     upstream = torch.randn(edges.num_destinations, *tensors[2].shape[1:], dtype=tensors[2].dtype)
 
     def gradients(asking):

@@ -1,4 +1,4 @@
-"""What goes into ``attend`` and what it refuses: graphs or edges, devices, shapes, dropout."""
+"""Arguments of ``attend``: graphs or edges, devices, shapes, dropout; and its errors."""
 
 import pytest
 import torch
@@ -115,7 +115,7 @@ def test_shapes_are_checked_for_each_backend(graph, random_tensors, backend):
 
 @pytest.mark.parametrize("etype", ["window:1", "window:5", "forward", "all"])
 def test_dropout_rate_and_scale(graph, random_tensors, backend, etype):
-    """With one-hot values the outputs are the weights themselves, so that the mask can be read off."""
+    """With one-hot values the outputs are the weights, which show the mask."""
     query, key, value = random_tensors(15, 15)
     one_hot = torch.eye(15, dtype=torch.float64)[:, None].expand(15, 2, 15)
     full = attend(graph, query, key, one_hot, etype=etype, backend=backend)

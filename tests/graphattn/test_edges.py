@@ -1,4 +1,4 @@
-"""Relations as plain tensors: taken out of any DGL graph, and told apart when they are identities or whole blocks."""
+"""Edges: read from DGL graphs, made from ranges, identities and blocks, validation."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Errors survive pickling, which worker processes need."""
+"""Errors can be pickled, as worker processes require."""
 
 import copy
 

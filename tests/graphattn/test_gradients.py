@@ -1,4 +1,4 @@
-"""The identity, whose second derivative is refused."""
+"""The identity whose second derivative raises an error."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Former module names import the present ones."""
+"""Former module names import the new modules."""
 
 import sys
 from importlib import import_module

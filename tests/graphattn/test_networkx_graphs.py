@@ -1,3 +1,5 @@
+"""Conversion to networkx and back: round trips, attributes, texts, weights, GraphML, errors."""
+
 import networkx as nx
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Widths are odd and total, and heads spread over the scales as the paper's rows do."""
+"""Widths of windows, and the allocation of heads to scales as in the paper."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Names of relations, and which relation a user means."""
+"""Names of node types and relations, and how a relation is found by name."""
 
 import pytest
 

@@ -40,7 +40,7 @@ def mask_of(edges):
 
 
 def draw(count, *, heads=2, width=5, feats=3, seed=0, spread=1.0, sources=None):
-    """Query, key, value and source scores; scores of pairs and sources spread alike."""
+    """Query, key, value and source scores; ``spread`` scales the scores of pairs and sources."""
     random = torch.Generator().manual_seed(seed)
     sources = count if sources is None else sources
     shapes = (count, heads, width), (sources, heads, width), (sources, heads, feats), (sources, heads, feats)
@@ -165,7 +165,7 @@ def test_bias_of_minus_infinity_masks_edges(backend, graph, dense_tensorized_att
     edges = Edges.of(graph, "window:7")
     inputs = draw(edges.num_destinations)
     hidden = torch.rand(edges.num_edges, generator=torch.Generator().manual_seed(0)) < 0.4
-    hidden |= edges.destinations == 4  # a node all of whose edges are hidden
+    hidden |= edges.destinations == 4  # a node with only masked edges
     bias = torch.zeros(edges.num_edges, 2, dtype=torch.float64).masked_fill(hidden.unsqueeze(1), float("-inf"))
     mask = torch.zeros(edges.num_destinations, edges.num_sources, dtype=torch.bool)
     mask[edges.destinations[~hidden], edges.sources[~hidden]] = True
@@ -223,7 +223,7 @@ def test_outputs_do_not_depend_on_the_rest_of_the_batch(backend, relation, graph
 
 
 class Largest(TorchDispatchMode):
-    """Notes the largest number of elements of any tensor that is made."""
+    """Records the number of elements of the largest tensor that PyTorch creates."""
 
     def __init__(self):
         super().__init__()
@@ -244,9 +244,9 @@ def test_no_tensor_has_the_size_of_edges_times_features(backend, relation, monke
     edges = Edges.of(TextGraphBuilder([RELATIONS[relation]]).batch([["x"] * 127] * 8), relation)
     inputs = [t.requires_grad_() for t in torch.randn(4, edges.num_destinations, 2, 40).unbind()]
     limit = 6 * edges.num_destinations * 2 * 48  # nodes times heads times padded features
-    with Largest():  # what stays for the next call is made, and what the mode needs imported
+    with Largest():  # fill caches and import what the mode needs
         tensorized_attend(edges, *inputs, backend=backend).sum().backward()
-    tracemalloc.start()  # memory of the compiled kernels is NumPy's
+    tracemalloc.start()  # kernels use memory of NumPy
     with Largest() as largest:
         tensorized_attend(edges, *inputs, backend=backend).sum().backward()
     _, peak = tracemalloc.get_traced_memory()
@@ -270,7 +270,7 @@ def test_auto_uses_blocks_for_dense_contiguous_keys(graph, monkeypatch):
     long = Edges.of(TextGraphBuilder([Window(3)]).build(["x"] * 200), "window:3")
     tensorized_attend(long, *(tensor.detach() for tensor in draw(201)))
     tensorized_attend(graph, *inputs, etype="all", bias=torch.zeros(graph.num_edges("all"), 2, dtype=torch.float64))
-    assert taken == ["attend_in_blocks"] * 3  # the last two went to the compiled kernels
+    assert taken == ["attend_in_blocks"] * 3  # the last two used the kernels
 
 
 def failure(kind, *arguments, **keywords):

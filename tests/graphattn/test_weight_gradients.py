@@ -1,4 +1,4 @@
-"""What a result gains from each edge's weight: gradients with respect to returned weights, against dense autograd."""
+"""Gradients by the returned weights, the contributions of edges, against dense autograd."""
 
 import pytest
 import torch

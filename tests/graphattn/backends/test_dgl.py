@@ -1,4 +1,4 @@
-"""The reference backend is DGL's own operators, and mends the one softmax that DGL gets wrong."""
+"""The reference backend equals DGL's operators, except for the softmax of masked edges, which DGL computes as NaN."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def graph():
 
 @pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
 def test_backend_equals_the_three_operators(graph, random_tensors, idtype):
-    """The operators on the user's own graph, whose edge ids do not count in CSC order."""
+    """The operators on a graph whose edge ids are not in CSC order."""
     graph = graph.astype(idtype)
     query, key, value = random_tensors(5, 5)
     bias = torch.linspace(-1, 1, 14, dtype=torch.float64).view(7, 2)

@@ -1,4 +1,4 @@
-"""Chunks of edges and blocks of sentences are matters of memory: they never change a result."""
+"""Results do not depend on chunks of edges and blocks of sentences."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def paddings(monkeypatch):
         ((4, 4, 4), [(3, 4)]),
         ((5, 3, 4), [(3, 5)]),
         ((1, 1), [(2, 1)]),
-        ((64, 2, 3, 1, 3), [(1, 1), (3, 3), (1, 64)]),  # together they would take 320 rows instead of 74
+        ((64, 2, 3, 1, 3), [(1, 1), (3, 3), (1, 64)]),  # one batch would have 320 rows instead of 74
     ],
 )
 def test_complete_graphs_use_dense_attention_with_little_padding(random_tensors, paddings, lengths, padded):
@@ -108,7 +108,7 @@ def test_other_relations_do_not_use_dense_attention(random_tensors, paddings):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_summed_in_float32(random_tensors, dtype):
-    """A thousand equal values, whose sum no half precision number can hold to a thousandth."""
+    """Half precision cannot represent the sum of a thousand equal values accurately."""
     edges = Edges(torch.tensor([0, 1_000]), torch.arange(1_000), 1_000)
     query, key, value = (torch.ones(1, 1, 2), torch.zeros(1_000, 1, 2), torch.full((1_000, 1, 2), 0.75))
     inputs = [tensor.to(dtype).requires_grad_() for tensor in (query, key, value)]

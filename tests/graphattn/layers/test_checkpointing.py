@@ -55,7 +55,7 @@ def test_frozen_tensors_get_no_gradient(parts, fixed):
 
 
 def count_saved(run):
-    """Numbers that a forward pass keeps for the backward pass, each memory once; beside the parameters."""
+    """Number of elements that a forward pass saves; shared memory counts once."""
     seen = {}
 
     def pack(tensor):

@@ -1,4 +1,4 @@
-"""Dropout: shares, scale, gradients, independence of threads and layout, and when there is none."""
+"""Dropout: rate, scale, gradients, independence of threads and strides, evaluation mode."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Heads bound to relations: equal to the paper's equations, each head sees its relation and nothing else."""
+"""Multi-scale attention equals the paper's equations; each head sees only its relation."""
 
 import math
 from random import Random
@@ -45,7 +45,7 @@ def equations(layer, masks, inputs):
 
 @pytest.fixture(scope="module")
 def masks_of(edge_table):
-    """For one sentence, relation -> (N, N) which pairs are joined."""
+    """For one sentence, relation -> (N, N) mask of its edges."""
 
     def compute(sentence):
         count = len(sentence) + 1
@@ -122,7 +122,7 @@ def test_unneeded_queries_and_keys_are_not_projected(monkeypatch, random_sentenc
 
 
 def test_a_head_sees_its_relation_only(random_sentence, masks_of):
-    """Without W_O to mix heads, a change at one token reaches exactly the tokens its relation leads to."""
+    """Without W_O, which mixes heads, a changed token changes exactly the tokens to which it has edges."""
     sentence = random_sentence(Random(3), 9)
     masks, graph = masks_of(sentence), BUILDER.build(sentence)
     layer = make_layer(out_feats=40)

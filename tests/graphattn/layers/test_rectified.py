@@ -21,7 +21,7 @@ texts = st.lists(st.lists(st.integers(1, 3), max_size=6), min_size=1, max_size=4
 
 
 class Problem:
-    """A batch of texts with random vectors of tokens and words, and what the layer takes of it."""
+    """A batch of texts with random token and word vectors as inputs of the layer."""
 
     def __init__(self, texts, *, normalize=False, seed=0):
         torch.manual_seed(seed)
@@ -42,7 +42,7 @@ class Problem:
         return layer(self.edges, self.tokens, self.word_edges, self.words, self.upsampling, **keywords)
 
     def expected(self, layer):
-        """Text after text, head after head, with the map of every two tokens; and the maps of tokens and words."""
+        """Outputs, token maps and word maps, by dense matrices for each text and head."""
         tokens = self.tokens.split([sum(sizes) for sizes in self.texts])
         words = self.words.split([len(sizes) for sizes in self.texts])
         parts = [self._of_text(layer, *of) for of in zip(self.texts, tokens, words, strict=True)]
@@ -148,7 +148,7 @@ def test_backends_agree(backend):
 
 
 def test_edges_are_not_materialized():
-    """Complete graphs stay ranges: nothing has a number for every two tokens or words."""
+    """Complete graphs stay ranges."""
     problem = Problem([[2, 1] * 50])
     builder = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False)
     sentence = Sentence(["x"] * 150, word_ids=[word for word in range(100) for _ in range(2 - word % 2)])
@@ -160,7 +160,7 @@ def test_edges_are_not_materialized():
 
 
 class Sizes(TorchDispatchMode):
-    """Remembers how many numbers the largest tensor that PyTorch makes has."""
+    """Records the number of elements of the largest tensor that PyTorch creates."""
 
     largest = 0
 
@@ -174,7 +174,7 @@ class Sizes(TorchDispatchMode):
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_word_term_needs_no_pairs_of_tokens(kind, normalize):
-    """Neither forwards nor backwards; every token sees itself alone, so that the other term has none either."""
+    """In both passes; each token sees only itself, so the token term has no pairs either."""
     problem, layer = Problem([[4] * 60]), make_layer()
     counts = torch.tensor([240]), torch.tensor([60])
     problem.upsampling = Upsampling.of(kind, problem.members, *counts, normalize=normalize)
@@ -233,7 +233,6 @@ def test_autocast_bfloat16_and_hooks(shared):
     torch.testing.assert_close(problem.run(layer), exact)
     assert len(calls) == 3
     problem.tokens, problem.words = problem.tokens.bfloat16(), problem.words.bfloat16()
-    problem.upsampling = problem.upsampling
     pure = RectifiedAttention(FEATS, HEADS, shared_scores=shared, relative_positions=2).bfloat16()
     pure.load_state_dict(layer.state_dict())
     torch.testing.assert_close(problem.run(pure).float(), exact, rtol=0.1, atol=0.1)

@@ -1,4 +1,4 @@
-"""The layer of MTSA against its equations, written out densely with copied weights, and its numbers of parameters."""
+"""The layer of MTSA against its equations with dense tensors, and its parameter counts."""
 
 import math
 
@@ -29,7 +29,7 @@ def mask_of(graph, relation):
 
 
 def reference(layer, graph, x, dense):
-    """MTSA's Eq. 5-13, head after head; and the variant that its numbers of parameters fit."""
+    """MTSA's Eq. 5-13, head by head, and the variant that matches its parameter counts."""
     feats, outputs, head = layer.head_feats, [], 0
     sigma_t = {"identity": lambda s: s, "log-sigmoid": F.logsigmoid, "sigmoid": torch.sigmoid}[layer.scale_function]
     for relation, count in layer.heads.items():
@@ -91,7 +91,7 @@ def test_layer_equals_the_equations(variant, function, graph, dense_tensorized_a
     ],
 )
 def test_parameter_count_of_the_snli_model(switches, parameters):
-    """Table 3. Beside the layer: source2token pooling, and a classifier of hidden layer, highway layer and logits."""
+    """Table 3: the layer, source2token pooling, and a classifier with hidden layer, highway layer and logits."""
     layer = TensorizedAttention(300, 300, ORDER, variant="gated", **switches)
     pooling = [nn.Linear(600, 600), nn.Linear(600, 600)]
     highway = [nn.Linear(300, 300), nn.Linear(300, 300)]
@@ -136,7 +136,7 @@ def test_disabled_scores_have_no_effect(variant, without, graph, dense_tensorize
 
 @pytest.mark.parametrize("function", ["identity", "sigmoid", "tanh"])
 def test_source_functions(function, graph):
-    """Each of them on top of the scores: compared through a layer whose last map is known."""
+    """Each function is applied to the scores of a layer with known maps."""
     layer = make_layer("gated", {"all": 1}, token2token=False, gate=False, source_function=function, bound=2.0)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
     v = F.elu(layer.value(x))
@@ -202,7 +202,7 @@ def test_missing_relation(graph):
 
 
 class RecordedIdentity(torch.nn.Module):
-    """Passes numbers through and remembers how wide they were."""
+    """The identity, which records the widths of its inputs."""
 
     def __init__(self):
         super().__init__()

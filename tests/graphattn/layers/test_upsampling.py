@@ -1,4 +1,4 @@
-"""Words carried to tokens: the membership matrix, and interpolation as pictures are enlarged."""
+"""Upsampling of words to tokens: the membership matrix, and interpolation as in image resizing."""
 
 from fractions import Fraction
 from math import floor

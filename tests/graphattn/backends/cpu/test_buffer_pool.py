@@ -1,4 +1,4 @@
-"""Memory that is used again never belongs to two tensors at once, and little of it is kept."""
+"""Reused memory belongs to one tensor at a time, and unused memory is bounded."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_memory_is_reused_after_its_last_reference(empty):
     place = first.data_ptr()
     part, array = first[3:5], first.numpy()
     del first
-    assert empty(LARGE, torch.float32).data_ptr() != place  # a view and an array still look at it
+    assert empty(LARGE, torch.float32).data_ptr() != place  # a view and an array still reference it
     del part
     assert empty(LARGE, torch.float32).data_ptr() != place
     del array

@@ -1,4 +1,4 @@
-"""What users notice of compilation: news on a terminal, and that it works without a folder for the cache."""
+"""Compilation: the message on a terminal, and the cache of kernels on disk."""
 
 import io
 import os
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal in place of the error stream, and no patience."""
+    """A terminal as the error stream, and no delay of the message."""
     made = Terminal()
     monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
     monkeypatch.setattr(compiling, "MESSAGE_DELAY", 0.01)
@@ -56,10 +56,14 @@ def test_no_message_without_a_terminal(monkeypatch, terminal):
 
 
 def test_kernels_without_a_cache_folder():
-    """Numba is told to look for folders in a place that modules never have, and finds none."""
+    """Numba finds no cache folder with this locator, which serves notebooks only."""
     program = (
-        "import torch, graphattn\n"
+        "import numpy, torch, graphattn\n"
         "from graphattn.backends.cpu.edges import kernels\n"
+        "from graphattn.backends.cpu.records import Strided\n"
+        "from graphattn.backends.cpu.windows.narrow_rows import prefetch_rows\n"
+        # before any function that may allocate: array methods compile only after those
+        "prefetch_rows(Strided(numpy.zeros(60), 6, 3, 3), 1, 4, numpy.array([0, 1]))\n"
         "edges = graphattn.Edges(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 1, 0]), 2)\n"
         "inputs = [torch.ones(2, 1, 4) for _ in range(3)]\n"
         "print(graphattn.attend(edges, *inputs, backend='fused').sum().item(), kernels.forward.stats.cache_path)\n"
@@ -153,7 +157,7 @@ print([doubled(np.ones(1, name)).dtype.name for name in sys.argv[1:]])
 
 
 def test_concurrent_processes_do_not_mix_up_types(tmp_path):
-    """The one lists its code first and stores it last, unless they take turns."""
+    """Without a lock, one process writes its index first and its code last."""
     (tmp_path / "doubled.py").write_text(DOUBLED)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 

@@ -1,4 +1,4 @@
-"""What only the fused kernels promise; their agreement with the other backends is tested in test_attention.py."""
+"""Threads, forks, dropout and special values of the fused kernels; test_attention.py checks their results."""
 
 import multiprocessing
 import subprocess
@@ -168,7 +168,7 @@ def test_scores_that_overflow_leave_no_weights(kind):
     query = torch.full((9, 2, 4), 1e30)
     query[3:] = 1
     key, value = torch.full_like(query, -1e30), torch.ones_like(query)
-    torch.full((10_000,), -7.0)  # what memory may hold
+    torch.full((10_000,), -7.0)  # leave arbitrary numbers in freed memory
     options = {"return_weights": True}
     with torch.no_grad():
         if kind == "narrow":
@@ -195,7 +195,7 @@ def test_relation_without_heads(heads):
 def test_nan_gives_no_gradient_to_rows_without_edges():
     count = 600
     low, high = torch.zeros(count, dtype=torch.int64), torch.full((count,), 400)
-    low[0], high[0] = 599, 600  # the one key that is not finite
+    low[0], high[0] = 599, 600  # the only key with NaN
     low[1:8] = high[1:8] = 0  # no edges
     low[100:], high[100:] = 0, 590
     edges = Edges.of_ranges(low, high, count)

@@ -1,4 +1,4 @@
-"""Tasks cover all destinations and keys once; keys that several chunks see are known to be shared."""
+"""Plans: chunks cover all destinations and keys, and record which keys they share."""
 
 import pickle
 import weakref
@@ -16,7 +16,7 @@ from graphattn.backends.cpu.plan import EdgePlan, RangePlan, is_narrow, narrow_p
 
 
 def windows(lengths, reach):
-    """Windows in sentences that stand one after the other."""
+    """Windows in consecutive sentences."""
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     ends = starts + np.repeat(lengths, lengths)
     here = np.arange(int(np.sum(lengths)))
@@ -28,7 +28,7 @@ lengths_of_sentences = st.lists(st.integers(1, 90), min_size=1, max_size=12).map
 
 
 def check_chunks(chunks, shared, count, keys_of):
-    """Chunks follow each other, cover the keys of their destinations, and know which of them others see too."""
+    """Assert that chunks are consecutive, cover the keys of their destinations and record shared keys."""
     assert chunks[0, 0] == 0
     assert chunks[-1, 1] == count
     assert (chunks[1:, 0] == chunks[:-1, 1]).all()
@@ -113,7 +113,7 @@ def test_runs_that_share_sources_are_merged(monkeypatch):
 
 
 def test_cached_plans_are_not_used_for_new_relations():
-    """What is freed gives its place in memory, and so its id, to the next; plans must not go by it."""
+    """A new object may have the address, and so the id, of a freed one."""
     near = windows(np.array([40]), 1)
     for number in range(200):
         other = windows(np.array([40]), [0, 4, 7][number % 3])

@@ -1,4 +1,4 @@
-"""Work is shared among threads, with PyTorch's and with Python's own; errors come back."""
+"""Work runs in PyTorch's or Python's threads, and errors are raised in the caller."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

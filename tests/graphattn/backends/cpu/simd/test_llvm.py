@@ -1,4 +1,4 @@
-"""The kernels with registers of the size that this computer does not have."""
+"""Kernels compiled for the register size that this computer does not have."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ import sys
 import numba
 from llvmlite import binding
 
-numba.njit(lambda: 0)()  # from here on Numba knows the processor as it is
+numba.njit(lambda: 0)()  # Numba has read the features of the processor
 features, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda: {"avx512f": sys.argv[1] == "64"}
 
 import torch

@@ -1,4 +1,4 @@
-"""What only the compiled kernels of tensorised attention promise; their figures are tested in test_tensorized.py."""
+"""Threads, forks and tasks of the tensorised kernels; test_tensorized.py checks their results."""
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor

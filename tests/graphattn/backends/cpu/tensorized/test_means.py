@@ -1,4 +1,4 @@
-"""Mean weights by blocks against their definition, a dense tensor, also where denominators lose all digits."""
+"""Mean weights by blocks against a dense tensor, also where denominators underflow."""
 
 import pytest
 import torch

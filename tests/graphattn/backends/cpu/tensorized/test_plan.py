@@ -1,4 +1,4 @@
-"""Which relations are computed in blocks, and that chunks and strips leave nothing out."""
+"""Which relations are computed in blocks, and that chunks and strips are complete."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def edges_of(relation, lengths):
 
 
 def pairs_of(plan):
-    """Every (destination, source) that the plan lets through, from each strip's own words."""
+    """All pairs (destination, source) that the masks of a plan allow."""
     pairs = set()
     for chunk in plan.chunks:
         count = chunk.size * chunk.length
@@ -76,7 +76,7 @@ def test_plans_are_cached():
 def test_sparse_or_scattered_edges_have_no_plan():
     assert plan_of(edges_of(Window(3), [200])) is None
     assert plan_of(Edges(torch.tensor([0, 2, 2, 2]), torch.tensor([0, 2]), 3)) is None
-    assert plan_of(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)) is None  # other nodes send than receive
+    assert plan_of(Edges(torch.tensor([0, 1]), torch.tensor([1]), 2)) is None  # bipartite
 
 
 def test_sentence_starts():

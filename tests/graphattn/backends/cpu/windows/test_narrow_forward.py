@@ -1,4 +1,4 @@
-"""What only the kernels for narrow ranges do; their agreement with formulas is tested in test_attention.py."""
+"""Chunks, heads, NaN and dropout of the kernels for narrow ranges; test_attention.py checks them against formulas."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from graphattn.backends.cpu.windows.narrow_rows import lowest_finite
 
 
 def windows(lengths, reach):
-    """Windows in sentences that stand one after the other."""
+    """Windows in consecutive sentences."""
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     ends = starts + np.repeat(lengths, lengths)
     here = np.arange(int(np.sum(lengths)))
