@@ -58,9 +58,11 @@ def local(jobs):
 def cluster(jobs):
     """A cluster of two CPUs. Each run starts actors, which takes seconds, so there are few runs."""
     pytest.importorskip("ray", reason="the extra graphattn[ray] is not installed")
-    engine = RayEngine(2)
-    yield engine
-    engine.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # by default actors wait for all other tests of this machine
+        engine = RayEngine(2)
+        yield engine
+        engine.close()
 
 
 def test_every_task_runs_once(local, jobs):

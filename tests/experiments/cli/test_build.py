@@ -200,9 +200,10 @@ def test_an_engine_that_is_not_installed(graphattn, corpora_folder, tmp_path, mo
 
 
 @pytest.mark.slow
-def test_a_running_cluster_builds_the_same_store(graphattn, corpora_folder, tmp_path, monkeypatch):
+def test_a_running_cluster_builds_the_same_store(graphattn, start_command, corpora_folder, tmp_path, monkeypatch):
     pytest.importorskip("ray", reason="the extra graphattn[ray] is not installed")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # by default actors wait for all other tests of this machine
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -217,8 +218,9 @@ def test_a_running_cluster_builds_the_same_store(graphattn, corpora_folder, tmp_
     )  # fmt: skip
     try:
         assert any("Ray runtime started" in line for line in head.stdout)
-        answer = graphattn(*build, tmp_path / "ray", "--engine", "ray", "--address", f"127.0.0.1:{port}")
-        assert answer.code == 0, answer.err
+        process = start_command(*build, tmp_path / "ray", "--engine", "ray", "--address", f"127.0.0.1:{port}")
+        _, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, errors
     finally:
         head.terminate()
         head.communicate(timeout=60)
