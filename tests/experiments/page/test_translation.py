@@ -22,7 +22,7 @@ def translators():
             inputs=SubwordOptions(vocabulary_size=60),
             decoder=DecoderOptions(2, 2, 16, 0.0),
             training=TranslationTraining(
-                epochs=60, max_tokens=200, learning_rate=0.01, warmup_steps=5, dev_fraction=0.0, progress=False
+                epochs=25, max_tokens=200, learning_rate=0.01, warmup_steps=5, dev_fraction=0.0, progress=False
             ),
         )
         fitted.append(translator.fit([SOURCE, "the bird sees the dog", "the dog"] * 4, targets * 4))
