@@ -67,7 +67,7 @@ def measure(settings: Settings) -> Report:
     """Time all contenders on all workloads."""
     report = Report("attention", DESCRIPTION, COLUMNS, settings, plot=plot_cost)
     compare(report, CONTENDERS, {FORWARD: False, BOTH: True}, settings, add_columns=count_pairs)
-    report.notes = [line for task in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, task))]
+    report.notes = [line for name in (FORWARD, BOTH) if (line := summarize_pair_cost(report.rows, name))]
     return report
 
 

@@ -1,4 +1,4 @@
-"""Plots of cost against length, one panel for each task and one line for each contender."""
+"""Plots of cost against length: a panel for each task, a line for each contender."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def plot_cost(rows: Sequence[Row], path: Path) -> None:
     If a length was measured with batches of several sizes, the largest batch is shown.
     """
     panels = [
-        Panel(task, "tokens of a sentence", collect_costs([row for row in rows if row["task"] == task]))
-        for task in dict.fromkeys(row["task"] for row in rows)
+        Panel(heading, "tokens of a sentence", collect_costs([row for row in rows if row["task"] == heading]))
+        for heading in dict.fromkeys(row["task"] for row in rows)
     ]
     draw(panels, path, up="microseconds a token")
 

@@ -50,10 +50,9 @@ class ModuleContender(Contender):
         module = self.make_module(problem).train(backward)
         prepare = self.prepare(problem, module)
         batches = problem.workload.batches
-        inputs, weights = (
-            [self.to_layout(flat, batch) for flat, batch in zip(vectors, batches, strict=True)]
-            for vectors in (problem.tokens, problem.weights)
-        )
+        inputs = [
+            self.to_layout(*pair).clone().requires_grad_(backward) for pair in zip(problem.tokens, batches, strict=True)
+        ]
 
         def infer(contexts: Sequence[Any]) -> list[Tensor]:
             with torch.inference_mode():
@@ -61,11 +60,12 @@ class ModuleContender(Contender):
 
         if not backward:
             return Job(infer, prepare)
+        weights = [self.to_layout(*pair) for pair in zip(problem.weights, batches, strict=True)]
         optimizer = self.make_optimizer(module)
 
         def train(contexts: Sequence[Any]) -> None:
             for tokens, weight, context in zip(inputs, weights, contexts, strict=True):
-                self.backward(self.apply(module, tokens.requires_grad_(), context), weight)
+                self.backward(self.apply(module, tokens, context), weight)
                 tokens.grad = None
                 if optimizer is not None:
                     optimizer.step()
@@ -104,7 +104,7 @@ class GraphContender(ModuleContender):
 
     @override
     def to_layout(self, flat: Tensor, lengths: Lengths) -> Tensor:
-        return flat.clone()
+        return flat
 
     @override
     def prepare(self, problem: Any, module: Any) -> Callable[[], Sequence[Any]]:
