@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ class RelationArrays:
     indptr: Ints
     indices: Ints
     per_sentence: Ints
-    data: Mapping[str, npt.NDArray] = field(default_factory=dict)
+    data: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     @property
     def num_edges(self) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dgl import DGLGraph
 
 CLS_ID = 2
-TokenFeature = tuple[Sequence[npt.NDArray], Any]
+TokenFeature = tuple[Sequence[npt.NDArray[Any]], Any]
 
 
 class TextGraphBuilder:
@@ -186,10 +186,10 @@ class TextGraphBuilder:
         for relation in filter(is_third_party, self.relations):
             _edges(relation, layout, nodes)
 
-    def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray]]]:
+    def _nodes(self, layout: Layout) -> tuple[dict[str, Ints], dict[str, Mapping[str, npt.NDArray[Any]]]]:
         """The number of nodes of each type in each sentence, and node features."""
         nodes: dict[str, Ints] = {TOKEN: layout.lengths}
-        data: dict[str, Mapping[str, npt.NDArray]] = {
+        data: dict[str, Mapping[str, npt.NDArray[Any]]] = {
             TOKEN: {
                 "position": layout.positions.astype(np.int32),
                 "word": layout.word_ids.astype(np.int32),

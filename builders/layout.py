@@ -83,10 +83,10 @@ class Layout:
     word_ids: Ints
     heads: Ints | None = None
     deprels: Ints | None = None
-    features: Mapping[str, npt.NDArray] = field(default_factory=dict)
+    features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     sentence_ids: Ints | None = None
     links: Links | None = None
-    vectors: npt.NDArray | None = None
+    vectors: npt.NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -98,8 +98,8 @@ class Layout:
         needs_heads: bool = True,
         with_sentences: bool = False,
         with_links: bool = False,
-        vectors: npt.NDArray | None = None,
-        features: Mapping[str, tuple[Sequence[npt.NDArray], Any]] | None = None,
+        vectors: npt.NDArray[Any] | None = None,
+        features: Mapping[str, tuple[Sequence[npt.NDArray[Any]], Any]] | None = None,
     ) -> Layout:
         """Flatten sentences into columns.
 
@@ -232,10 +232,10 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
     if len(layouts) == 1:
         return layouts[0]
 
-    def column(name: str) -> npt.NDArray:
+    def column(name: str) -> npt.NDArray[Any]:
         return np.concatenate([getattr(layout, name) for layout in layouts])
 
-    def optional_column(name: str) -> npt.NDArray | None:
+    def optional_column(name: str) -> npt.NDArray[Any] | None:
         return column(name) if all(getattr(layout, name) is not None for layout in layouts) else None
 
     links = [layout.links for layout in layouts if layout.links is not None]
@@ -252,7 +252,7 @@ def concatenate(layouts: Sequence[Layout]) -> Layout:
     )
 
 
-def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray], lengths: Ints) -> npt.NDArray:
+def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray[Any]], lengths: Ints) -> npt.NDArray[Any]:
     if len(arrays) != len(lengths):
         raise DataError(f"{len(arrays)} arrays for {len(lengths)} sentences", field=name, hint="Give one for each.")
     for index, (values, length) in enumerate(zip(arrays, lengths, strict=True)):
@@ -265,7 +265,7 @@ def _concatenate_feature(name: str, arrays: Sequence[npt.NDArray], lengths: Ints
     return np.concatenate(arrays) if len(arrays) else np.empty(0, np.int32)
 
 
-def _prepend(values: npt.NDArray, lengths: Ints, first: Any) -> npt.NDArray:
+def _prepend(values: npt.NDArray[Any], lengths: Ints, first: Any) -> npt.NDArray[Any]:
     """Insert one value before each run."""
     return np.insert(values, np.cumsum(lengths) - lengths, first, axis=0)
 

@@ -88,7 +88,7 @@ class MappedLayout(Layout):
 
     folder: str = ""
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         small = {"lengths": self.lengths, "word_counts": self.word_counts, "vectors": self.vectors}
         counts = None if self.links is None else self.links.counts
         return _open_layout, (self.folder, small, counts)
@@ -126,7 +126,7 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(layouts: Iterable[Layout], folder: Path) -> tuple[dict[str, Any], npt.NDArray | None]:
+def _write(layouts: Iterable[Layout], folder: Path) -> tuple[dict[str, Any], npt.NDArray[Any] | None]:
     """Write the large columns; return the small ones and the number of links of each text."""
     lengths, words, links, vectors = [], [], [], None
     with ExitStack() as stack:
@@ -147,7 +147,7 @@ def _write(layouts: Iterable[Layout], folder: Path) -> tuple[dict[str, Any], npt
     return small, np.concatenate(links) if links else None
 
 
-def _large_columns(layout: Layout) -> dict[str, npt.NDArray]:
+def _large_columns(layout: Layout) -> dict[str, npt.NDArray[Any]]:
     """The columns with a row for each token, word or link."""
     columns = {name: values for name in _SINGLE if (values := getattr(layout, name)) is not None}
     if layout.links is not None:
@@ -155,7 +155,7 @@ def _large_columns(layout: Layout) -> dict[str, npt.NDArray]:
     return columns | {f"feature-{name}": values for name, values in layout.features.items()}
 
 
-def _open_layout(folder: str, small: Mapping[str, Any], counts: npt.NDArray | None) -> MappedLayout:
+def _open_layout(folder: str, small: Mapping[str, Any], counts: npt.NDArray[Any] | None) -> MappedLayout:
     columns = dict(_map_file(path) for path in sorted(Path(folder).iterdir()))
     links = None if counts is None else Links(counts, columns.pop("links-sources"), columns.pop("links-targets"))
     features = {name.removeprefix("feature-"): columns[name] for name in columns if name.startswith("feature-")}
@@ -163,7 +163,7 @@ def _open_layout(folder: str, small: Mapping[str, Any], counts: npt.NDArray | No
     return MappedLayout(**small, **single, features=features, links=links, folder=folder)
 
 
-def _map_file(path: Path) -> tuple[str, npt.NDArray]:
+def _map_file(path: Path) -> tuple[str, npt.NDArray[Any]]:
     name, kind, sizes = path.name.rsplit(".", 2)
     dtype, row = np.dtype(kind), tuple(map(int, sizes.split("x"))) if sizes else ()
     if not path.stat().st_size:

@@ -128,6 +128,7 @@ def _build(
     """Build the store and its graphs, and print what they contain."""
     from graphattn.builders.files import write_error
     from graphattn.builders.store import Store, build_store, datasets
+    from graphattn.builders.store.manifest import GRAPHS
 
     try:
         manifest = build_store(corpora, out, settings, engine=engine, append=append, watch=show_progress)
@@ -135,7 +136,7 @@ def _build(
         if materialize:
             store = Store(out)
             datasets.materialize(store, store.builder(settings.builder))
-            print(f"graphs: {out / datasets.GRAPHS}")
+            print(f"graphs: {out / GRAPHS}")
     except DataError as error:
         if error.skippable:
             error.hint = f"{error.hint} {_SKIP}" if error.hint else _SKIP

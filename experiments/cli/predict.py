@@ -56,8 +56,9 @@ def predict(
     --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
     translator prints its outputs with their scores.
     """
+    from graphattn.builders.readers.samples import SAMPLE_LINES
     from graphattn.experiments.cli.prediction_options import change_search, reject_unused
-    from graphattn.experiments.cli.text_stream import SAMPLE_LINES, read_texts
+    from graphattn.experiments.cli.text_stream import read_texts
     from graphattn.models import load
 
     if out is not None:

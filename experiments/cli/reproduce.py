@@ -41,13 +41,14 @@ def reproduce(
     import torch
 
     from graphattn.experiments.papers import rows, runs
+    from graphattn.experiments.papers.data_sets import DATA_SETS
     from graphattn.models.encoders import ENCODERS
 
     if threads is not None:
         torch.set_num_threads(threads)
     if not table:
         runs.reproduce(
-            data_sets or list(runs.DATA_SETS),
+            data_sets or list(DATA_SETS),
             encoder or [*ENCODERS, runs.TFIDF, runs.LEAD],
             range(seeds),
             out,

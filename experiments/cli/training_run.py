@@ -133,8 +133,9 @@ def choose_run_folder(values: Values, out: Path) -> str | None:
     """The folder of a run's checkpoints and logs, if any; by default it is next to the model directory."""
     from graphattn.experiments.cli.training_plan import RUN_DIR
 
-    if values["run_dir"] != RUN_DIR:
-        return values["run_dir"]
+    run_dir: str | None = values["run_dir"]
+    if run_dir != RUN_DIR:
+        return run_dir
     return f"{out if out.name else out.absolute()}.run"  # "." has no name
 
 
