@@ -1,4 +1,4 @@
-"""Character features of tokens: a CNN over characters and the way a token is capitalised (Ma and Hovy 2016)."""
+"""Character features of tokens: a CNN over characters, and the kind of capitalisation (Ma and Hovy 2016)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from torch import Tensor, nn
 from graphattn.builders.vocabulary import make_normalizer
 from graphattn.layers.dropout import Dropout
 
-LONGEST = 30
-"""Characters of a token that are looked at: the first and the last half of these."""
+MAX_CHARACTERS = 30
+"""Longer tokens keep the first and the last half of these."""
 
 PADDING, UNKNOWN = 0, 1
+CAPITALS_WIDTH = 10
+"""Width of the embedding of the capitalisation."""
 CAPITALS = ("none", "all", "first", "inner", "digits", "other")
-"""Ways of writing a token that a model can tell apart."""
+"""Kinds of capitalisation."""
 
 
-def capitals_of(token: str) -> int:
+def classify_capitals(token: str) -> int:
     """Index into :data:`CAPITALS`.
 
     Examples
@@ -43,28 +45,28 @@ def capitals_of(token: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TokenTypes:
-    """The distinct tokens of a corpus as characters; tokens refer to them by number, 0 is ``[CLS]``.
+    """The distinct tokens of a corpus as characters; type 0 is ``[CLS]``.
 
     Parameters
     ----------
-    characters : (U, LONGEST) ids, 0 where a token has ended
+    characters : (U, MAX_CHARACTERS) ids, padded with 0
     capitals : (U,) index into :data:`CAPITALS`
     """
 
     characters: npt.NDArray[np.int32]
     capitals: npt.NDArray[np.int32]
 
-    def take(self, forms: npt.NDArray[np.integer]) -> FormBatch:
-        """The forms of a batch, each once.
+    def take(self, types: npt.NDArray[np.integer]) -> TokenTypeBatch:
+        """The types of a batch's tokens, each once.
 
         Parameters
         ----------
-        forms : (N,) form of each token
+        types : (N,) type of each token
         """
-        used, index = np.unique(forms, return_inverse=True)
+        used, index = np.unique(types, return_inverse=True)
         characters = self.characters[used]
         longest = max(1, int((characters != PADDING).sum(1).max(initial=0)))
-        return FormBatch(
+        return TokenTypeBatch(
             torch.from_numpy(characters[:, :longest]),
             torch.from_numpy(self.capitals[used]),
             torch.from_numpy(index),
@@ -72,41 +74,40 @@ class TokenTypes:
 
 
 @dataclass(frozen=True, eq=False)
-class FormBatch:
-    """Characters (U, L) and capitals (U,) of a batch's distinct tokens, and which one each token is (N,)."""
+class TokenTypeBatch:
+    """Characters (U, L) and capitals (U,) of a batch's token types, and the type of each token (N,)."""
 
     characters: Tensor
     capitals: Tensor
     index: Tensor
 
-    def to(self, device: torch.device) -> FormBatch:
-        """The same on another device."""
-        return FormBatch(self.characters.to(device), self.capitals.to(device), self.index.to(device))
+    def to(self, device: torch.device) -> TokenTypeBatch:
+        """Copy to a device."""
+        return TokenTypeBatch(self.characters.to(device), self.capitals.to(device), self.index.to(device))
 
 
-class FormNumbers:
-    """Numbers of distinct tokens in the order of their first appearance, from 1.
+class TokenTypeIndex:
+    """Ids of distinct tokens in the order of their first appearance, from 1.
 
     Examples
     --------
-    >>> FormNumbers().of([["a", "b", "a"], ["c"]])
+    >>> TokenTypeIndex().encode([["a", "b", "a"], ["c"]])
     [array([1, 2, 1], dtype=int32), array([3], dtype=int32)]
     """
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
+        self.ids: dict[str, int] = {}
 
-    def of(self, sentences: Iterable[Sequence[str]]) -> list[npt.NDArray[np.int32]]:
-        """For each sentence the number of each token; new tokens get a number."""
-        numbers = self.numbers
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[npt.NDArray[np.int32]]:
+        """The type of each token, sentence by sentence; new tokens get a new id."""
+        ids = self.ids
         return [
-            np.array([numbers.setdefault(token, len(numbers) + 1) for token in tokens], dtype=np.int32)
-            for tokens in sentences
+            np.array([ids.setdefault(token, len(ids) + 1) for token in tokens], dtype=np.int32) for tokens in sentences
         ]
 
 
 class CharacterVocabulary:
-    """The characters a model knows.
+    """The characters that a model knows.
 
     Parameters
     ----------
@@ -122,39 +123,36 @@ class CharacterVocabulary:
         """All characters of a corpus, most frequent first."""
         counts: Counter[str] = Counter()
         for token, count in Counter(tokens).items():
-            for character in _as_in_vocabularies(token):
+            for character in _normalize_spelling(token):
                 counts[character] += count
         return cls(sorted(counts, key=lambda character: (-counts[character], character)))
 
     def __len__(self) -> int:
         return len(self.characters) + 2
 
-    def forms(self, tokens: FormNumbers) -> TokenTypes:
-        """The characters of distinct tokens."""
-        characters = np.zeros((len(tokens.numbers) + 1, LONGEST), dtype=np.int32)
-        capitals = np.zeros(len(tokens.numbers) + 1, dtype=np.int32)
-        for raw, number in tokens.numbers.items():
-            token = _as_in_vocabularies(raw)
-            shown = token if len(token) <= LONGEST else token[: LONGEST // 2] + token[-LONGEST // 2 :]
-            characters[number, : len(shown)] = [self._ids.get(character, UNKNOWN) for character in shown]
-            capitals[number] = capitals_of(token)
+    def encode(self, index: TokenTypeIndex) -> TokenTypes:
+        """The characters of token types."""
+        characters = np.zeros((len(index.ids) + 1, MAX_CHARACTERS), dtype=np.int32)
+        capitals = np.zeros(len(index.ids) + 1, dtype=np.int32)
+        half = MAX_CHARACTERS // 2
+        for raw, row in index.ids.items():
+            token = _normalize_spelling(raw)
+            kept = token if len(token) <= MAX_CHARACTERS else token[:half] + token[-half:]
+            characters[row, : len(kept)] = [self._ids.get(character, UNKNOWN) for character in kept]
+            capitals[row] = classify_capitals(token)
         return TokenTypes(characters, capitals)
 
 
 _SPELLING = make_normalizer("bpe", lowercase=False)
 
 
-def _as_in_vocabularies(token: str) -> str:
-    """Composed characters and straight quotes, as words are looked up, but in the case and the length they have."""
+def _normalize_spelling(token: str) -> str:
+    """Compose characters and straighten quotes, as the vocabulary does, but keep case."""
     return token if token.isascii() else str(_SPELLING.normalize_str(token))
 
 
-CAPITALS_WIDTH = 10
-"""Width of the embedding of the capitalisation."""
-
-
 class CharacterFeatures(nn.Module):
-    """Character CNN (window of 3, maximum over the token) and an embedding of the capitalisation.
+    """Character CNN (kernel size 3, maximum over the token) and an embedding of the capitalisation.
 
     Parameters
     ----------
@@ -171,10 +169,10 @@ class CharacterFeatures(nn.Module):
         self.dropout = Dropout(0.3)
         self.width = filters + CAPITALS_WIDTH
 
-    def forward(self, forms: FormBatch) -> Tensor:
-        """(N, width), computed once for each distinct token."""
-        embedded = self.dropout(self.embed(forms.characters)).transpose(1, 2)  # (U, embedding, L)
-        outside = (forms.characters == PADDING).unsqueeze(1)  # the maximum must not depend on a batch's longest token
-        outside[:, :, 0] = False
-        shape = self.convolve(embedded).masked_fill(outside, float("-inf")).amax(2)  # (U, filters)
-        return torch.cat([shape, self.capitals(forms.capitals)], dim=1)[forms.index]
+    def forward(self, types: TokenTypeBatch) -> Tensor:
+        """(N, width), computed once per type."""
+        embedded = self.dropout(self.embed(types.characters)).transpose(1, 2)  # (U, embedding, L)
+        padding = (types.characters == PADDING).unsqueeze(1)  # the maximum must not depend on a batch's longest token
+        padding[:, :, 0] = False
+        maxima = self.convolve(embedded).masked_fill(padding, float("-inf")).amax(2)  # (U, filters)
+        return torch.cat([maxima, self.capitals(types.capitals)], dim=1)[types.index]

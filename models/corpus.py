@@ -1,4 +1,4 @@
-"""Corpora as columns, and the batches that models take."""
+"""Encoded corpora, and the batches that models take."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
+from typing_extensions import override
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
@@ -20,14 +21,15 @@ from graphattn.builders.graph_builder import CLS_ID
 from graphattn.builders.layout import Ints, Layout, concatenate
 from graphattn.builders.lazy_texts import LazyTexts, memmap_layouts
 from graphattn.builders.word_boundaries import Source
-from graphattn.models.characters import CharacterVocabulary, FormBatch, FormNumbers, TokenTypes
+from graphattn.models.characters import CharacterVocabulary, TokenTypeBatch, TokenTypeIndex, TokenTypes
 
 if TYPE_CHECKING:
     from graphattn.builders.store import Store
 
 EOS = CLS_ID
 """The token before the first and after the last token of a target."""
-_CHUNK = 1 << 14  # sentences whose edges are counted together
+_CHUNK = 1 << 14
+"""Sentences whose edges are counted at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +38,17 @@ class Batch:
 
     Parameters
     ----------
-    graph : of B texts; for pairs of 2 B, all first texts before all second ones
+    graph : B texts; for pairs 2 B, all first texts before all second ones
     size : B
-    forms : characters of the tokens, or None
+    token_types : characters of the tokens, or None
     targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
-    loss_normalizer : number of targets in the batch of all processes together, by which losses are divided
-    target_counts : (B,) tags or tokens of each target, where targets are flat; else None
+    loss_normalizer : number by which losses are divided: the targets of the whole batch per process
+    target_counts : (B,) number of tags or tokens per target if targets are flat, else None
     """
 
     graph: TextBatch
     size: int
-    forms: FormBatch | None = None
+    token_types: TokenTypeBatch | None = None
     targets: Tensor | None = None
     loss_normalizer: float = 1.0
     target_counts: Tensor | None = None
@@ -54,14 +56,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class BatchShard:
-    """One process's part of a batch.
-
-    Parameters
-    ----------
-    sentences : numbers of this part's sentences
-    batch : numbers of the sentences in the whole batch
-    processes : number of processes
-    """
+    """One process's part of a batch: sentence numbers of the part and of the whole batch, number of processes."""
 
     sentences: list[int]
     batch: list[int]
@@ -73,11 +68,10 @@ class Corpus(Dataset[Batch]):
 
     Parameters
     ----------
-    builder : makes the graphs
+    builder : builds the graphs
     layouts : one, or two for pairs
-    forms : characters of distinct tokens, or None
-    targets : one array with a row per sentence, or (flat tags or tokens, how many per sentence), where the first may
-        be of any type of whole numbers
+    token_types : characters of distinct tokens, or None
+    targets : one row per sentence; or flat tags or tokens (of any integer type), and their number per sentence
     """
 
     def __init__(
@@ -85,10 +79,10 @@ class Corpus(Dataset[Batch]):
         builder: TextGraphBuilder,
         layouts: Sequence[Layout],
         *,
-        forms: TokenTypes | None = None,
+        token_types: TokenTypes | None = None,
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ):
-        self.builder, self.layouts, self.forms, self.targets = builder, tuple(layouts), forms, targets
+        self.builder, self.layouts, self.token_types, self.targets = builder, tuple(layouts), token_types, targets
 
     @classmethod
     def encode(
@@ -99,21 +93,22 @@ class Corpus(Dataset[Batch]):
         characters: CharacterVocabulary | None = None,
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None,
     ) -> Corpus:
-        """Encode texts as columns, from which batches are gathered.
+        """Encode texts.
 
         Parameters
         ----------
         builder : with a vocabulary
         texts : one list of sources, or two of the same length for pairs; columns of lazy texts are encoded
             into memory-mapped files
-        characters : when given, tokens get character features
+        characters : the characters of a model with character features
         targets : as for :class:`Corpus`
         """
         assert builder.vocabulary is not None
-        numbers = None if characters is None else FormNumbers()
-        layouts = [_layout(builder, column, numbers) for column in texts]
-        forms = None if characters is None or numbers is None else characters.forms(numbers)
-        return cls(builder, layouts, forms=forms, targets=targets)
+        if characters is None:
+            return cls(builder, [_build_layout(builder, column, None) for column in texts], targets=targets)
+        types = TokenTypeIndex()
+        layouts = [_build_layout(builder, column, types) for column in texts]
+        return cls(builder, layouts, token_types=characters.encode(types), targets=targets)
 
     @classmethod
     def from_store(
@@ -158,16 +153,16 @@ class Corpus(Dataset[Batch]):
         return counts
 
     def __getitem__(self, choice: Sequence[int] | BatchShard) -> Batch:
-        share = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
-        sentences, normalizer = share.sentences, max(self._count_targets(share.batch) / share.processes, 1e-9)
+        shard = choice if isinstance(choice, BatchShard) else BatchShard(list(choice), list(choice), 1)
+        sentences, normalizer = shard.sentences, max(self._count_targets(shard.batch) / shard.processes, 1e-9)
         if not sentences:
-            # fewer sentences than processes: this process takes part with zero gradients
-            sentences, normalizer = share.batch[:1], math.inf
+            # fewer sentences than processes: this process contributes zero gradients
+            sentences, normalizer = shard.batch[:1], math.inf
         layout = concatenate([layout.take(sentences) for layout in self.layouts])
-        forms = None if self.forms is None else self.forms.take(layout.features["form"])
+        types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
         counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
         return Batch(
-            self.builder.text_batch(layout), len(sentences), forms, self._targets(sentences), normalizer, counts
+            self.builder.text_batch(layout), len(sentences), types, self._targets(sentences), normalizer, counts
         )
 
     def fingerprint(self) -> str:
@@ -177,14 +172,14 @@ class Corpus(Dataset[Batch]):
             arrays += [layout.lengths, layout.word_ids, layout.heads, layout.deprels, *layout.features.values()]
             arrays += [] if layout.sentence_ids is None else [layout.sentence_ids]
             arrays += [] if layout.links is None else [layout.links.counts, layout.links.sources, layout.links.targets]
-        arrays += [] if self.forms is None else [self.forms.characters, self.forms.capitals]
+        arrays += [] if self.token_types is None else [self.token_types.characters, self.token_types.capitals]
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
         words = "" if self.builder.vocabulary is None else self.builder.vocabulary.to_json()
         return f"{len(self)} examples, {digest_of(*arrays, words)}"
 
     def _num_edges(self, layout: Layout) -> Ints:
         slices = [np.arange(start, min(start + _CHUNK, len(layout))) for start in range(0, len(layout), _CHUNK)]
-        return np.concatenate([np.empty(0, np.int64), *(self.builder.num_edges(layout.take(own)) for own in slices)])
+        return np.concatenate([np.empty(0, np.int64), *(self.builder.num_edges(layout.take(rows)) for rows in slices)])
 
     def _targets(self, sentences: list[int]) -> Tensor | None:
         if self.targets is None:
@@ -193,9 +188,9 @@ class Corpus(Dataset[Batch]):
             return torch.from_numpy(self.targets[sentences])
         flat, counts = self.targets
         starts = (np.cumsum(counts) - counts)[sentences]
-        taken = counts[sentences]
-        shift = np.repeat(starts - (np.cumsum(taken) - taken), taken)
-        return torch.from_numpy(flat[np.arange(int(taken.sum())) + shift].astype(np.int64))
+        lengths = counts[sentences]
+        shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return torch.from_numpy(flat[np.arange(int(lengths.sum())) + shift].astype(np.int64))
 
     def _count_targets(self, sentences: list[int]) -> float:
         if isinstance(self.targets, tuple):
@@ -204,7 +199,7 @@ class Corpus(Dataset[Batch]):
 
 
 class ParallelCorpus(Corpus):
-    """A corpus whose targets are texts; the length of a pair is that of both texts."""
+    """A corpus whose targets are texts."""
 
     @classmethod
     def of(
@@ -213,13 +208,13 @@ class ParallelCorpus(Corpus):
         sources: Sequence[Sentence],
         targets: Sequence[npt.NDArray[np.integer]] | None = None,
     ) -> ParallelCorpus:
-        """Encode pairs as columns.
+        """Encode pairs.
 
         Parameters
         ----------
         builder : with a vocabulary
         sources : texts with marked words
-        targets : ids of each target's tokens, without :data:`EOS`; None when they are to be generated
+        targets : ids of each target's tokens, without :data:`EOS`; None for texts to translate
         """
         layouts = [builder.layout(sources)]
         if targets is None:
@@ -229,6 +224,7 @@ class ParallelCorpus(Corpus):
         return cls(builder, layouts, targets=(flat, counts))
 
     @property
+    @override
     def lengths(self) -> Ints:
         """(S,) tokens of each source and its target, if any."""
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
@@ -255,16 +251,14 @@ def digest_of(*parts: npt.NDArray[Any] | str | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def _layout(builder: TextGraphBuilder, column: Sequence[Source], numbers: FormNumbers | None) -> Layout:
+def _build_layout(builder: TextGraphBuilder, column: Sequence[Source], types: TokenTypeIndex | None) -> Layout:
     """The layout of a column of texts; lazy texts are processed in chunks."""
-    if not isinstance(column, LazyTexts):
-        return _with_forms(builder, column, numbers)
-    if numbers is None:
-        return memmap_layouts(column.layouts(builder))
-    return memmap_layouts(_with_forms(builder, part, numbers) for part in column.parts())
-
-
-def _with_forms(builder: TextGraphBuilder, texts: Sequence[Source], numbers: FormNumbers | None) -> Layout:
-    if numbers is None:
-        return builder.layout(texts)
-    return builder.layout(texts, features=lambda cut: {"form": (numbers.of(sentence.tokens for sentence in cut), 0)})
+    if isinstance(column, LazyTexts):
+        if types is None:
+            return memmap_layouts(column.layouts(builder))
+        return memmap_layouts(_build_layout(builder, part, types) for part in column.parts())
+    if types is None:
+        return builder.layout(column)
+    return builder.layout(
+        column, features=lambda split: {"token_type": (types.encode(sentence.tokens for sentence in split), 0)}
+    )

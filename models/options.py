@@ -1,4 +1,4 @@
-"""Options as dataclasses: one definition serves constructors, scikit-learn, flags, YAML and model files."""
+"""Options as dataclasses: one definition for constructors, scikit-learn, flags, YAML and model files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from typing_extensions import override
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
-from graphattn.models.training.precision import PRECISIONS
 from graphattn.scales import Scale
 from graphattn.validation import require_choice, require_multiple, require_range
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 _BOUNDS = ("min", "max", "above", "below")
+
+BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
+"""CPU flags of instructions for bfloat16 products; the last is ARM's."""
 
 
 def option(
@@ -32,14 +35,14 @@ def option(
     below: float | None = None,
     multiple_of: int | str | None = None,
 ) -> Any:
-    """A dataclass field with its help and the values it may take.
+    """A dataclass field with its help text and bounds.
 
     Parameters
     ----------
-    default : its value unless the user sets it
+    default : its default value
     help : one line for ``--help``
-    choices : all values it may have
-    min, max : smallest and largest value
+    choices : all allowed values
+    min, max : inclusive bounds
     above, below : exclusive bounds
     multiple_of : a number, or the name of another option of the same dataclass
     """
@@ -56,7 +59,7 @@ def option(
 
 @dataclass
 class Options(Parameters):
-    """Base of all options; scikit-learn sees the fields as nested parameters (``training__epochs``)."""
+    """Base of all options; fields are nested parameters for scikit-learn (``training__epochs``)."""
 
     def validate(self) -> None:
         """Check each option's bounds, then the rules between options.
@@ -64,7 +67,7 @@ class Options(Parameters):
         Raises
         ------
         ConfigError
-            names the option and its bounds
+            naming the option and its bounds
         """
         for item in fields(self):
             value, choices = getattr(self, item.name), item.metadata.get("choices")
@@ -82,15 +85,15 @@ class Options(Parameters):
         self.check()
 
     def check(self) -> None:
-        """Check rules between options; :meth:`validate` calls it after the bounds."""
+        """Check the rules between options; :meth:`validate` calls it after the bounds."""
 
-    def copied(self: OptionsT) -> OptionsT:
+    def copy(self: OptionsT) -> OptionsT:
         """A copy whose values are plain Python objects."""
         return replace(self, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as ``config.json`` stores them."""
-        return asdict(self.copied())
+        """Plain values for ``config.json``."""
+        return asdict(self.copy())
 
     @classmethod
     def from_dict(cls: type[OptionsT], values: Mapping[str, Any]) -> OptionsT:
@@ -99,7 +102,7 @@ class Options(Parameters):
         Raises
         ------
         ConfigError
-            for an unknown name; the message lists the known ones
+            for an unknown name
         """
         known = {item.name for item in fields(cls)}
         unknown = sorted(set(values) - known)
@@ -109,6 +112,7 @@ class Options(Parameters):
 
 
 def _plain(value: Any) -> Any:
+    """Paths, scales, sequences and NumPy scalars as plain Python values."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Scale):
@@ -125,32 +129,32 @@ def _plain(value: Any) -> Any:
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
 
-    level: str = option("word", "what attends: words or sub-words", choices=("word", "bpe"))
-    split: str = option("words", "how raw text is cut: by rule or at white space", choices=("words", "whitespace"))
-    lowercase: bool = option(True, "ignore case in the vocabulary (character features of whole words still see it)")
-    min_count: int = option(1, "words rarer than this become [UNK], unless they have a vector", min=1)
-    vocabulary_size: int | None = option(None, "largest number of vocabulary entries", min=1)
+    level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
+    split: str = option("words", "how raw text is split: by rule or at white space", choices=("words", "whitespace"))
+    lowercase: bool = option(True, "ignore case in the vocabulary (character features of words still use it)")
+    min_count: int = option(1, "rarer words become [UNK] unless they have a vector", min=1)
+    vocabulary_size: int | None = option(None, "maximum size of the vocabulary", min=1)
     vectors: tuple[str, ...] | str | None = option(
         None,
-        "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2); several stand side by side",
+        "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2); see combine for several files",
     )
     vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
-    tune_vectors: bool = option(False, "train the vectors of the training set's words too")
-    normalize_vectors: bool = option(True, "scale the vectors to unit variance per number")
+    tune_vectors: bool = option(False, "train the vectors of the training set's words")
+    normalize_vectors: bool = option(True, "scale the vectors to unit variance")
     combine: str = option(
         "concatenation",
-        "several files of vectors side by side, averaged (padded with zeros), or each through a learnt projection",
+        "combine several files of vectors: concatenate, average (padded with zeros), or project each with a learnt map",
         choices=("concatenation", "average", "projection"),
     )
-    embedding: int = option(300, "width of token embeddings when no vectors are given", min=1)
+    embedding: int = option(300, "width of token embeddings without word vectors", min=1)
     embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
-    word_dropout: float = option(0.0, "share of tokens replaced by [UNK] in training", min=0, below=1)
+    word_dropout: float = option(0.0, "probability that [UNK] replaces a token in training", min=0, below=1)
     characters: bool = option(False, "add character CNN and capitalisation features")
     character_embedding: int = option(30, "width of character embeddings", min=1)
-    character_filters: int = option(50, "features the character CNN gives a token", min=1)
+    character_filters: int = option(50, "number of filters of the character CNN", min=1)
 
     def vector_files(self) -> tuple[str, ...]:
-        """The files in ``vectors``; none, one or several."""
+        """The files in ``vectors``."""
         if self.vectors is None:
             return ()
         return (self.vectors,) if isinstance(self.vectors, (str, os.PathLike)) else tuple(self.vectors)
@@ -167,53 +171,52 @@ class InputOptions(Options):
 class TrainingOptions(Options):
     """How a model is trained."""
 
-    epochs: int = option(20, "passes over the training set at most", min=1)
-    batch_size: int = option(32, "sentences in a batch at most (over all processes)", min=1)
-    max_tokens: int | None = option(32_768, "tokens in a batch at most; a longer text has one of its own", min=1)
-    max_edges: int | None = option(None, "edges in a batch at most", min=1)
-    optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
-    learning_rate: float = option(5e-4, "highest learning rate", above=0)
-    weight_decay: float = option(
-        5e-5, "weight decay, never on biases, norms and vectors of words and characters", min=0
+    epochs: int = option(20, "maximum number of passes over the training set", min=1)
+    batch_size: int = option(32, "maximum number of sentences in a batch (over all processes)", min=1)
+    max_tokens: int | None = option(
+        32_768, "maximum number of tokens in a batch; a longer text is its own batch", min=1
     )
-    beta2: float = option(0.999, "share of the mean of squared gradients that stays in a step of Adam", min=0, below=1)
+    max_edges: int | None = option(None, "maximum number of edges in a batch", min=1)
+    optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
+    learning_rate: float = option(5e-4, "maximum learning rate", above=0)
+    weight_decay: float = option(5e-5, "weight decay, except on biases, norms and embeddings", min=0)
+    beta2: float = option(0.999, "decay rate of Adam's mean of squared gradients", min=0, below=1)
     schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
-    warmup: float = option(0.1, "share of the steps in which the learning rate rises", min=0, below=1)
-    warmup_steps: int | None = option(None, "steps in which the learning rate rises, in place of the share", min=1)
-    clip: float | None = option(5.0, "largest norm of the gradient", above=0)
-    label_smoothing: float = option(0.0, "share of probability spread over all classes", min=0, below=1)
+    warmup: float = option(0.1, "share of all steps in which the learning rate rises", min=0, below=1)
+    warmup_steps: int | None = option(None, "number of warm-up steps, instead of a share", min=1)
+    clip: float | None = option(5.0, "maximum norm of the gradient", above=0)
+    label_smoothing: float = option(0.0, "probability mass spread over all classes", min=0, below=1)
     average: float | None = option(
         None,
-        "measure and keep a moving average of the weights in their place; the share of it that stays in a step "
-        "(0.99: an average over about 100 steps)",
+        "evaluate and keep a moving average of the weights with this decay rate (0.99: over about 100 steps)",
         min=0,
         below=1,
     )
     average_epochs: int | None = option(
-        None, "measure and keep the mean of the weights at the ends of this many last epochs in their place", min=1
+        None, "evaluate and keep the mean of the weights after each of this many last epochs", min=1
     )
-    accumulate: int = option(1, "batches whose gradients are averaged before a step", min=1)
+    accumulate: int = option(1, "number of batches whose gradients are averaged per step", min=1)
     patience: int | None = option(None, "stop after this many epochs without a better dev metric", min=1)
     metric: str | None = option(
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
     )
     dev_fraction: float = option(
-        0.1, "share of the training set held out as dev set when none is given", min=0, below=1
+        0.1, "share of the training set that is held out if there is no dev set", min=0, below=1
     )
     precision: str = option(
         "32",
-        "number format of matrix products; bf16 is faster where the hardware has it, auto takes it there",
-        choices=PRECISIONS,
+        "number format of matrix products; auto is bf16 where the hardware supports it, else 32",
+        choices=("32", "bf16", "auto"),
     )
-    seed: int = option(0, "makes a run repeat bit for bit on one machine", min=0, below=2**32)
-    accelerator: str = option("auto", "device kind, as Lightning names it (cpu, cuda, auto)")
-    devices: int = option(1, "devices, or processes on a CPU", min=1)
-    nodes: int = option(1, "machines", min=1)
+    seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32)
+    accelerator: str = option("auto", "Lightning's accelerator (cpu, cuda, auto ...)")
+    devices: int = option(1, "number of devices, or of processes on a CPU", min=1)
+    nodes: int = option(1, "number of machines", min=1)
     strategy: str = option("auto", "Lightning's strategy (auto, ddp, ddp_spawn, fsdp ...)")
-    run_dir: str | None = option(None, "folder for checkpoints and logs; a run there resumes")
-    resume: bool = option(True, "go on from the last checkpoint in run_dir, if there is one")
+    run_dir: str | None = option(None, "folder for checkpoints and logs")
+    resume: bool = option(True, "continue from the last checkpoint in run_dir, if there is one")
     checkpoint_minutes: float | None = option(
-        10.0, "minutes between checkpoints inside an epoch; none for one after each epoch only", min=0
+        10.0, "minutes between checkpoints within an epoch; none: only after each epoch", min=0
     )
     logs: bool = option(True, "write CSV and TensorBoard logs into run_dir")
     progress: bool = option(True, "show a progress bar on a terminal")
@@ -229,13 +232,13 @@ class TrainingOptions(Options):
         Parameters
         ----------
         measured : names of all metrics
-        main : the one to take unless ``metric`` names another
-        dev_set : whether there is one
+        main : the default
+        dev_set : whether there is a dev set
 
         Raises
         ------
         ConfigError
-            for a ``metric`` that is not measured; for ``metric`` or ``patience`` where nothing is measured
+            for an unknown ``metric``; for ``metric`` or ``patience`` without a dev set
         """
         if self.metric is not None and self.metric not in measured:
             raise ConfigError(
@@ -249,24 +252,45 @@ class TrainingOptions(Options):
             )
         return self.metric or main
 
+    def resolve_precision(self) -> str:
+        """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
+        if self.precision != "auto":
+            return self.precision
+        return "bf16" if supports_bf16(self.accelerator) else "32"
+
+
+def supports_bf16(accelerator: str = "auto") -> bool:
+    """Whether the device has instructions for bfloat16 products; without them, they are slower than float32.
+
+    Parameters
+    ----------
+    accelerator : Lightning's name of the device
+    """
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if accelerator not in ("auto", "cpu"):
+        return False
+    flags: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch
+    return any(flags.get(flag, False) for flag in BF16_FLAGS)
+
 
 @dataclass
 class HeadOptions(Options):
-    """What stands on top of the encoder."""
+    """The layers after the encoder."""
 
     pooling: str | None = option(
         None,
         "sentence vector: half the sum of [CLS] and the maximum, their concatenation, one of them, the mean, mean and "
-        "maximum side by side, or weights for each token and feature (default: cls+max; mtsa: source2token; duo: mean)",
+        "maximum concatenated, or weights per token and feature (default: cls+max; mtsa: source2token; duo: mean)",
         choices=("cls+max", "concat", "max", "mean", "mean-max", "cls", "source2token"),
     )
     head_hidden: int | None = option(
-        None, "width of the classifier's hidden layer, 0 for none (default: the encoder's; duo: 0)", min=0
+        None, "width of the classifier's hidden layer; 0 for none (default: the encoder's width; duo: 0)", min=0
     )
     pair_features: str = option(
         "difference",
-        "what a pair is beside its two vectors and their difference: its absolute value, or the vectors' product",
+        "features of a pair besides its vectors and their difference: the absolute difference, or the product",
         choices=("difference", "product"),
     )
-    head_dropout: float = option(0.3, "dropout in front of the head's layers", min=0, below=1)
+    head_dropout: float = option(0.3, "dropout on the input of the head's layers", min=0, below=1)
     crf: bool = option(False, "score tag sequences with a conditional random field")

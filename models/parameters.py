@@ -1,7 +1,4 @@
-"""Parameters as scikit-learn expects of an estimator, without loading scikit-learn, which takes longer than predicting.
-
-scikit-learn's tools ask for methods, not for a base class: ``get_params``, ``set_params`` and ``__sklearn_tags__``.
-"""
+"""scikit-learn's parameter protocol (``get_params``, ``set_params``, ``__sklearn_tags__``) without its slow import."""
 
 from __future__ import annotations
 
@@ -9,13 +6,13 @@ import inspect
 from collections import defaultdict
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 ParametersT = TypeVar("ParametersT", bound="Parameters")
 
 
 class Parameters:
-    """A class whose parameters are the arguments of ``__init__``, kept in attributes of the same names.
-
-    Every argument has a default.
+    """A class that stores each argument of ``__init__`` in an attribute of the same name; all have defaults.
 
     Examples
     --------
@@ -27,27 +24,16 @@ class Parameters:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Name -> value.
-
-        Parameters
-        ----------
-        deep : also the parameters of parameters, under ``outer__inner``
-        """
+        """Name -> value; ``deep`` adds nested parameters as ``outer__inner``."""
         params: dict[str, Any] = {}
         for name in _names(type(self)):
             value = params[name] = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                params.update({f"{name}__{inner}": own for inner, own in value.get_params().items()})
+                params.update({f"{name}__{inner}": part for inner, part in value.get_params().items()})
         return params
 
     def set_params(self: ParametersT, **params: Any) -> ParametersT:
-        """Change parameters, also those of parameters, as ``outer__inner``.
-
-        Raises
-        ------
-        ValueError
-            for a name that does not exist, as scikit-learn does
-        """
+        """Change parameters, also nested ones as ``outer__inner``; unknown names raise ``ValueError``."""
         nested: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         known = _names(type(self))
         for name, value in params.items():
@@ -58,20 +44,23 @@ class Parameters:
                 nested[outer][inner] = value
             else:
                 setattr(self, outer, value)
-        for name, own in nested.items():
-            part = self._part(name)
+        for name, values in nested.items():
+            part = self._nested(name)
             if not hasattr(part, "set_params"):
-                raise ValueError(f"Invalid parameter {next(iter(own))!r} for {name}={part!r}, which has no parameters.")
-            part.set_params(**own)
+                invalid = next(iter(values))
+                raise ValueError(f"Invalid parameter {invalid!r} for {name}={part!r}, which has no parameters.")
+            part.set_params(**values)
         return self
 
-    def _part(self, name: str) -> Any:
-        """The parameter whose own parameters are to be changed."""
+    def _nested(self, name: str) -> Any:
+        """The parameter whose parameters :meth:`set_params` is about to change."""
         return getattr(self, name)
 
+    @override
     def __repr__(self) -> str:
-        own, plain = self.get_params(deep=False), type(self)().get_params(deep=False)
-        changed = [f"{name}={_text(own[name])}" for name in own if _text(own[name]) != _text(plain[name])]
+        values, defaults = (vars_of.get_params(deep=False) for vars_of in (self, type(self)()))
+        texts = {name: (_repr(value), _repr(defaults[name])) for name, value in values.items()}
+        changed = [f"{name}={text}" for name, (text, default) in texts.items() if text != default]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -81,10 +70,9 @@ class Parameters:
 
 
 def _names(kind: type) -> list[str]:
-    """The arguments of ``__init__``."""
     return list(inspect.signature(kind.__init__).parameters)[1:]  # type: ignore[misc]
 
 
-def _text(value: Any) -> str:
-    """Parameters of parameters as short as their owner's, whatever ``__repr__`` a dataclass gave them."""
+def _repr(value: Any) -> str:
+    """Nested parameters in the same short form, whatever ``__repr__`` a dataclass gave them."""
     return Parameters.__repr__(value) if isinstance(value, Parameters) else repr(value)

@@ -1,4 +1,4 @@
-"""Model directories: written atomically, verified when read, and free of anything that executes."""
+"""Model directories: written atomically, verified when read; reading one executes no code."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 EstimatorT = TypeVar("EstimatorT", bound="Estimator")
 
 FORMAT = 1
-"""Version of the directory's layout; raised when an older GraphAttn could not read it."""
+"""Version of the directory's layout; increased when an older GraphAttn cannot read it."""
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
-
 
 TASKS: dict[str, type[Estimator]] = {}
 """Name of a task -> its estimator."""
@@ -59,11 +58,11 @@ class ModelFiles:
 
     Parameters
     ----------
-    config : options and facts, plain values
+    config : options, and what else the task needs; plain values
     labels : class names in the order of their ids
     tokenizer : text of ``tokenizer.json``
     weights : name -> tensor
-    notes : other text files for people and tools, name -> content; not looked at when a model is read
+    notes : other text files, name -> content; ignored when a model is read
     """
 
     config: dict[str, Any]
@@ -74,14 +73,14 @@ class ModelFiles:
 
 
 def write_model(path: Path, files: ModelFiles) -> Path:
-    """Write a model directory; until it is complete the one that was there stays as it was.
+    """Write a model directory; an old one is replaced when the new one is complete.
 
     Raises
     ------
     ModelDirectoryError
         when ``path`` is a file or another folder, or the disk is full
     """
-    path = Path(os.path.realpath(path))  # a link stays one; "." has no name beside which something could be put
+    path = Path(os.path.realpath(path))  # keeps a link; "." has no name for the temporary folder
     if path.exists() and not (path.is_dir() and (is_model_directory(path) or not any(path.iterdir()))):
         raise ModelDirectoryError(f"{path} exists and is no model directory; choose another place to save to")
     try:
@@ -96,9 +95,9 @@ def write_model(path: Path, files: ModelFiles) -> Path:
 
 
 def is_model_directory(path: Path) -> bool:
-    """Whether a folder is what :func:`write_model` wrote, of whatever version, also when its config is damaged.
+    """Whether :func:`write_model` wrote a folder, in any version and also if its config is damaged.
 
-    Other programs have a ``config.json`` too, and what is replaced is lost.
+    Other programs have a ``config.json`` too, and saving must not replace their folders.
     """
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
@@ -113,7 +112,7 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     save_file({name: tensor.contiguous() for name, tensor in files.weights.items()}, folder / WEIGHTS)
     (folder / TOKENIZER).write_text(files.tokenizer, encoding="utf-8")
     (folder / LABELS).write_text(json.dumps(files.labels, ensure_ascii=False, indent=1), encoding="utf-8")
-    shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors lets nobody else read what it writes
+    shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors writes files that only their owner can read
     sums = {name: _checksum(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
     config = {"format": FORMAT, **files.config, "sha256": sums}
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
@@ -129,11 +128,8 @@ def read_model(path: Path) -> ModelFiles:
     ModelDirectoryError
         when it is missing, incomplete, corrupted, or of another version
     """
-    return _read_and_check(_in_place(path))
-
-
-def _read_and_check(path: Path) -> ModelFiles:
-    config = _config(path)
+    path = _resolve_interrupted_save(path)
+    config = _read_config(path)
     for name, expected in config["sha256"].items():
         if not (path / name).is_file():
             raise ModelDirectoryError(f"{path} is incomplete: {name} is missing. Copy the whole directory again")
@@ -150,36 +146,33 @@ def _read_and_check(path: Path) -> ModelFiles:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Options and facts of a model directory, without the rest of it, which may be large.
+    """The config of a model directory, without the weights.
 
     Raises
     ------
     ModelDirectoryError
-        when it is missing, has no config that can be read, or is of another version
+        when it is missing, cannot be read, or is of another version
     """
-    return _config(_in_place(path))
+    return _read_config(_resolve_interrupted_save(path))
 
 
-def _in_place(path: Path) -> Path:
-    """Where the directory is, also when a save was killed between its two renames."""
+def _resolve_interrupted_save(path: Path) -> Path:
+    """The directory; the old one if a save was killed between its two renames."""
     real = Path(os.path.realpath(path))
-    try:
-        real.exists()
-    except (OSError, ValueError) as error:  # it is a text, say
-        raise ModelDirectoryError(f"{str(path)[:80]!r} is no model directory: {error}") from None
     return replaced_folder(real) if not real.exists() and replaced_folder(real).exists() else path
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any]:
     if not (path / CONFIG).is_file():
         raise ModelDirectoryError(
-            f"{path} is no model directory: it has no {CONFIG}. Give what `save` or `train` wrote"
+            f"{path} is no model directory: it has no {CONFIG}. Give one that `save` or `train` wrote"
         )
     try:
         config: dict[str, Any] = json.loads((path / CONFIG).read_text(encoding="utf-8"))
         if config and isinstance(config, dict) and not config.keys() & {"format", "task", "sha256"}:
             raise ModelDirectoryError(
-                f"{path} is no model directory: its {CONFIG} is of something else. Give what `save` or `train` wrote"
+                f"{path} is no model directory: another program wrote its {CONFIG}. "
+                "Give one that `save` or `train` wrote"
             )
         version, sums = config["format"], config["sha256"]
         if not isinstance(sums, dict) or WEIGHTS not in sums:
@@ -195,74 +188,65 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
-
-
-def _digest(file: Any) -> str:
-    """Python 3.10 has no ``hashlib.file_digest``."""
     digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 
 def load(path: str | Path) -> Estimator:
-    """Read a model directory that ``save`` or ``graphattn train`` wrote; its predictions are the same, bit for bit.
+    """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
 
     Raises
     ------
     ModelDirectoryError
-        when the directory is missing, incomplete, corrupted, of another version, or its encoder or one of its
-        relations is not registered
+        when the directory is missing, incomplete, corrupted, of another version, or its task, its encoder or one of
+        its relations is not registered
     """
     files = read_model(Path(path))
-    task = _registered_task(path, files.config)
+    task = _find_task(path, files.config)
     encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
     if encoder not in ENCODERS:
-        raise ModelDirectoryError(
-            f"{path} is a model with the encoder {encoder!r}, which is not registered. Call register_encoder "
-            "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
-        )
+        raise _unregistered_error(path, "encoder", encoder)
     try:
         return task._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        unknown = _unregistered(error)
-        if unknown is not None:
-            raise ModelDirectoryError(
-                f"{path} is a model with heads on the relation {unknown!r}, which is not registered. Call "
-                "register_relation before you load it; on the command line, name the module that does so: "
-                "graphattn --import MODULE ..."
-            ) from error
+        relation = _find_unregistered_name(error)
+        if relation is not None:
+            raise _unregistered_error(path, "relation", relation) from error
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
 
 
 def read_task(path: str | Path) -> type[Estimator]:
-    """The class that a model directory was saved by, without loading the model.
+    """The estimator class of a saved model, without loading the model.
 
     Raises
     ------
     ModelDirectoryError
         when the directory is missing, its config cannot be read, or its task is not registered
     """
-    return _registered_task(path, read_config(Path(path)))
+    return _find_task(path, read_config(Path(path)))
 
 
-def _registered_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
-    task = config.get("task")
-    if task not in TASKS:
-        raise ModelDirectoryError(
-            f"{path} is a model for the task {task!r}; known tasks are {', '.join(TASKS)}. If it is your own, call "
-            "register_task before you load it; on the command line, name the module that does so: "
-            "graphattn --import MODULE ..."
-        )
-    return TASKS[task]
+def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
+    name = config.get("task")
+    if name not in TASKS:
+        raise _unregistered_error(path, "task", name)
+    return TASKS[name]
 
 
-def _unregistered(error: BaseException | None) -> str | None:
-    """The unregistered name that an error is about, if any."""
+def _unregistered_error(path: str | Path, kind: str, name: object) -> ModelDirectoryError:
+    return ModelDirectoryError(
+        f"{path} is a model with the {kind} {name!r}, which is not registered. Call register_{kind} before you load "
+        "it; on the command line, name the module that does so: graphattn --import MODULE ..."
+    )
+
+
+def _find_unregistered_name(error: BaseException | None) -> str | None:
+    """The name of the :class:`UnregisteredError` that caused an error, if any."""
     while error is not None and not isinstance(error, UnregisteredError):
         error = error.__cause__
     return None if error is None else error.name

@@ -1,4 +1,4 @@
-"""The model: input layer, encoder and head in a row."""
+"""A model: input layer, encoder and head."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Trainable(nn.Module):
 
     Attributes
     ----------
-    embedding : the input layer; its ``trained`` are vectors of words, on which there is no weight decay
+    embedding : the input layer; there is no weight decay on its parameter ``trained``, the vectors of words
     """
 
     embedding: Any
     encoder: Encoder
     cross_heads = 0
-    """Heads of a decoder on the source, over all layers."""
+    """Heads of all decoder layers on the source."""
 
     @property
     @abstractmethod
@@ -42,16 +42,11 @@ class Trainable(nn.Module):
 
     @abstractmethod
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The batch's loss, and the scores."""
+        """The items' losses, summed and divided by ``batch.loss_normalizer``, and the scores."""
 
 
 class TextModel(Trainable):
-    """Token ids on a graph -> token vectors -> encoder -> head.
-
-    Parameters
-    ----------
-    embedding, encoder, head : the three parts
-    """
+    """Token ids on a graph -> token vectors -> encoder -> head."""
 
     def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
         super().__init__()
@@ -63,26 +58,29 @@ class TextModel(Trainable):
         return self.embedding.trained.device
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(N, width) vector of each token; ``weights`` gets the attention of each layer when given."""
-        return self.encoder(batch.graph, self._embedded(batch), weights=weights)
+        """(N, width) token vectors; the attention weights of each layer are appended to ``weights``."""
+        vectors: Tensor = self.encoder(batch.graph, self._embed(batch), weights=weights)
+        return vectors
 
     def forward(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Tensor:
         """(items, classes) scores."""
         if isinstance(self.head, ClassificationHead) and self.head.pooling == "mean":
-            return self.head.scores(self.encoder.means(batch.graph, self._embedded(batch), weights=weights))
-        return self.head(self.encode(batch, weights=weights), batch.graph)
+            return self.head.scores(self.encoder.means(batch.graph, self._embed(batch), weights=weights))
+        scores: Tensor = self.head(self.encode(batch, weights=weights), batch.graph)
+        return scores
 
-    def _embedded(self, batch: Batch) -> Tensor:
-        """(N, hidden) vectors of the tokens, without their neighbours."""
+    def _embed(self, batch: Batch) -> Tensor:
+        """(N, hidden) input of the encoder."""
         return self.embed_tokens(features_of(batch.graph, TOKEN)["id"].to(self.device), batch)
 
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
-        forms = None if batch.forms is None else batch.forms.to(self.device)
-        return self.embedding(ids, forms)
+        types = None if batch.token_types is None else batch.token_types.to(self.device)
+        vectors: Tensor = self.embedding(ids, types)
+        return vectors
 
+    @override
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Sum of the items' losses divided by the whole batch's number of items, and the scores."""
         assert batch.targets is not None
         scores = self(batch)
         return self.head.loss(scores, batch.targets.to(scores.device), batch.graph) / batch.loss_normalizer, scores

@@ -11,35 +11,34 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphattn.builders.vocabulary import SPECIAL_TOKENS
-from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.linear import Linear, embedding
-from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, FormBatch
+from graphattn.models.characters import CAPITALS_WIDTH, CharacterFeatures, TokenTypeBatch
 from graphattn.models.options import InputOptions
 
 UNKNOWN_ID = 1
 
 
-def token_parts(options: InputOptions, widths: Sequence[int], *, characters: bool) -> tuple[int, ...]:
-    """Widths of the sets of numbers that a token vector is made of, character features last.
+def part_widths(options: InputOptions, widths: Sequence[int], *, characters: bool) -> tuple[int, ...]:
+    """Widths of the parts that a token vector concatenates, character features last.
 
     Parameters
     ----------
     options : how text becomes vectors
-    widths : of the files of vectors; none when there are none
+    widths : of the vectors in each file; empty without files
     characters : whether the model has character features
 
     Examples
     --------
-    >>> token_parts(InputOptions(), [50, 300], characters=True)
+    >>> part_widths(InputOptions(), [50, 300], characters=True)
     (50, 300, 60)
-    >>> token_parts(InputOptions(combine="average"), [50, 300], characters=False)
+    >>> part_widths(InputOptions(combine="average"), [50, 300], characters=False)
     (300,)
     """
-    own = tuple(widths) or (options.embedding,)
+    parts = tuple(widths) or (options.embedding,)
     if options.combine != "concatenation":
-        own = (max(own),)
-    return (*own, options.character_filters + CAPITALS_WIDTH) if characters else own
+        parts = (max(parts),)
+    return (*parts, options.character_filters + CAPITALS_WIDTH) if characters else parts
 
 
 class TokenEmbedding(nn.Module):
@@ -49,16 +48,16 @@ class TokenEmbedding(nn.Module):
     ----------
     options : how text becomes vectors
     num_tokens : size of the vocabulary
-    hidden : width of the output; None leaves token vectors as they are, without a projection
-    vectors : (num_tokens, D) initial vectors; drawn at random when None
-    num_trained : the vectors of this many first tokens are trained, the others frozen; without ``vectors`` all are
-    trains_special : the special tokens' vectors are trained also where ``num_trained`` is 0
-    widths : how many numbers of a vector come from each file of vectors
+    hidden : width of the output; None for no projection
+    vectors : (num_tokens, D) initial vectors; random when None
+    num_trained : with ``vectors``, train those of the first tokens and freeze the others; without, all are trained
+    trains_special : train the special tokens' vectors also if ``num_trained`` is 0
+    widths : width of the vectors in each file
     num_characters : size of the character vocabulary; None for no character features
 
     Notes
     -----
-    Frozen vectors are no part of ``state_dict``: checkpoints stay small, and a saved model holds them once.
+    Frozen vectors are not part of ``state_dict``: checkpoints stay small, and a saved model contains them once.
     """
 
     table: Tensor
@@ -77,68 +76,60 @@ class TokenEmbedding(nn.Module):
         num_characters: int | None = None,
     ):
         super().__init__()
-        if options.vectors and vectors is None:
-            raise ConfigError("options name word vectors, but none were given to the input layer")
         self.options = options
-        width = options.embedding if vectors is None else vectors.shape[1]
-        start = torch.randn(num_tokens, width)
-        if vectors is not None:
-            start[len(SPECIAL_TOKENS) :] = torch.from_numpy(vectors[len(SPECIAL_TOKENS) :])
-            if options.normalize_vectors:
-                start[len(SPECIAL_TOKENS) :] /= start[len(SPECIAL_TOKENS) :].std().clamp(min=1e-8)
+        initial = _initial_vectors(options, num_tokens, vectors)
         trained = num_tokens if vectors is None else max(num_trained, len(SPECIAL_TOKENS))
-        learns = vectors is None or num_trained > 0 or trains_special
-        self.trained = nn.Parameter(start[:trained].clone(), requires_grad=learns)
-        self.register_buffer("table", start[trained:].clone(), persistent=False)
+        requires_grad = vectors is None or num_trained > 0 or trains_special
+        self.trained = nn.Parameter(initial[:trained].clone(), requires_grad=requires_grad)
+        self.register_buffer("table", initial[trained:].clone(), persistent=False)
         self.characters = None
         if num_characters is not None:
             self.characters = CharacterFeatures(num_characters, options.character_embedding, options.character_filters)
-        self.widths = tuple(widths) or (width,)
-        common = max(self.widths)
-        of_sets = (Linear(own, common) for own in self.widths) if options.combine == "projection" else ()
-        self.of_sets = nn.ModuleList(of_sets)
-        parts = token_parts(options, self.widths, characters=num_characters is not None)
+        self.widths = tuple(widths) or (initial.shape[1],)
+        projected = self.widths if options.combine == "projection" else ()
+        self.of_sets = nn.ModuleList(Linear(width, max(self.widths)) for width in projected)
+        parts = part_widths(options, self.widths, characters=num_characters is not None)
         self.project = nn.Identity() if hidden is None else Linear(sum(parts), hidden)
 
-    def forward(self, ids: Tensor, forms: FormBatch | None = None) -> Tensor:
-        """Embed.
-
-        Parameters
-        ----------
-        ids : (N,)
-        forms : the tokens' characters, when the model has character features
-
-        Returns
-        -------
-        (N, hidden)
-        """
+    def forward(self, ids: Tensor, types: TokenTypeBatch | None = None) -> Tensor:
+        """(N,) ids -> (N, hidden); ``types`` are the tokens' characters, for a model with character features."""
         if self.training and self.options.word_dropout:
-            lost = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
-            ids = ids.masked_fill(lost & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
-        embedded = self._combined(self._look_up(ids))
+            dropped = torch.rand(ids.shape, device=ids.device) < self.options.word_dropout
+            ids = ids.masked_fill(dropped & (ids >= len(SPECIAL_TOKENS)), UNKNOWN_ID)
+        embedded = self._combine(self._look_up(ids))
         if self.characters is not None:
-            assert forms is not None
-            embedded = torch.cat([embedded, self.characters(forms)], dim=1)
+            assert types is not None
+            embedded = torch.cat([embedded, self.characters(types)], dim=1)
         return self.project(dropout(embedded, self.options.embedding_dropout, self.training))
 
-    def _combined(self, vectors: Tensor) -> Tensor:
-        """(N, D) vectors of several sets, side by side, as one; the projections' mean goes through a tanh, without
-        which it would be no more than what a projection makes of the concatenation."""
+    def _combine(self, vectors: Tensor) -> Tensor:
+        """Combine (N, D) concatenated sets. Without its tanh, the mean of projections would be one linear map."""
         if self.options.combine == "concatenation":
             return vectors
         sets = vectors.split(self.widths, dim=1)
         if self.options.combine == "projection":
-            return torch.stack([own(part) for own, part in zip(self.of_sets, sets, strict=True)]).mean(0).tanh()
+            return torch.stack([project(part) for project, part in zip(self.of_sets, sets, strict=True)]).mean(0).tanh()
         return torch.stack([F.pad(part, (0, max(self.widths) - part.shape[1])) for part in sets]).mean(0)
 
     def _look_up(self, ids: Tensor) -> Tensor:
-        """(N,) -> (N, D), from the trained rows or from the frozen ones, those that are the rule first."""
+        """(N,) -> (N, D), from the trained and the frozen rows; the more frequent kind first."""
         count = len(self.trained)
         if not len(self.table):
             return embedding(self.trained, ids)
         frozen = ids >= count
         if count == len(SPECIAL_TOKENS):
-            found, others = F.embedding((ids - count).clamp(min=0), self.table), (~frozen).nonzero().squeeze(1)
-            return found.index_copy_(0, others, embedding(self.trained, ids[others]))
-        found, others = embedding(self.trained, ids.clamp(max=count - 1)), frozen.nonzero().squeeze(1)
-        return found.index_copy_(0, others, F.embedding(ids[others] - count, self.table))
+            rows, rest = F.embedding((ids - count).clamp(min=0), self.table), (~frozen).nonzero().squeeze(1)
+            return rows.index_copy_(0, rest, embedding(self.trained, ids[rest]))
+        rows, rest = embedding(self.trained, ids.clamp(max=count - 1)), frozen.nonzero().squeeze(1)
+        return rows.index_copy_(0, rest, F.embedding(ids[rest] - count, self.table))
+
+
+def _initial_vectors(options: InputOptions, num_tokens: int, vectors: npt.NDArray[np.float32] | None) -> Tensor:
+    """(num_tokens, D): ``vectors`` of the words, random numbers for the special tokens or, without vectors, for all."""
+    initial = torch.randn(num_tokens, options.embedding if vectors is None else vectors.shape[1])
+    if vectors is not None:
+        words = initial[len(SPECIAL_TOKENS) :]
+        words.copy_(torch.from_numpy(vectors[len(SPECIAL_TOKENS) :]))
+        if options.normalize_vectors:
+            words /= words.std().clamp(min=1e-8)
+    return initial

@@ -21,9 +21,8 @@ from graphattn.experiments.papers.rows import append_row, read_rows
 from graphattn.experiments.papers.settings import make_estimator, settings
 from graphattn.models import TASKS, TextClassifier
 from graphattn.models.encoders import encoder_options
-from graphattn.models.estimators.inputs import held_out_split
+from graphattn.models.estimators.inputs import split_held_out
 from graphattn.models.training.loop import count_parameters
-from graphattn.models.training.precision import chosen_precision
 
 TFIDF, LEAD = "tfidf", "lead-1"
 """The baselines: TF-IDF with logistic regression; for summaries, the first sentence."""
@@ -69,7 +68,7 @@ def run(
         "best_epoch": estimator.best_epoch()["epoch"] + 1,
         "epochs": len(estimator.history_),
         "parameters": count_parameters(estimator.model_),
-        "precision": chosen_precision(estimator.training.precision, estimator.training.accelerator),
+        "precision": estimator.training.resolve_precision(),
         "seconds": round(time.time() - started),
         "changes": {group: dict(values) for group, values in (changes or {}).items()},
         "torch": torch.__version__,
@@ -88,7 +87,7 @@ def _run_tfidf(parts: Mapping[str, Any], seed: int) -> dict[str, Any]:
     dev = parts.get("dev")
     if dev is None:
         classes = np.unique([x.label for x in train], return_inverse=True)[1]
-        split = held_out_split(len(train), math.ceil(0.1 * len(train)), classes, seed)
+        split = split_held_out(len(train), math.ceil(0.1 * len(train)), classes, seed)
         rest, dev = ([train[number] for number in numbers] for numbers in split)
     scores = {
         strength: _measure_accuracy(_fit_tfidf(rest, strength), dev) for strength in (1.0, 3.0, 10.0, 30.0, 100.0)

@@ -1,4 +1,4 @@
-"""Attention of a decoder: padded rows, keys and values that may have been made before, weights when asked for."""
+"""Decoder attention: padded rows, cached keys and values, weights on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def split_heads(tensor: Tensor, heads: int) -> Tensor:
     return tensor.unflatten(2, (heads, -1)).transpose(1, 2)
 
 
-def attended(
+def attend_rows(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -26,24 +26,24 @@ def attended(
     causal: bool = False,
     weights: list[Tensor] | None = None,
 ) -> Tensor:
-    """Scaled dot-product attention, by PyTorch's own kernel unless weights are wanted.
+    """Scaled dot-product attention on padded rows, by PyTorch's kernel unless weights are requested.
 
     Parameters
     ----------
     query, key, value : (R, H, T, D), (R, H, S, D), (R, H, S, D_v)
-    mask : (R, 1, 1, S), True where a key may be seen; None for all
-    causal : a query sees the keys up to its own place
-    weights : when given, (R, H, T, S) is appended
+    mask : (R, 1, 1, S), True for keys that may be attended to; None for all
+    causal : a query sees the keys up to its own position
+    weights : list to which (R, H, T, S) weights are appended
 
     Returns
     -------
     (R, T, H D_v)
     """
-    if query.element_size() < 4:  # in float32 also under autocast, which makes PyTorch's kernel several times slower
+    if query.element_size() < 4:  # under autocast PyTorch's kernel is several times slower
         query, key, value = query.float(), key.float(), value.float()
     if weights is None:
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal)
-        return mixed.transpose(1, 2).flatten(2)
+        values = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal)
+        return values.transpose(1, 2).flatten(2)
     scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[3])
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
@@ -55,13 +55,13 @@ def attended(
 
 
 class DecoderAttention(nn.Module):
-    """Multi-head attention whose keys and values are made apart, so that they can be kept.
+    """Multi-head attention with separately computed keys and values, so that they can be cached.
 
     Parameters
     ----------
     width : of queries and outputs
-    heads : how many
-    memory_width : of what keys and values are made of; None for ``width``
+    heads : number of heads
+    memory_width : input width of keys and values; None for ``width``
     """
 
     def __init__(self, width: int, heads: int, memory_width: int | None = None):
@@ -88,20 +88,15 @@ class DecoderAttention(nn.Module):
         causal: bool = False,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """(R, T, width) -> (R, T, width); the other parameters are those of :func:`attended`."""
+        """(R, T, width) -> (R, T, width); see :func:`attend_rows`."""
         query = split_heads(self.query(inputs), self.heads)
-        mixed = attended(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
-        return self.output(mixed)
+        values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
+        output: Tensor = self.output(values)
+        return output
 
 
 class FeedForward(nn.Sequential):
-    """Two linear maps with a ReLU and dropout between them.
-
-    Parameters
-    ----------
-    width, inner : of in- and output, and between the maps
-    dropout : on the inner numbers
-    """
+    """Two linear layers with a ReLU and dropout between them."""
 
     def __init__(self, width: int, inner: int, dropout: float):
         super().__init__(Linear(width, inner), nn.ReLU(inplace=True), Dropout(dropout), Linear(inner, width))

@@ -7,20 +7,20 @@ from torch import Tensor, nn
 
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, linear
-from graphattn.models.decoders.attention import FeedForward, attended, split_heads
+from graphattn.models.decoders.attention import FeedForward, attend_rows, split_heads
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.decoders.transformer import Decoder, DecoderState
 from graphattn.models.encoders.duo_transformer import STREAMS, DuoNorm, DuoTransformerOptions, StreamMaps
 
 
 class DuoAttention(nn.Module):
-    """Attention between streams: queries and keys of the one, values of the other, also towards the source.
+    """Attention between streams: queries and keys of one, values of the other; for tokens and for the source.
 
     Parameters
     ----------
     width : of a stream
-    heads : of each stream
-    shared : whether both streams have the same projections
+    heads : per stream
+    shared : whether both streams share their projections
     """
 
     def __init__(self, width: int, heads: int, *, shared: bool):
@@ -29,8 +29,8 @@ class DuoAttention(nn.Module):
         self.query, self.key, self.value, self.output = (StreamMaps(width, width, shared=shared) for _ in range(4))
 
     def keys_values(self, memory: Tensor) -> Tensor:
-        """(R, S, 2 width) -> (2, R, 2 H, S, D): keys of the other stream and values of the own, for each stream."""
-        streams = _apart(memory)
+        """(R, S, 2 width) -> (2, R, 2 H, S, D): for each stream the other stream's keys and its own values."""
+        streams = _split_streams(memory)
         sides = (self.key(streams).flip(2), self.value(streams))
         return torch.stack([split_heads(side.flatten(2), self.heads) for side in sides])
 
@@ -43,16 +43,17 @@ class DuoAttention(nn.Module):
         causal: bool = False,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """(R, T, 2 width) -> (R, T, 2 width); the other parameters are those of :func:`attended`."""
-        query = split_heads(self.query(_apart(inputs)).flip(2).flatten(2), self.heads)
-        mixed = attended(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
-        return self.output(_apart(mixed)).flatten(2)
+        """(R, T, 2 width) -> (R, T, 2 width); see :func:`attend_rows`."""
+        query = split_heads(self.query(_split_streams(inputs)).flip(2).flatten(2), self.heads)
+        values = attend_rows(query, *keys_values.unbind(0), mask=mask, causal=causal, weights=weights)
+        output: Tensor = self.output(_split_streams(values))
+        return output.flatten(2)
 
 
 class DuoDecoderLayer(nn.Module):
-    """Masked Duo attention, Duo attention to the source and a feed-forward part, each with residual and post-norm.
+    """Masked Duo attention, Duo attention to the source and a feed-forward layer, each with residual and post-norm.
 
-    Between the masked attention and the feed-forward part norms are Duo norms (section 3.4).
+    The norms of both attentions are Duo norms (section 3.4).
     """
 
     def __init__(self, width: int, options: DecoderOptions, duo: DuoTransformerOptions):
@@ -64,14 +65,15 @@ class DuoDecoderLayer(nn.Module):
         self.dropout = Dropout(options.decoder_dropout)
 
     def forward(self, inputs: Tensor, state: DecoderState, number: int, weights: list[Tensor] | None = None) -> Tensor:
-        """(R, T, 2 width) -> (R, T, 2 width); ``number`` is this layer's."""
-        seen = state.extended(number, self.own.keys_values(inputs))
-        found = self.own(inputs, seen, causal=inputs.shape[1] > 1)
-        streams = self.own_norm(_apart(inputs), self.dropout(_apart(found)))
+        """(R, T, 2 width) -> (R, T, 2 width); ``number`` counts layers from 0."""
+        keys_values = state.append(number, self.own.keys_values(inputs))
+        attended = self.own(inputs, keys_values, causal=inputs.shape[1] > 1)
+        streams = self.own_norm(_split_streams(inputs), self.dropout(_split_streams(attended)))
         by_source = streams.flatten(2).unflatten(0, (-1, state.beams)).flatten(1, 2)
-        found = self.source(by_source, state.sources[number], mask=state.mask, weights=weights)
-        streams = self.source_norm(streams, self.dropout(found.view_as(streams)))
-        return self.feed_norm(streams, self.dropout(self.feed_forward(streams))).flatten(2)
+        attended = self.source(by_source, state.sources[number], mask=state.mask, weights=weights)
+        streams = self.source_norm(streams, self.dropout(attended.view_as(streams)))
+        output: Tensor = self.feed_norm(streams, self.dropout(self.feed_forward(streams)))
+        return output.flatten(2)
 
 
 class DuoSoftmax(nn.Module):
@@ -80,12 +82,8 @@ class DuoSoftmax(nn.Module):
     .. math:: (W_F [h_S; h_P]) (W_E [E_S; E_P])^T
 
     The paper shares the softmax's weights with the embeddings "after a linear projection of the original concatenated
-    duo embedding layer": W_E. It is applied to the fused state instead of the whole table, which gives the same scores.
-    Without the fusion layer (Table 6) scores are products of both streams with both embeddings, side by side.
-
-    Parameters
-    ----------
-    width : of a stream
+    duo embedding layer": W_E. We apply it to the fused state instead of the whole table, which gives the same scores.
+    Without the fusion layer (Table 6) scores are products of the concatenated streams with the concatenated embeddings.
     """
 
     def __init__(self, width: int):
@@ -98,19 +96,19 @@ class DuoSoftmax(nn.Module):
         return linear(self.table(self.fusion(states)), table).float()
 
 
-def duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOptions) -> Decoder:
+def make_duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOptions) -> Decoder:
     """The Duo Transformer's decoder.
 
     Parameters
     ----------
     width : of a stream
-    options : depth, heads, feed-forward part, dropout
+    options : depth, heads, feed-forward width, dropout
     duo : the switches of Table 6
     """
     layers = [DuoDecoderLayer(width, options, duo) for _ in range(options.decoder_layers)]
     return Decoder(width, layers, nn.Identity(), streams=STREAMS)
 
 
-def _apart(streams: Tensor) -> Tensor:
+def _split_streams(streams: Tensor) -> Tensor:
     """(R, T, 2 width) -> (R, T, 2, width)."""
     return streams.unflatten(2, (STREAMS, -1))

@@ -1,8 +1,9 @@
-"""Outputs of a model for a whole corpus, in the corpus' order, whatever the batches."""
+"""Generate texts for a whole corpus, in its order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,18 +20,18 @@ from graphattn.models.decoders.transformer import DecoderState
 from graphattn.schema import TOKEN
 
 MAX_TOKENS = 8192
-"""Tokens of a batch's sources, times the texts written for each."""
+"""Maximum size of a batch: tokens of its sources times beams per source."""
 _BANNED = [number for number in range(len(SPECIAL_TOKENS)) if number != EOS]
 
 
 class ModelScores:
-    """A model's scores of next tokens, with its keys and values of those before.
+    """The :class:`~graphattn.models.decoders.search.NextTokens` of a model.
 
     Parameters
     ----------
     model : in evaluation mode
     batch : sources
-    beams : texts written for each
+    beams : beams of each source
     """
 
     def __init__(self, model: TranslationModel, batch: Batch, beams: int):
@@ -38,75 +39,72 @@ class ModelScores:
         self.state: DecoderState = model.decoder.start(model.encode(batch), beams)
 
     def scores(self, tokens: Tensor) -> Tensor:
-        """(B, K) -> (B, K, V)."""
+        """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
         scores = self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1)
         return scores.log_softmax(1).unflatten(0, tokens.shape)
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
-        """Go on with some sources and some of their texts."""
+        """Keep some sources and some of their beams."""
         self.state.keep(sources, beams)
 
 
 def generate(
     model: TranslationModel, corpus: ParallelCorpus, options: SearchOptions, *, count: int = 1, first: int = 1
 ) -> list[list[Hypothesis]]:
-    """Write texts for sources, without gradients and in evaluation mode.
+    """Generate texts for sources, without gradients and in evaluation mode.
 
     Parameters
     ----------
-    model : left in the mode it was in
-    corpus : targets are not looked at
-    options : how to search, or to sample
-    count : texts for each source; a beam is at least as wide
-    first : number of the first source, on which samples depend, when these are a part of more
+    model : its mode is restored
+    corpus : targets are ignored
+    options : of search or sampling
+    count : texts for each source; the beam is at least as wide
+    first : number of the first source if the corpus is part of a larger one; samples depend on it
 
     Returns
     -------
-    For each source up to ``count`` hypotheses, best first; a source without words gets one without tokens
+    For each source up to ``count`` hypotheses, best first; an empty one for a source without words
     """
-    texts = count if options.sample else max(options.beam, count)
-    found: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
+    options = replace(options, beam=max(options.beam, count))
+    beams = count if options.sample else options.beam
+    outputs: list[list[Hypothesis]] = [[Hypothesis((), 0.0)]] * len(corpus)
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode():
-            for numbers in _batches(corpus, texts):
-                own = _written(model, corpus[numbers], options, texts, [first - 1 + number for number in numbers])
-                for number, hypotheses in zip(numbers, own, strict=True):
-                    found[number] = hypotheses[:count]
+            for numbers in _batches(corpus, beams):
+                seeds = [first - 1 + number for number in numbers]
+                batch = _generate_batch(model, corpus[numbers], options, beams, seeds)
+                for number, hypotheses in zip(numbers, batch, strict=True):
+                    outputs[number] = hypotheses[:count]
     finally:
         model.train(was_training)
-    return found
+    return outputs
 
 
-def _batches(corpus: ParallelCorpus, texts: int) -> Iterable[list[int]]:
-    """Sources with words, those of like length together; longest first."""
+def _batches(corpus: ParallelCorpus, beams: int) -> Iterable[list[int]]:
+    """Sources with words, grouped by length, longest first."""
     lengths = corpus.layouts[0].lengths
-    filled = np.flatnonzero(lengths > 1)  # [CLS] stands before each
-    batches = BudgetBatches(lengths[filled], max_tokens=max(1, MAX_TOKENS // texts), shuffle=False)
+    filled = np.flatnonzero(lengths > 1)  # not only [CLS]
+    batches = BudgetBatches(lengths[filled], max_tokens=max(1, MAX_TOKENS // beams), shuffle=False)
     return ([int(filled[number]) for number in batch] for batch in batches)
 
 
-def _written(
-    model: TranslationModel, batch: Batch, options: SearchOptions, texts: int, numbers: list[int]
+def _generate_batch(
+    model: TranslationModel, batch: Batch, options: SearchOptions, beams: int, seeds: list[int]
 ) -> list[list[Hypothesis]]:
+    """The hypotheses of a batch; ``seeds`` of its sources make samples independent of the batch."""
     lengths = lengths_of(batch.graph, TOKEN).to(model.device) - 1  # without [CLS]
     limits = 2 * lengths + 10 if options.max_length is None else torch.full_like(lengths, options.max_length)
     limits = limits.clamp(min=options.min_length)
-    rules = Rules(_with_beam(options, texts), EOS, _BANNED)
-    scores = ModelScores(model, batch, texts)
+    rules = Rules(options, EOS, _BANNED)
+    scores = ModelScores(model, batch, beams)
     if not options.sample:
         return beam_search(scores, limits, rules)
-    most = int(limits.max()) + 1
-    # a generator for each text, whose draws do not depend on how long the longest text of the batch may be
+    steps = int(limits.max()) + 1
+    # one generator per text, so that its draws do not depend on the longest text of the batch
     draws = [
-        [np.random.default_rng((options.sample_seed, number, text)).random(most) for text in range(texts)]
-        for number in numbers
+        [np.random.default_rng((options.sample_seed, seed, text)).random(steps) for text in range(beams)]
+        for seed in seeds
     ]
     return sample(scores, limits, rules, torch.tensor(np.array(draws), dtype=torch.float32, device=model.device))
-
-
-def _with_beam(options: SearchOptions, beam: int) -> SearchOptions:
-    widened = options.copied()
-    widened.beam = beam
-    return widened

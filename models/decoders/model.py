@@ -1,4 +1,4 @@
-"""The model that writes text: shared embeddings, an encoder on the source's graph, a decoder, a tied softmax."""
+"""The translation model: shared embeddings, an encoder on the source's graph, a decoder, a tied softmax."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class SharedEmbedding(nn.Module):
 
     Parameters
     ----------
-    num_tokens : entries of the vocabulary
-    width : numbers of a vector
+    num_tokens : size of the vocabulary
+    width : of a vector
     dropout : on the vectors
 
     Attributes
     ----------
-    trained : (num_tokens, width), drawn with a variance of 1 / width; looked up they are multiplied by its root
+    trained : (num_tokens, width) vectors of variance 1 / width; look-ups multiply them by the root of the width
     """
 
     def __init__(self, num_tokens: int, width: int, dropout: float):
@@ -47,12 +47,12 @@ class SharedEmbedding(nn.Module):
         return dropout(self.vectors(ids), self.dropout, self.training)
 
     def vectors(self, ids: Tensor) -> Tensor:
-        """The vectors alone, without dropout."""
+        """Look up vectors, without dropout."""
         return embedding(self.trained, ids) * math.sqrt(self.trained.shape[1])
 
 
 class TiedSoftmax(nn.Module):
-    """Scores of all tokens: products with the shared table."""
+    """Scores of all tokens: products with the shared embeddings."""
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
         """(..., width) and (V, width) -> (..., V), float32."""
@@ -64,9 +64,9 @@ class TranslationModel(Trainable):
 
     Parameters
     ----------
-    embedding, encoder, decoder : three of its parts
-    output : (..., width) states of the decoder and the embedding's table -> (..., V) scores
-    label_smoothing : share of probability spread over all tokens in the loss
+    embedding, encoder, decoder : its parts
+    output : (..., width) decoder states and the embedding table -> (..., V) scores
+    label_smoothing : probability mass spread over all tokens in the loss
     """
 
     def __init__(
@@ -88,30 +88,32 @@ class TranslationModel(Trainable):
         return self.embedding.trained.device
 
     @property
+    @override
     def cross_heads(self) -> int:  # type: ignore[override]
-        """Heads of the decoder on the source, over all layers."""
         layers: list[Any] = list(self.decoder.layers)
         return sum(layer.source.heads for layer in layers)
 
     @override
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:
-        return self.embedding(ids)
+        vectors: Tensor = self.embedding(ids)
+        return vectors
 
     def encode(self, batch: Batch, *, weights: list[LayerWeights] | None = None) -> Memory:
-        """What the decoder reads; ``weights`` gets the encoder's attention of each layer when given."""
+        """Encode the sources; the attention weights of each layer are appended to ``weights``."""
         ids = features_of(batch.graph, TOKEN)["id"].to(self.device)
         return self.encode_vectors(batch.graph, self.embedding(ids), weights=weights)
 
     def encode_vectors(self, graph: TextBatch, vectors: Tensor, *, weights: list[LayerWeights] | None = None) -> Memory:
-        """The same from the (N, width) vectors of the tokens."""
+        """:meth:`encode` from (N, width) token vectors."""
         states = self.encoder(graph, vectors, weights=weights)
         lengths = lengths_of(graph, TOKEN).to(self.device)
         return Memory(pad(states, lengths), prefix_mask(lengths)[:, None, None])
 
     def advance(self, tokens: Tensor, state: DecoderState, *, weights: list[Tensor] | None = None) -> Tensor:
-        """(R, T) last tokens -> (R, T, V) scores of the next ones."""
+        """(R, T) latest tokens -> (R, T, V) scores of the next ones."""
         states = self.decoder(self.embedding(tokens), state, weights)
-        return self.output(states, self.embedding.trained)
+        scores: Tensor = self.output(states, self.embedding.trained)
+        return scores
 
     def forward(self, batch: Batch) -> Tensor:
         """(W, V) scores of the batch's target tokens, text after text."""
@@ -121,12 +123,14 @@ class TranslationModel(Trainable):
         states = self.decoder(
             self.embedding(shift_right(batch.targets.to(self.device), counts)), self.decoder.start(memory)
         )
-        return self.output(unpad(states, counts), self.embedding.trained)
+        scores: Tensor = self.output(unpad(states, counts), self.embedding.trained)
+        return scores
 
+    @override
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        r"""The tokens' losses, divided by the whole batch's number of them, and the scores.
+        r"""The tokens' losses, summed and divided by ``batch.loss_normalizer``, and the scores.
 
-        With a share :math:`\epsilon` of probability spread over all V tokens (Szegedy et al. 2016, section 7):
+        With label smoothing :math:`\epsilon` over all V tokens (Szegedy et al. 2016, section 7):
 
         .. math:: -(1 - \epsilon) \log p_y - \frac{\epsilon}{V} \sum_v \log p_v
         """
@@ -138,12 +142,12 @@ class TranslationModel(Trainable):
 
 
 def shift_right(targets: Tensor, counts: Tensor) -> Tensor:
-    """What the decoder reads while it writes: each text's tokens one place later, behind the border.
+    """The decoder's input for teacher forcing: each target, shifted right by one, after EOS.
 
     Parameters
     ----------
-    targets : (W,) tokens of all texts, each with the border at its end
-    counts : (B,) tokens of each text
+    targets : (W,) tokens of all targets, each with EOS at its end
+    counts : (B,) tokens of each target
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Options of models that write text: their sub-words, decoder, training and search; and widths that go together."""
+"""Options of translators: subwords, decoder, training, search; and presets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from graphattn.models.options import Options, TrainingOptions, option
 
 @dataclass
 class SubwordOptions(Options):
-    """How sources and targets become sub-words; one joint vocabulary serves both."""
+    """How sources and targets become subwords of one joint vocabulary."""
 
-    vocabulary_size: int = option(8000, "most entries of the joint vocabulary", min=1)
-    split: str = option("words", "how raw text is cut: by rule or at white space", choices=("words", "whitespace"))
-    lowercase: bool = option(False, "write and read lower case only")
-    longest: int = option(1024, "most sub-words of a source or target; a longer one is an error", min=1)
+    vocabulary_size: int = option(8000, "maximum size of the joint vocabulary", min=1)
+    split: str = option("words", "how raw text is split: by rule or at white space", choices=("words", "whitespace"))
+    lowercase: bool = option(False, "lower-case sources and targets")
+    longest: int = option(1024, "maximum number of subwords of a source or target; a longer one is an error", min=1)
     embedding_dropout: float = option(0.1, "dropout on token embeddings", min=0, below=1)
 
 
@@ -27,67 +27,62 @@ class SubwordOptions(Options):
 class DecoderOptions(Options):
     """The decoder; its width is the encoder's, since both share the embeddings."""
 
-    decoder_layers: int = option(3, "depth of the decoder", min=1)
-    decoder_heads: int = option(4, "heads of each layer of the decoder", min=1)
-    decoder_ffn: int = option(512, "width of the decoder's feed-forward part", min=1)
-    decoder_dropout: float = option(0.1, "dropout on what each layer of the decoder adds", min=0, below=1)
+    decoder_layers: int = option(3, "number of decoder layers", min=1)
+    decoder_heads: int = option(4, "heads of each decoder layer", min=1)
+    decoder_ffn: int = option(512, "width of the decoder's feed-forward layer", min=1)
+    decoder_dropout: float = option(0.1, "dropout on the output of each decoder sub-layer", min=0, below=1)
 
 
 @dataclass
 class SearchOptions(Options):
-    """How a text is written token by token."""
+    """How texts are generated."""
 
-    beam: int = option(4, "hypotheses kept at each step; 1 always takes the likeliest token", min=1)
+    beam: int = option(4, "hypotheses kept at each step; 1 is greedy search", min=1)
     length_penalty: float = option(
         0.6, "a hypothesis' log-probability is divided by its length to this power", min=-10, max=10
     )
-    min_length: int = option(0, "fewest sub-words of an output", min=0)
-    max_length: int | None = option(None, "most sub-words of an output (default: twice the source's and ten)", min=1)
-    no_repeat_ngram: int | None = option(None, "never write a run of this many sub-words twice", min=1)
-    sample: bool = option(False, "draw tokens by chance instead of searching for the likeliest")
-    temperature: float = option(1.0, "sampling: below 1 prefers likely tokens more, above 1 less", above=0)
-    top_k: int | None = option(None, "sampling: among this many likeliest tokens only", min=1)
-    top_p: float = option(
-        1.0, "sampling: among the likeliest tokens that make up this share of probability", above=0, max=1
+    min_length: int = option(0, "minimum number of subwords of an output", min=0)
+    max_length: int | None = option(
+        None, "maximum number of subwords of an output (default: twice the source's plus 10)", min=1
     )
-    sample_seed: int = option(0, "sampling: the same seed gives a source at the same place the same output", min=0)
+    no_repeat_ngram: int | None = option(None, "never repeat an n-gram of this many subwords", min=1)
+    sample: bool = option(False, "sample tokens instead of searching for the most probable text")
+    temperature: float = option(1.0, "sampling: below 1 favours probable tokens, above 1 improbable ones", above=0)
+    top_k: int | None = option(None, "sampling: only from this many most probable tokens", min=1)
+    top_p: float = option(
+        1.0, "sampling: only from the most probable tokens with this total probability", above=0, max=1
+    )
+    sample_seed: int = option(0, "sampling: outputs depend on this seed and the position of the source", min=0)
 
     @override
     def check(self) -> None:
         if self.max_length is not None and self.min_length > self.max_length:
             raise ConfigError(
-                f"{{min_length}} is {self.min_length} and {{max_length}} {self.max_length}; lower the first",
+                f"{{min_length}} is {self.min_length} and {{max_length}} {self.max_length}; lower {{min_length}}",
                 options=("min_length", "max_length"),
             )
 
 
 @dataclass
 class TranslationTraining(TrainingOptions):
-    """How a translator is trained: the defaults are those of Transformers, for batches of a few thousand tokens."""
+    """How a translator is trained; the defaults are usual for Transformers and batches of a few thousand tokens."""
 
-    batch_size: int = option(4096, "pairs in a batch at most (over all processes)", min=1)
-    max_tokens: int | None = option(2000, "tokens in a batch at most, sources and targets together", min=1)
+    batch_size: int = option(4096, "maximum number of pairs in a batch (over all processes)", min=1)
+    max_tokens: int | None = option(2000, "maximum number of tokens in a batch, sources and targets together", min=1)
     learning_rate: float = option(1e-3, "highest learning rate", above=0)
-    beta2: float = option(0.997, "how slowly Adam forgets squared gradients", min=0, below=1)
+    beta2: float = option(0.997, "decay rate of Adam's mean of squared gradients", min=0, below=1)
     weight_decay: float = option(0.0, "weight decay, never on biases, norms and embeddings", min=0)
     schedule: str = option(
         "inverse-sqrt", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt")
     )
-    warmup_steps: int | None = option(1000, "steps in which the learning rate rises, instead of a share of all", min=1)
-    label_smoothing: float = option(0.1, "share of probability spread over all sub-words", min=0, below=1)
+    warmup_steps: int | None = option(1000, "number of warm-up steps, instead of a share", min=1)
+    label_smoothing: float = option(0.1, "probability mass spread over all subwords", min=0, below=1)
     metric: str | None = option(None, "dev metric that chooses the best epoch (default: BLEU)")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Widths that go together.
-
-    Parameters
-    ----------
-    encoder : options of the encoder, for those that it has
-    decoder : options of the decoder
-    training : options of the training
-    """
+    """A model size: options of encoder (if it has them), decoder and training."""
 
     encoder: Mapping[str, Any]
     decoder: Mapping[str, Any]
@@ -116,4 +111,4 @@ PRESETS: dict[str, Preset] = {
     "deep": _preset(512, 2048, 8, (12, 6), 0.1, **_PAPER),
     "big": _preset(1024, 4096, 16, (6, 6), 0.3, **_PAPER),
 }
-"""Name -> widths: ``small`` for one CPU core, the others as in UMST's appendix A, with the depths of its Table 5."""
+"""Name -> preset: ``small`` for one CPU core, the others as in UMST's appendix A, with the depths of its Table 5."""

@@ -1,9 +1,9 @@
-"""The decoder: a pre-norm Transformer that writes all tokens of a known text at once, or one after the other."""
+"""The decoder: a pre-norm Transformer, for teacher forcing and for step-by-step generation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,12 +17,12 @@ from graphattn.models.encoders.base import sinusoids
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What an encoder has made of sources, as padded rows.
+    """The encoder's output as padded rows.
 
     Parameters
     ----------
     states : (B, S, memory width)
-    mask : (B, 1, 1, S), True where there is a token
+    mask : (B, 1, 1, S), False for padding
     """
 
     states: Tensor
@@ -31,49 +31,47 @@ class Memory:
 
 @dataclass(eq=False)
 class DecoderState:
-    """Keys and values of what has been read and written; each source has K texts in the making.
+    """Cached keys and values of sources and generated tokens.
 
-    Letters: B sources, K texts of each, R = B K rows, L layers.
+    Letters: B sources, K beams of each, R = B K rows, S source and T generated tokens.
 
     Parameters
     ----------
-    sources : for each layer the (n, B, H, S, D) keys and values of the source
+    sources : (n, B, H, S, D) keys and values of the source, for each layer
     mask : (B, 1, 1, S)
     beams : K
-    written : for each layer the (n, R, H, T, D) keys and values of the T tokens written; empty at the beginning
+    tokens : (n, R, H, T, D) keys and values of the generated tokens, for each layer; empty before the first token
     """
 
     sources: list[Tensor]
     mask: Tensor
     beams: int = 1
-    written: list[Tensor] | None = None
+    tokens: list[Tensor] = field(default_factory=list)
 
     @property
     def length(self) -> int:
-        """T, how many tokens have been written."""
-        return 0 if self.written is None else self.written[0].shape[3]
+        """T, the number of generated tokens."""
+        return self.tokens[0].shape[3] if self.tokens else 0
 
-    def extended(self, layer: int, keys_values: Tensor) -> Tensor:
-        """Keys and values of all tokens written, those of the new ones last; they are kept."""
-        if self.written is None:
-            self.written = []
-        if layer == len(self.written):
-            self.written.append(keys_values)
+    def append(self, layer: int, keys_values: Tensor) -> Tensor:
+        """Append the new tokens' keys and values, and return those of all tokens."""
+        if layer == len(self.tokens):
+            self.tokens.append(keys_values)
         else:
-            self.written[layer] = torch.cat([self.written[layer], keys_values], dim=3)
-        return self.written[layer]
+            self.tokens[layer] = torch.cat([self.tokens[layer], keys_values], dim=3)
+        return self.tokens[layer]
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
-        """Go on with some sources, (b,) numbers, and for each with (b, K) of its texts."""
+        """Keep (b,) sources, and for each (b, K) of its beams."""
         rows = (sources.unsqueeze(1) * self.beams + beams).flatten()
-        self.written = None if self.written is None else [own.index_select(1, rows) for own in self.written]
+        self.tokens = [keys_values.index_select(1, rows) for keys_values in self.tokens]
         if len(sources) < self.mask.shape[0]:
-            self.sources = [own.index_select(1, sources) for own in self.sources]
+            self.sources = [keys_values.index_select(1, sources) for keys_values in self.sources]
             self.mask = self.mask.index_select(0, sources)
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention to the source and a feed-forward part, each with norm before and residual after."""
+    """Self-attention, attention to the source and a feed-forward layer, each with pre-norm and residual."""
 
     def __init__(self, width: int, memory_width: int, options: DecoderOptions):
         super().__init__()
@@ -84,25 +82,26 @@ class DecoderLayer(nn.Module):
         self.dropout = Dropout(rate)
 
     def forward(self, inputs: Tensor, state: DecoderState, number: int, weights: list[Tensor] | None = None) -> Tensor:
-        """(R, T, width) -> (R, T, width); ``number`` is this layer's."""
+        """(R, T, width) -> (R, T, width); ``number`` counts layers from 0."""
         normed = self.own_norm(inputs)
-        seen = state.extended(number, self.own.keys_values(normed))
-        inputs = inputs + self.dropout(self.own(normed, seen, causal=inputs.shape[1] > 1))
+        keys_values = state.append(number, self.own.keys_values(normed))
+        inputs = inputs + self.dropout(self.own(normed, keys_values, causal=inputs.shape[1] > 1))
         by_source = self.source_norm(inputs).unflatten(0, (-1, state.beams)).flatten(1, 2)  # (B, K T, width)
-        found = self.source(by_source, state.sources[number], mask=state.mask, weights=weights)
-        inputs = inputs + self.dropout(found.view_as(inputs))
-        return inputs + self.dropout(self.feed_forward(self.feed_norm(inputs)))
+        attended = self.source(by_source, state.sources[number], mask=state.mask, weights=weights)
+        inputs = inputs + self.dropout(attended.view_as(inputs))
+        output: Tensor = inputs + self.dropout(self.feed_forward(self.feed_norm(inputs)))
+        return output
 
 
 class Decoder(nn.Module):
-    """A stack of layers that write, with sinusoidal positions.
+    """A stack of decoder layers with sinusoidal positions.
 
     Parameters
     ----------
     width : of a stream of token vectors
-    layers : each with its attention to the source, ``source``
-    norm : behind the last one
-    streams : how many lie side by side
+    layers : each calls its attention to the source ``source``
+    norm : after the last layer
+    streams : number of concatenated streams
     """
 
     def __init__(self, width: int, layers: Sequence[nn.Module], norm: nn.Module, *, streams: int = 1):
@@ -111,38 +110,39 @@ class Decoder(nn.Module):
         self.layers, self.norm = nn.ModuleList(layers), norm
 
     def start(self, memory: Memory, beams: int = 1) -> DecoderState:
-        """The state before the first token; keys and values of sources are made once, whatever K is."""
+        """The state before the first token; all beams share their source's keys and values."""
         layers: list[Any] = list(self.layers)
         return DecoderState([layer.source.keys_values(memory.states) for layer in layers], memory.mask, beams)
 
     def forward(self, inputs: Tensor, state: DecoderState, weights: list[Tensor] | None = None) -> Tensor:
-        """Write T further tokens; several at once only at the beginning.
+        """Read T further tokens; several at once only at the beginning.
 
         Parameters
         ----------
-        inputs : (R, T, streams width) vectors of the tokens before them
-        state : is moved on by T tokens
-        weights : when given, the attention to the source is appended, (B, H, K T, S) for each layer
+        inputs : (R, T, streams width) token vectors
+        state : gets the keys and values of the T tokens
+        weights : list to which each layer's (B, H, K T, S) attention to the source is appended
 
         Returns
         -------
         (R, T, streams width)
         """
-        places = torch.arange(state.length, state.length + inputs.shape[1], device=inputs.device)
-        states = inputs + sinusoids(places, self.width).repeat(1, self.streams)
+        positions = torch.arange(state.length, state.length + inputs.shape[1], device=inputs.device)
+        states = inputs + sinusoids(positions, self.width).repeat(1, self.streams)
         for number, layer in enumerate(self.layers):
             states = layer(states, state, number, weights)
-        return self.norm(states)
+        output: Tensor = self.norm(states)
+        return output
 
 
-def plain_decoder(width: int, memory_width: int, options: DecoderOptions) -> Decoder:
-    """The Transformer's decoder (Vaswani et al. 2017) with norms before its parts (Wang et al. 2019), as UMST has it.
+def make_transformer_decoder(width: int, memory_width: int, options: DecoderOptions) -> Decoder:
+    """A Transformer decoder (Vaswani et al. 2017) with pre-norm (Wang et al. 2019), as in UMST.
 
     Parameters
     ----------
     width : of token vectors
     memory_width : of the encoder's output
-    options : depth, heads, feed-forward part, dropout
+    options : depth, heads, feed-forward width, dropout
     """
     layers = [DecoderLayer(width, memory_width, options) for _ in range(options.decoder_layers)]
     return Decoder(width, layers, nn.LayerNorm(width))

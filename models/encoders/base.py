@@ -28,7 +28,7 @@ their edges."""
 
 @dataclass
 class EncoderOptions(Options):
-    """Options of all encoders; subclasses add their own and their ``name``.
+    """Base of the encoders' options; subclasses add options and their ``name``.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class EncoderOptions(Options):
 
     hidden: int = option(300, "width of the encoder", min=1)
     layers: int = option(3, "depth of the encoder", min=1)
-    dropout: float = option(0.3, "dropout on what each layer adds", min=0, below=1)
+    dropout: float = option(0.3, "dropout on the output of each layer", min=0, below=1)
 
     @classmethod
     def for_tagging(cls) -> EncoderOptions:
@@ -57,7 +57,7 @@ class EncoderOptions(Options):
 
     @classmethod
     def for_translation(cls, sizes: Mapping[str, Any]) -> EncoderOptions:
-        """Default options in a translator, with those of the sizes that the encoder has."""
+        """Default options in a translator; ``sizes`` that the encoder does not have are ignored."""
         names = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in sizes.items() if name in names})
 
@@ -105,7 +105,7 @@ class Encoder(nn.Module):
         """
 
     def means(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
-        """(B, width) mean over the tokens of each sentence; subclasses may have a shorter way."""
+        """(B, width) mean over the tokens of each sentence; subclasses may compute it faster."""
         return pool(self(graph, tokens, weights=weights), lengths_of(graph, TOKEN), "mean")
 
 

@@ -57,12 +57,7 @@ class DuoOptions(EncoderOptions):
                 raise ConfigError(
                     "{softmax=False} needs the whole text; leave out {window}", options=("softmax", "window")
                 )
-        widths = [str(width) for width in self.parts]
-        if widths and (len(widths) < 2 or not all(width.isdecimal() and int(width) for width in widths)):
-            raise ConfigError(
-                f"{{parts}} are {','.join(widths)}; give the widths of at least two sets, 50,300 for example",
-                options=("parts",),
-            )
+        validate_parts(self.parts)
 
     @override
     @classmethod
@@ -77,20 +72,41 @@ class DuoOptions(EncoderOptions):
                     "Duo needs at least two sets of word vectors; give two {vectors}, or one twice, without {combine}",
                     options=("vectors", "combine"),
                 )
-            halves = (widths[0] // 2, widths[0] - widths[0] // 2)
-            widths = widths if len(widths) > 1 else halves
+            widths = split_single_part(widths)
             if min(widths) < 1:
                 raise ConfigError(
                     f"token vectors are {sum(widths)} wide; Duo needs at least two sets of {{vectors}}",
                     options=("vectors",),
                 )
-            return replace(self, parts=tuple(str(width) for width in widths))
-        if sum(map(int, self.parts)) != sum(widths):
-            raise ConfigError(
-                f"{{parts}} {','.join(map(str, self.parts))} do not sum to {sum(widths)}, the width of token vectors",
-                options=("parts",),
-            )
-        return self
+        return replace(self, parts=resolve_parts(self.parts, widths))
+
+
+def validate_parts(parts: Sequence[str], *, count: int | None = None) -> None:
+    """Raise a ConfigError unless ``parts`` is empty or has ``count`` widths, at least two when None."""
+    widths = [str(width) for width in parts]
+    if not widths:
+        return
+    wrong_count = len(widths) < 2 if count is None else len(widths) != count
+    if wrong_count or not all(width.isdecimal() and int(width) for width in widths):
+        sets = "at least two" if count is None else str(count)
+        raise ConfigError(
+            f"{{parts}} are {','.join(widths)}; give the widths of {sets} sets, 50,300 for example", options=("parts",)
+        )
+
+
+def resolve_parts(parts: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
+    """``parts``, or ``widths`` if it is empty; both must have the same sum."""
+    if parts and sum(map(int, parts)) != sum(widths):
+        raise ConfigError(
+            f"{{parts}} {','.join(map(str, parts))} do not sum to {sum(widths)}, the width of token vectors",
+            options=("parts",),
+        )
+    return tuple(parts) or tuple(str(width) for width in widths)
+
+
+def split_single_part(widths: Sequence[int]) -> Sequence[int]:
+    """The widths of the parts; a single part is split into two halves."""
+    return widths if len(widths) > 1 else (widths[0] // 2, widths[0] - widths[0] // 2)
 
 
 class DuoEncoder(Encoder):
@@ -158,20 +174,16 @@ class DuoEncoder(Encoder):
         tokens = tokens.float() if tokens.element_size() < 4 else tokens  # sums in float32 also under autocast
         sets = tokens.split(self.parts, dim=1)
         queries = [score(part).to(part.dtype) for part, score in zip(sets, self.scores, strict=True)]
-        others = [[other for other in range(len(sets)) if other != number] for number in range(len(sets))]
-        values = [_concatenate([sets[other] for other in group]) for group in others]
+        values = [
+            _concatenate([sets[other] for other in _other_sets(len(sets), number)]) for number in range(len(sets))
+        ]
         if weights is None or not self.options.softmax:
             lengths = lengths_of(graph, TOKEN).to(tokens.device)
             attended = [self._attend(edges, lengths, *parts) for parts in zip(queries, sets, values, strict=True)]
         else:
             attended, set_weights = _attend_with_weights(edges, queries, sets, values)
             weights.append({relation.name: set_weights})
-        sums: list[list[Tensor]] = [[] for _ in sets]
-        for group, columns in zip(others, attended, strict=True):
-            for other, part in zip(group, columns.split([self.parts[o] for o in group], dim=1), strict=True):
-                sums[other].append(part)
-        mixed = torch.cat([parts[0] if len(parts) == 1 else torch.stack(parts).mean(0) for parts in sums], dim=1)
-        return dropout(mixed, self.options.dropout, self.training)
+        return dropout(_average_sets(attended, self.parts), self.options.dropout, self.training)
 
     def _attend(self, edges: Edges, lengths: Tensor, query: Tensor, key: Tensor, values: Tensor) -> Tensor:
         """(N, D_v) values under the attention of one set."""
@@ -182,6 +194,26 @@ class DuoEncoder(Encoder):
             return unpad(torch.bmm(pad(query, lengths), pairs) / lengths.clamp(min=1).view(-1, 1, 1), lengths)
         one_head = (tensor.unsqueeze(1) for tensor in (query, key, values))
         return attend(edges, *one_head, scale=scale).squeeze(1)
+
+
+def _other_sets(count: int, number: int) -> list[int]:
+    return [other for other in range(count) if other != number]
+
+
+def _average_sets(attended: Sequence[Tensor], widths: Sequence[int]) -> Tensor:
+    """For each set the mean of its values under the others' attention, concatenated.
+
+    Parameters
+    ----------
+    attended : for each set, the concatenated values of the others under its attention
+    widths : of the sets
+    """
+    by_set: list[list[Tensor]] = [[] for _ in widths]
+    for number, columns in enumerate(attended):
+        others = _other_sets(len(widths), number)
+        for other, part in zip(others, columns.split([widths[other] for other in others], dim=1), strict=True):
+            by_set[other].append(part)
+    return torch.cat([parts[0] if len(parts) == 1 else torch.stack(parts).mean(0) for parts in by_set], dim=1)
 
 
 def _concatenate(parts: Sequence[Tensor]) -> Tensor:

@@ -18,6 +18,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear, linear
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors, run_layers
+from graphattn.models.encoders.duo import resolve_parts, split_single_part, validate_parts
 from graphattn.models.options import option
 from graphattn.schema import ALL
 
@@ -48,30 +49,19 @@ class DuoTransformerOptions(EncoderOptions):
 
     @override
     def check(self) -> None:
-        widths = [str(width) for width in self.parts]
-        if widths and (len(widths) != STREAMS or not all(width.isdecimal() and int(width) for width in widths)):
-            raise ConfigError(
-                f"{{parts}} are {','.join(widths)}; give the widths of two sets, 50,300 for example", options=("parts",)
-            )
+        validate_parts(self.parts, count=STREAMS)
 
     @override
     def for_parts(self, widths: Sequence[int], *, of_files: bool = False) -> DuoTransformerOptions:
         if not self.parts:
-            halves = (widths[0] // 2, widths[0] - widths[0] // 2)
-            widths = widths if len(widths) > 1 else halves
+            widths = split_single_part(widths)
             if len(widths) != STREAMS or min(widths) < 1:
                 raise ConfigError(
                     f"token vectors are made of widths {', '.join(map(str, widths))}; the Duo Transformer has two "
                     "streams. Give two sets of {vectors}, or {parts}",
                     options=("vectors", "parts"),
                 )
-            return replace(self, parts=tuple(str(width) for width in widths))
-        if sum(map(int, self.parts)) != sum(widths):
-            raise ConfigError(
-                f"{{parts}} {','.join(map(str, self.parts))} do not sum to {sum(widths)}, the width of token vectors",
-                options=("parts",),
-            )
-        return self
+        return replace(self, parts=resolve_parts(self.parts, widths))
 
 
 class StreamMaps(nn.Module):

@@ -31,7 +31,7 @@ class MultiStageOptions(EncoderOptions):
 
     hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
     layers: int = option(1, "depth of each of the three stages", min=1)
-    dropout: float = option(0.1, "dropout on what each layer adds", min=0, below=1)
+    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
     heads: int = option(4, "heads of each layer", min=1)
     ffn: int = option(1024, "width of the feed-forward layer", min=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)

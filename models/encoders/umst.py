@@ -56,7 +56,7 @@ class UMSTOptions(EncoderOptions):
 
     hidden: int = option(256, "width of the encoder", min=1, multiple_of="heads")
     layers: int = option(3, "depth of the encoder", min=1)
-    dropout: float = option(0.1, "dropout on what each layer adds", min=0, below=1)
+    dropout: float = option(0.1, "dropout on the output of each layer", min=0, below=1)
     heads: int = option(4, "heads of each layer", min=1)
     ffn: int = option(1024, "width of the feed-forward layer", min=1)
     attn_drop: float = option(0.0, "dropout on attention weights", min=0, below=1)
@@ -73,7 +73,7 @@ class UMSTOptions(EncoderOptions):
     )
     share_scores: bool = option(False, "one projection gives the queries and keys of tokens and of words")
     upsampling: str = option(
-        "membership", "how the words' attention reaches tokens: their own word's, or interpolated", choices=KINDS
+        "membership", "how words' attention is copied to tokens: from their own word, or interpolated", choices=KINDS
     )
     normalize: bool = option(False, "divide the words' attention by the number of tokens of the attended word")
     relative_positions: int | None = option(
@@ -108,18 +108,18 @@ class UMSTOptions(EncoderOptions):
         return cls(**{**SIZES[size], **options})
 
     def group_relation(self) -> Relation:
-        """The relation along which tokens of a word are mixed."""
+        """The relation that mixes the tokens of a word."""
         kinds = {"words": WordGroup, "shuffled": ShuffledGroup, "random": RandomPairs}
         return WordGroup() if self.groups == "words" else kinds[self.groups](self.graph_seed)
 
     def arc_relation(self) -> Relation:
-        """The relation along which words are mixed; it includes membership."""
+        """The relation that mixes words; it includes membership."""
         return Dependency(required=False) if self.arcs == "parse" else RandomArcs(self.graph_seed)
 
-    def mixed_along(self) -> list[str]:
-        """Names of the relations along which layers mix: inside words, between words."""
-        inside = [self.group_relation().name] if self.intra_group else []
-        return [*inside, self.arc_relation().name] if self.inter_group else inside
+    def mixing_relations(self) -> list[str]:
+        """Names of the relations that layers mix along: within words, between words."""
+        within = [self.group_relation().name] if self.intra_group else []
+        return [*within, self.arc_relation().name] if self.inter_group else within
 
     def make_mixer(self) -> Mixer:
         """Create a mixing layer."""
@@ -129,7 +129,7 @@ class UMSTOptions(EncoderOptions):
 
     def mixers(self) -> list[dict[str, int]]:
         """For each layer, relation -> index of its mixer; shared mixers have one index."""
-        names = self.mixed_along()
+        names = self.mixing_relations()
         if self.share_projections == "block":
             return [dict.fromkeys(names, layer) for layer in range(self.layers)]
         step = 0 if self.share_projections == "blocks" else len(names)
@@ -184,7 +184,7 @@ class UMSTLayer(nn.Module):
 
     def __init__(self, options: UMSTOptions):
         super().__init__()
-        names = options.mixed_along()
+        names = options.mixing_relations()
         self.group = names[0] if options.intra_group else None
         self.arc = names[-1] if options.inter_group else None
         self.mix_norms = nn.ModuleDict({name: nn.LayerNorm(options.hidden) for name in names})
@@ -225,10 +225,10 @@ class UMSTLayer(nn.Module):
             assert text.members is not None and text.arcs is not None
             means = aggregate(text.members, tokens, mean_coefficients(text.members))
             words = Derived.of(self._mix(means, self.arc, text.arcs, mixers, weights)).normalize(self.word_norm)
-        seen: list[Tensor] | None = None if weights is None else []
+        attention_weights: list[Tensor] | None = None if weights is None else []
         normed = Derived.of(tokens).normalize(self.attention_norm)
-        attended = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=seen)
-        _store_weights(weights, [ALL, ALL_WORDS], seen)
+        attended = self.attention(text.tokens, normed, text.words, words, text.upsampling, weights=attention_weights)
+        _store_weights(weights, [ALL, ALL_WORDS], attention_weights)
         tokens = tokens + self.dropout(attended)
         wide = Derived.of(tokens).normalize(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
         return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
@@ -237,17 +237,17 @@ class UMSTLayer(nn.Module):
         self, nodes: Tensor, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
     ) -> Tensor:
         """Add to the nodes what a relation's mixer returns."""
-        seen: list[Tensor] | None = None if weights is None else []
+        mixer_weights: list[Tensor] | None = None if weights is None else []
         norm = cast(nn.LayerNorm, self.mix_norms[relation])
-        added = mixers[relation](edges, Derived.of(nodes).normalize(norm), seen)
-        _store_weights(weights, [relation], seen)
+        added = mixers[relation](edges, Derived.of(nodes).normalize(norm), mixer_weights)
+        _store_weights(weights, [relation], mixer_weights)
         return nodes + self.dropout(added)
 
 
-def _store_weights(weights: LayerWeights | None, names: list[str], seen: list[Tensor] | None) -> None:
+def _store_weights(weights: LayerWeights | None, names: list[str], collected: list[Tensor] | None) -> None:
     """Store collected weights under the names of their relations."""
-    if weights is not None and seen is not None:
-        weights.update(zip(names, seen, strict=False))
+    if weights is not None and collected is not None:
+        weights.update(zip(names, collected, strict=False))
 
 
 class UMSTEncoder(Encoder):
@@ -282,7 +282,7 @@ class UMSTEncoder(Encoder):
     @override
     def heads_along(self) -> dict[str, int]:
         words = [ALL_WORDS] if self.options.inter_group else []
-        mixed = self.options.mixed_along() if self.options.graph_layer == "gat" else []
+        mixed = self.options.mixing_relations() if self.options.graph_layer == "gat" else []
         return dict.fromkeys([ALL, *words, *mixed], self.options.layers * self.options.heads)
 
     @override
@@ -292,10 +292,10 @@ class UMSTEncoder(Encoder):
         if self.classes is not None:
             tokens = tokens + self.classes(word_classes(graph).to(tokens.device))
         for layer, numbers in zip(self.layers, self._mixers, strict=True):
-            seen: LayerWeights | None = None if weights is None else {}
-            tokens = layer(text, tokens, {name: self.mixers[number] for name, number in numbers.items()}, seen)
-            if weights is not None and seen is not None:
-                weights.append(seen)
+            layer_weights: LayerWeights | None = None if weights is None else {}
+            tokens = layer(text, tokens, {name: self.mixers[number] for name, number in numbers.items()}, layer_weights)
+            if weights is not None and layer_weights is not None:
+                weights.append(layer_weights)
         return self.norm(tokens)
 
 

@@ -1,4 +1,4 @@
-"""The base of all estimators: fit, predict, evaluate, save, and what the command line asks a task."""
+"""The base of all estimators: fit, predict, evaluate, save, and the interface of a task for the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +22,7 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFi
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
-from graphattn.models.estimators.inputs import Columns, as_list, dev_parts, held_out_split, naming_dev_set, select
+from graphattn.models.estimators.inputs import Columns, as_list, dev_parts, naming_dev_set, select, split_held_out
 from graphattn.models.options import InputOptions, Options, TrainingOptions
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
@@ -47,7 +47,7 @@ class Examples:
     ----------
     columns : one column of texts, or two for pairs
     labels : one for each input
-    numbers : the input's number in what the user passed, from 0; None when these are all of them in order
+    numbers : each input's index in the user's data; None for all of them in order
     """
 
     columns: Columns
@@ -55,17 +55,17 @@ class Examples:
     numbers: Sequence[int] | None = None
 
     def select(self, numbers: Sequence[int]) -> Examples:
-        """Some of the examples; lazy ones stay lazy."""
+        """The examples with these indices; lazy ones stay lazy."""
         return Examples([select(column, numbers) for column in self.columns], select(self.labels, numbers), numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedInputs:
-    """Inputs, ready for the model.
+    """Encoded inputs, with a translator's outputs.
 
     Parameters
     ----------
-    corpus : the inputs, with targets where the model writes texts
+    corpus : the inputs, with targets for a translator
     sentences : part of the input -> its sentences: ``text``, ``first`` and ``second``, or ``source`` and ``target``
     outputs : a translator's target texts
     """
@@ -76,7 +76,7 @@ class EncodedInputs:
 
     @cached_property
     def batch(self) -> Batch:
-        """A batch of the first input alone."""
+        """The first input as a batch."""
         return self.corpus[[0]]
 
     @property
@@ -91,20 +91,20 @@ class EncodedInputs:
 
 
 class Estimator(Parameters):
-    """A task: how inputs and labels are read, learnt and predicted. Not thread-safe while it is being fitted.
+    """Base of the estimators; each subclass is a task. ``fit`` is not thread-safe.
 
-    A subclass is a task of its own; :func:`~graphattn.models.saving.register_task` adds it to the command line.
+    :func:`~graphattn.models.saving.register_task` adds a task to the command line.
 
     Attributes
     ----------
     task : the name in ``graphattn train NAME`` and in a saved model
-    description : what a model does, for ``graphattn info``
-    corpus_kind : what the readers look for: ``classify`` (texts with labels), ``pair``, ``tag`` or ``translate``
+    description : a predicate for ``graphattn info``, such as "classifies texts"
+    corpus_kind : kind of corpus for the readers: ``classify`` (texts with labels), ``pair``, ``tag`` or ``translate``
     texts_per_input : 2 for pairs
-    option_groups : name -> its class of options, in the order of the flags. Most are arguments of the constructor;
-        the fields of ``task`` are such arguments themselves, and ``files`` names the files to measure on
+    option_groups : name -> class of options, in the order of the flags. Each is an argument of the constructor, except
+        that of ``task`` each field is an argument, and that ``files`` are the dev and test sets
     unused_options : options of the groups that have no effect on this task
-    late_options : groups that may still change when the model is trained
+    late_options : groups that may still change after training
     prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
     source_and_target_files : whether a corpus is a file of sources and a file of targets
     """
@@ -119,7 +119,7 @@ class Estimator(Parameters):
     prediction_options: ClassVar[frozenset[str]] = frozenset()
     source_and_target_files: ClassVar[bool] = False
     _transient: ClassVar[tuple[str, ...]] = ()
-    """Attributes that exist only while a model is built, and may be large."""
+    """Attributes that are deleted after fitting; they may be large."""
 
     encoder: str | EncoderOptions
     training: TrainingOptions
@@ -138,7 +138,7 @@ class Estimator(Parameters):
     @abstractmethod
     def __init__(self, encoder: str | EncoderOptions = ..., **arguments: Any): ...
 
-    # -- what a task defines -------------------------------------------------------------------------------------------
+    # -- interface of a task ------------------------------------------------------------------------------------------
 
     @abstractmethod
     def read(self, paths: Sequence[str | Path], *, format: str = "auto", **options: Any) -> tuple[Any, Any]:
@@ -151,27 +151,20 @@ class Estimator(Parameters):
 
         Returns
         -------
-        Inputs, and their labels; None where the inputs carry them
+        Inputs, and their labels; None if the inputs contain them
         """
 
     @abstractmethod
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
-        """One prediction as a row of JSON, with its input.
-
-        Parameters
-        ----------
-        x : the input
-        prediction : what :meth:`predict` returns for it
-        probabilities : of each class; None to leave them out
-        """
+        """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""
 
     @abstractmethod
     def capture(self, batch: Batch, *, features: bool = False) -> ForwardCapture:
-        """One pass over a batch, with its attention weights.
+        """Run the model on a batch and keep its attention weights.
 
         Parameters
         ----------
-        batch : with targets where the model writes texts
+        batch : with targets for a translator
         features : also keep the weights by feature of an encoder that has them (MTSA)
 
         Raises
@@ -182,7 +175,7 @@ class Estimator(Parameters):
 
     @abstractmethod
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
-        """Inputs as a corpus whose batches :meth:`capture` accepts.
+        """Encode inputs for :meth:`capture`.
 
         Parameters
         ----------
@@ -192,7 +185,7 @@ class Estimator(Parameters):
         Raises
         ------
         ConfigError
-            for targets if the model predicts labels
+            for targets if the estimator is not a translator
         DataError
             when the number of targets differs from the number of inputs
         """
@@ -205,14 +198,14 @@ class Estimator(Parameters):
     def target(
         self, inputs: EncodedInputs, scores: Tensor, *, label: Any = None, word: int | None = None
     ) -> ExplanationTarget:
-        """What attributions explain about one input.
+        """The quantity that attributions explain for one input.
 
         Parameters
         ----------
         inputs : the input
-        scores : (items, classes) that the model gives it
+        scores : its (items, classes) scores
         label : a class; the predicted one when None
-        word : a word of a tagger's input or of a translator's output; all together when None
+        word : a word of a tagger's input or of a translator's output; all words when None
 
         Raises
         ------
@@ -233,8 +226,8 @@ class Estimator(Parameters):
         Parameters
         ----------
         batch : the copies
-        vectors : (N, D) token vectors instead of those of the batch's ids
-        hidden : a decoder's edges to leave out, with the columns copy, source and target
+        vectors : (N, D) token vectors that replace those of the batch's ids
+        hidden : decoder edges to mask, with the columns copy, source and target
         """
 
     @abstractmethod
@@ -247,18 +240,18 @@ class Estimator(Parameters):
 
     @abstractmethod
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        """One label for each input; those that the inputs carry when ``y`` is None."""
+        """One label per input; the inputs' own when ``y`` is None."""
 
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        """Labels of a dev or evaluation set in the training set's notation."""
+        """Convert labels of a dev or evaluation set to the training set's notation."""
         return labels
 
     @abstractmethod
     def _fit_labels(self, examples: Examples) -> None:
-        """Learn the classes, and reject examples that nothing can be learnt from."""
+        """Collect the classes, and reject examples without labels or texts to learn from."""
 
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
-        """(S,) class ids whose shares a held-out part should keep."""
+        """(S,) class ids for a stratified split; None for a random one."""
         return None
 
     @abstractmethod
@@ -267,7 +260,7 @@ class Estimator(Parameters):
 
     @abstractmethod
     def _make_model(self, weights: Tensor | None = None) -> Trainable:
-        """The model with fresh weights, and ``builder_``; ``weights`` are those of the classes in the loss."""
+        """Create the model and ``builder_``; ``weights`` are those of the classes in the loss."""
 
     def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
         return None
@@ -281,11 +274,11 @@ class Estimator(Parameters):
         where: str = "data",
         numbers: Sequence[int] | None = None,
     ) -> Corpus:
-        """Inputs as tensors, with targets when there are labels; ``where`` and ``numbers`` serve errors."""
+        """Encode inputs, and targets if there are labels; error messages use ``where`` and ``numbers``."""
 
     @abstractmethod
     def _decide(self, model: Any, corpus: Corpus) -> list[Any]:
-        """The model's decision about each input; training calls this on the dev set."""
+        """Predict, for the dev set during training; :meth:`_metrics` takes the results."""
 
     def _decisions(self, columns: Columns) -> list[Any]:
         return self._decide(self.model_, self._corpus(columns))
@@ -299,17 +292,17 @@ class Estimator(Parameters):
 
     @abstractmethod
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
-        """The content of the model directory."""
+        """The contents of the model directory."""
 
     @classmethod
     @abstractmethod
     def _from_files(cls, files: ModelFiles) -> Self:
-        """The estimator that :meth:`_files` came from."""
+        """Restore an estimator from :meth:`_files`."""
 
     # -- options -------------------------------------------------------------------------------------------------------
 
     def resolved_encoder(self) -> EncoderOptions:
-        """The encoder's options; a name stands for its defaults for this task."""
+        """The encoder's options; for a name, its defaults for this task."""
         return encoder_options(self.encoder)
 
     def validate(self) -> None:
@@ -321,37 +314,33 @@ class Estimator(Parameters):
             naming the option and a fix
         """
         self.resolved_encoder().validate()
-        for name, kind in self._parts().items():
-            if not isinstance(getattr(self, name), kind):
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; give {kind.__name__}(...)")
+        for name in self._parts():
             getattr(self, name).validate()
+        kind = self.option_groups.get("task", Options)
+        arguments = {item.name: getattr(self, item.name) for item in fields(kind)}
+        # weights by class are validated with the labels
+        kind(**{name: None if isinstance(value, Mapping) else value for name, value in arguments.items()}).validate()
 
     @classmethod
     def _parts(cls) -> dict[str, type[Options]]:
-        """The groups of options that are arguments of the constructor, without the encoder's."""
+        """The groups of options that are constructor arguments, without the encoder's."""
         return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
 
     def _resolve_options(self) -> None:
-        """Copy the options: ``set_params`` must not change a fitted model."""
+        """Copy the options, so that ``set_params`` does not change a fitted model."""
         self.validate()
-        self.encoder_ = self.resolved_encoder().copied()
+        self.encoder_ = self.resolved_encoder().copy()
         for name in self._parts().keys() - self.late_options:
-            setattr(self, f"{name}_", getattr(self, name).copied())
+            setattr(self, f"{name}_", getattr(self, name).copy())
 
     def non_default_options(self) -> dict[str, Any]:
-        """Name -> value of the options of a fitted estimator that differ from the defaults.
-
-        Raises
-        ------
-        NotFittedError
-            when it is not fitted
-        """
+        """Name -> value of the options of a fitted estimator that differ from the defaults."""
         self._check_fitted()
-        plain = self._with_defaults()
-        plain._resolve_options()
+        reference = self._with_defaults()
+        reference._resolve_options()
         changed: dict[str, Any] = {}
-        for name, default in plain.get_params(deep=False).items():
-            default = getattr(plain, f"{name}_", default)
+        for name, default in reference.get_params(deep=False).items():
+            default = getattr(reference, f"{name}_", default)
             if isinstance(default, Options):
                 defaults, values = default.to_dict(), getattr(self, f"{name}_", getattr(self, name)).to_dict()
                 changed |= {option: value for option, value in values.items() if value != defaults.get(option)}
@@ -367,10 +356,10 @@ class Estimator(Parameters):
         return type(self)(self.encoder_.name)
 
     @override
-    def _part(self, name: str) -> Any:
-        if name == "encoder" and isinstance(self.encoder, str):  # one of its options is about to change
+    def _nested(self, name: str) -> Any:
+        if name == "encoder" and isinstance(self.encoder, str):
             self.encoder = self.resolved_encoder()
-        return super()._part(name)
+        return super()._nested(name)
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
@@ -381,23 +370,23 @@ class Estimator(Parameters):
         *,
         dev: tuple[Sequence[Any], Sequence[Any]] | Sequence[Any] | None = None,
     ) -> Self:
-        """Train on inputs and labels; a fit that fails before the end of its first epoch changes nothing.
+        """Train on inputs and labels; a call that fails in its first epoch leaves the estimator unchanged.
 
         Parameters
         ----------
         X : the inputs, or a :class:`~graphattn.builders.store.Store` of them, which need not fit into memory
-        y : their labels, a translator's targets; may be left out when the inputs carry them (``Example``, ``Sentence``)
-        dev : (inputs, labels), or inputs that carry labels, to choose the best epoch; of a translator a target may be
-            several texts. When None, ``training.dev_fraction`` of the training set is held out
+        y : their labels, or a translator's targets; None if the inputs contain them (``Example``, ``Sentence``)
+        dev : (inputs, labels), or inputs with labels, to choose the best epoch; a translator's target may be several
+            texts. When None, ``training.dev_fraction`` of the training set is held out
 
         Raises
         ------
         DataError
-            when inputs or labels are not valid
+            for invalid inputs or labels
         ConfigError
-            when options are not valid, or a library is not installed
+            for invalid options, or a library that is not installed
         TrainingError
-            when the loss is no longer finite
+            when the loss is not finite
         """
         with self._rollback_on_failure():
             self._resolve_options()
@@ -405,7 +394,7 @@ class Estimator(Parameters):
             with torch.random.fork_rng():
                 torch.manual_seed(self.training_.seed)
                 self._fit_labels(training)
-                training, held_out = self._with_dev_set(training, dev)
+                training, held_out = self._split_dev_set(training, dev)
                 metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
                 self._fit_vocabulary(training)
                 self.model_ = self._make_model(self._class_weights(training.labels))
@@ -435,10 +424,10 @@ class Estimator(Parameters):
             raise DataError(empty, hint=hint)
         return Examples(self._columns(X), self._labels(X, y))
 
-    def _with_dev_set(self, training: Examples, dev: Any) -> tuple[Examples, Examples | None]:
-        """Training set and dev set; a share of the first when none is given."""
+    def _split_dev_set(self, training: Examples, dev: Any) -> tuple[Examples, Examples | None]:
+        """Training set and dev set; when ``dev`` is None, a part of the training set."""
         if dev is not None:
-            hint = "Leave it out, and a share of the training set is held out."
+            hint = "Without a dev set, a share of the training set is held out."
             X, y = dev_parts(dev)
             with naming_dev_set():
                 held_out = self._examples(X, y, "there are no examples in it", hint)
@@ -450,12 +439,12 @@ class Estimator(Parameters):
         if size - count < 2:
             warnings.warn(
                 f"dev_fraction {self.training_.dev_fraction} of {size} examples would leave {size - count} to train "
-                "on: nothing is held out, and the last epoch counts; give a smaller one",
+                "on, so nothing is held out and the last epoch is kept; lower dev_fraction",
                 GraphAttnWarning,
                 stacklevel=3,
             )
             return training, None
-        rest, held = held_out_split(size, count, self._strata(training.labels), self.training_.seed)
+        rest, held = split_held_out(size, count, self._strata(training.labels), self.training_.seed)
         return training.select(rest), training.select(held)
 
     def _train(self, training: Examples, held_out: Examples | None, metric: str) -> None:
@@ -483,7 +472,7 @@ class Estimator(Parameters):
         return self._corpus(held_out.columns, held_out.labels, where="dev set")
 
     def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
-        """What a run must have in common with the one that it resumes, besides training options and corpora."""
+        """What must be equal to resume a run, besides training options and corpora."""
         groups = {"encoder": self.encoder_}
         names = [name for name in self._parts() if name != "training" and name not in self.late_options]
         groups |= {name: getattr(self, f"{name}_") for name in names}
@@ -543,12 +532,12 @@ class Estimator(Parameters):
         Parameters
         ----------
         X, y : as for :meth:`fit`
-        unknown : what to do about labels that the training set lacks: ``"error"``, or ``"wrong"`` to count them so
+        unknown : ``"error"`` rejects labels that the training set lacks, ``"wrong"`` counts them as wrong
 
         Raises
         ------
         DataError
-            when there is nothing to evaluate on, or there are such labels and ``unknown`` is ``"error"``
+            without examples, or for an unknown label if ``unknown`` is ``"error"``
         """
         if unknown not in ("error", "wrong"):
             raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
@@ -559,17 +548,17 @@ class Estimator(Parameters):
         return self._metrics(labels, self._decisions(examples.columns))
 
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
-        """Reject labels that the model cannot be measured on."""
+        """Reject labels that cannot be evaluated."""
 
     def score(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
-        """The main metric as a share of one, as scikit-learn expects; labels that training lacked count as wrong."""
+        """The main metric, from 0 to 1 as in scikit-learn; labels that the training set lacks count as wrong."""
         return self.evaluate(X, y, unknown="wrong")[self.main_metric] / 100
 
     def attention(self, x: Any, target: str | None = None, *, features: bool = False) -> Attention:
-        """Predict one input and return the attention weights of that pass.
+        """Predict one input and return the attention weights.
 
         A translator's decoder layers follow those of its encoder. Their relation is ``cross``, from the part ``source``
-        to the part ``target``, whose position 0 is the token that ends the text.
+        to the part ``target``, whose position 0 is the end of the text.
 
         Parameters
         ----------
@@ -591,7 +580,7 @@ class Estimator(Parameters):
             return attention_of(self, inputs, self.capture(inputs.batch, features=features))
 
     def best_epoch(self) -> dict[str, float]:
-        """The history's row of the epoch whose weights were kept: the last of those with the best dev metric."""
+        """The history's row of the epoch that was kept: the last one with the best dev metric."""
         metric = f"dev_{self.training.metric or self.main_metric}"
         if metric not in self.history_[-1]:  # no dev set
             return self.history_[-1]
@@ -606,24 +595,24 @@ class Estimator(Parameters):
     # -- saving --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, notes: Mapping[str, str] | None = None) -> Path:
-        """Write a self-contained model directory, for :func:`graphattn.load`; an old one is replaced atomically.
+        """Write a self-contained model directory for :func:`graphattn.load`; an old one is replaced atomically.
 
         Parameters
         ----------
         path : the directory
-        notes : text files to put beside the model's own, name -> content
+        notes : additional text files, name -> content
 
         Raises
         ------
         NotFittedError
-            when there is nothing to save
+            before ``fit``
         ModelDirectoryError
             when ``path`` is not a model directory, or cannot be written
         """
         self._check_fitted()
         return write_model(Path(path), self._files(notes or {}))
 
-    def _saved_options(self) -> dict[str, Any]:
+    def _serialize_options(self) -> dict[str, Any]:
         groups = {name: getattr(self, f"{name}_", getattr(self, name)).to_dict() for name in self._parts()}
         groups["training"]["run_dir"] = None  # a folder of this machine
         return {"task": self.task, "encoder": self.encoder_.to_dict(), **groups, "history": self.history_}

@@ -1,4 +1,4 @@
-"""Inputs and labels in the forms that users pass, converted to columns of texts and lists of labels."""
+"""Convert users' inputs and labels to columns of texts and lists of labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ Columns = Sequence[Sequence[Source]]
 """One column of texts, or two for pairs."""
 CHUNK = 1 << 14
 """Texts of a list that are processed together."""
-_FORMS = "Give a text, a list of words, a Sentence or an Example."
 
 
 def as_list(X: Iterable[Any]) -> Any:
@@ -39,16 +38,14 @@ def as_list(X: Iterable[Any]) -> Any:
 
 
 def dev_parts(dev: Any) -> tuple[Any, Any]:
-    """A dev set's inputs and labels; None if the inputs carry the labels.
+    """A dev set's inputs and labels; None if the inputs contain the labels.
 
     Parameters
     ----------
-    dev : a tuple of inputs and labels, or a list of these, or inputs that carry their labels
+    dev : a tuple or list of inputs and labels; or inputs with labels
     """
     if isinstance(dev, tuple) and len(dev) != 2 and not all(isinstance(item, (Example, Sentence)) for item in dev):
-        raise DataError(
-            f"the dev set has {len(dev)} parts", hint="Give (inputs, labels), or inputs that carry their labels."
-        )
+        raise DataError(f"the dev set has {len(dev)} parts", hint="Give (inputs, labels), or inputs with labels.")
     single = (str, tuple, Example, Sentence) if isinstance(dev, list) else (Example, Sentence)
     if isinstance(dev, (tuple, list)) and len(dev) == 2 and not any(isinstance(item, single) for item in dev):
         return dev[0], dev[1]
@@ -83,11 +80,8 @@ def input_fields(x: Any) -> dict[str, Any]:
 
 
 def is_store(path: Path) -> bool:
-    """Whether this is a folder that ``graphattn build`` wrote."""
-    try:
-        return (path / "store.json").is_file()
-    except (OSError, ValueError):  # a text instead of a path
-        return False
+    """Whether ``graphattn build`` wrote this folder."""
+    return (path / "store.json").is_file()
 
 
 def check_collection(X: Any) -> None:
@@ -108,7 +102,7 @@ def check_collection(X: Any) -> None:
 
 
 def single_column(X: Iterable[Any]) -> Columns:
-    """Inputs of an estimator that takes one text each.
+    """The texts of inputs.
 
     Raises
     ------
@@ -127,11 +121,13 @@ def _source(item: Any, index: int) -> Source:
         return item
     if isinstance(item, (list, tuple, np.ndarray)):
         return list(item)
-    raise DataError(f"input {index} is a {type(item).__name__}", hint=_FORMS)  # a missing value of a table, perhaps
+    raise DataError(  # None or NaN in a column of a table
+        f"input {index} is a {type(item).__name__}", hint="Give a text, a list of words, a Sentence or an Example."
+    )
 
 
 def pair_columns(X: Iterable[Any]) -> Columns:
-    """Inputs of an estimator that takes two texts each.
+    """The first and the second texts of inputs.
 
     Raises
     ------
@@ -151,7 +147,7 @@ def pair_columns(X: Iterable[Any]) -> Columns:
 
 
 def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field: str) -> Sequence[Any]:
-    """Labels as passed, or from the ``field`` of the inputs.
+    """``y`` as a list, or the ``field`` of the inputs when it is None.
 
     Raises
     ------
@@ -168,20 +164,20 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
         if len(labels) != len(items):
             raise DataError(f"{len(items)} inputs but {len(labels)} labels", hint="Give one for each.")
         return labels
-    carried = items.column(field) if isinstance(items, LazyTexts) else [getattr(item, field, None) for item in items]
-    missing = next((index for index, label in enumerate(carried) if label is None), None)
+    stored = items.column(field) if isinstance(items, LazyTexts) else [getattr(item, field, None) for item in items]
+    missing = next((index for index, label in enumerate(stored) if label is None), None)
     if missing is not None:
-        raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs that carry their {field}.")
-    return carried
+        raise DataError(f"input {missing} has no {field}", hint=f"Give y, or inputs with {field.rstrip('s')}s.")
+    return stored
 
 
 def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
-    """Some of the texts or labels; lazy ones stay lazy."""
+    """The texts or labels with these indices; lazy ones stay lazy."""
     return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]
 
 
 def vocabulary_source(columns: Columns) -> Iterable[Source] | Counter[str]:
-    """Texts for training a vocabulary; of lazy ones the counts of their words."""
+    """Texts for training a vocabulary; for lazy ones, word counts."""
     counts: Counter[str] = Counter()
     for column in columns:
         if not isinstance(column, LazyTexts):
@@ -191,7 +187,7 @@ def vocabulary_source(columns: Columns) -> Iterable[Source] | Counter[str]:
 
 
 def check_same_tokenization(columns: Columns, split: str) -> None:
-    """Reject a store's texts that were tokenized by another rule than the one for raw texts.
+    """Reject a store whose tokenization rule is not that of raw texts.
 
     Raises
     ------
@@ -218,8 +214,8 @@ def iter_chunks(columns: Columns) -> Iterator[Sequence[Source]]:
             yield from (column[start : start + CHUNK] for start in range(0, len(column), CHUNK))
 
 
-def held_out_split(count: int, held: int, strata: npt.NDArray[Any] | None, seed: int) -> tuple[list[int], list[int]]:
-    """Numbers to keep and numbers to hold out, both sorted; stratified if each class has enough members."""
+def split_held_out(count: int, held: int, strata: npt.NDArray[Any] | None, seed: int) -> tuple[list[int], list[int]]:
+    """Split indices into a training and a held-out part, both sorted; stratified if each class has enough members."""
     from sklearn.model_selection import train_test_split
 
     if strata is not None and (np.bincount(strata).min() < 2 or min(held, count - held) < len(np.unique(strata))):

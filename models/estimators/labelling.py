@@ -1,4 +1,4 @@
-"""What classifiers and taggers share: words as inputs, classes as labels, one model with a head."""
+"""Base of classifiers and taggers: a vocabulary, classes, and a model with a head."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
-from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples, Predicted
-from graphattn.models.estimators.class_weights import class_weights, restored_weights, saved_weights
+from graphattn.models.estimators.class_weights import class_weights, deserialize_class_weight, serialize_class_weight
 from graphattn.models.estimators.inputs import (
     Columns,
     as_list,
@@ -36,12 +36,12 @@ from graphattn.models.estimators.inputs import (
     vocabulary_source,
 )
 from graphattn.models.estimators.labels import LabelSet
-from graphattn.models.estimators.prediction import Predictions, predict_corpus, predicted_decisions
+from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.heads import Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.saving import ModelFiles
 from graphattn.models.text_model import TextModel
-from graphattn.models.token_embedding import TokenEmbedding, token_parts
+from graphattn.models.token_embedding import TokenEmbedding, part_widths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from graphattn.models.inspection.capture import ForwardCapture
 
 _FEW = 0.05
-"""Share of words with a vector below which a file hardly fits the texts."""
+"""A file with vectors for a smaller share of the words causes a warning."""
 
 
 @dataclass
@@ -59,11 +59,11 @@ class FileOptions(Options):
     """Corpora besides the training set."""
 
     dev: str | None = option(None, "dev set that chooses the best epoch (default: a tenth of the training set)")
-    test: str | None = option(None, "test set, measured once at the end")
+    test: str | None = option(None, "test set, evaluated once at the end")
 
 
 class LabellingEstimator(Estimator):
-    """Base of the estimators that predict labels; subclasses define inputs, labels and head.
+    """Base of the estimators that predict labels.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class LabellingEstimator(Estimator):
 
     Attributes
     ----------
-    label_field : what an ``Example`` or ``Sentence`` calls its label
+    label_field : attribute of an ``Example`` or ``Sentence`` with its label
     """
 
     label_field: ClassVar[str] = "label"
@@ -103,23 +103,23 @@ class LabellingEstimator(Estimator):
         self.training = TrainingOptions() if training is None else training
         self.class_weight = class_weight
 
-    # -- what a subclass defines ---------------------------------------------------------------------------------------
+    # -- interface of a subclass --------------------------------------------------------------------------------------
 
     @abstractmethod
     def _label_set(self, labels: Sequence[Any]) -> LabelSet:
-        """The classes of the training set."""
+        """Collect the classes of the training set."""
 
     @abstractmethod
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> Any:
-        """Labels as :class:`~graphattn.models.corpus.Corpus` takes them."""
+        """Labels as targets of a :class:`~graphattn.models.corpus.Corpus`."""
 
     @abstractmethod
     def _make_head(self, width: int, weights: Tensor | None) -> Head:
-        """The head with fresh weights."""
+        """Create the head."""
 
     @abstractmethod
     def _decode_labels(self, decisions: list[Any]) -> Any:
-        """Ids as labels, in the form that ``predict`` returns."""
+        """Convert ids to labels for ``predict``."""
 
     def _readable_labels(self, decisions: list[Any]) -> Any:
         return self._decode_labels(decisions)
@@ -132,14 +132,15 @@ class LabellingEstimator(Estimator):
         return labels
 
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
-        """Reject labels that do not fit the size of their inputs."""
+        """Reject labels whose number does not fit their inputs."""
 
     def _extra_config(self) -> dict[str, Any]:
-        """Constructor arguments besides the groups of options, as a saved model holds them."""
+        """Values for ``config.json`` besides the groups of options."""
         return {}
 
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Constructor arguments from the values of :meth:`_extra_config`."""
         return {}
 
     # -- reading and writing -------------------------------------------------------------------------------------------
@@ -147,17 +148,14 @@ class LabellingEstimator(Estimator):
     @override
     def read(self, paths: Sequence[str | Path], *, format: str = "auto", **options: Any) -> tuple[Any, Any]:
         files = [Path(path) for path in paths]
-        read = [self._read_store(file) or self._read_file(file, format, options) for file in files]
-        if len(read) == 1:
-            return read[0], None
-        stored = next((file for file, items in zip(files, read, strict=True) if not isinstance(items, list)), None)
-        if stored is not None:
-            raise DataError(
-                "a store is trained on alone",
-                path=stored,
-                hint="Put other corpora behind those it holds: graphattn build --append.",
-            )
-        return list(chain.from_iterable(read)), None
+        corpora = [self._read_store(file) or self._read_file(file, format, options) for file in files]
+        if len(corpora) == 1:
+            return corpora[0], None
+        store = next((file for file, corpus in zip(files, corpora, strict=True) if not isinstance(corpus, list)), None)
+        if store is not None:
+            hint = "Append them to the store: graphattn build --append."
+            raise DataError("a store cannot be combined with other corpora", path=store, hint=hint)
+        return list(chain.from_iterable(corpora)), None
 
     def _read_store(self, path: Path) -> Store | None:
         from graphattn.builders.store import Store
@@ -179,17 +177,16 @@ class LabellingEstimator(Estimator):
         try:
             items = list(read_corpus(path, format=format, task=self.corpus_kind, **options))
         except DataError as error:
-            error.alternative = None  # to read texts without labels
+            error.alternative = None  # it reads texts without labels
             raise
         self._check_read([getattr(item, self.label_field, None) for item in items], path)
         return items
 
     def _check_read(self, labels: Sequence[Any], path: Path) -> None:
-        """Reject a corpus some of whose inputs have no label."""
+        """Reject a corpus with unlabelled texts."""
         missing = next((number for number, label in enumerate(labels, 1) if label is None), None)
         if missing is not None:
-            a_label = self.label_field if self.label_field.endswith("s") else f"a {self.label_field}"
-            hint = f"Give each text {a_label}, or leave it out of the file."
+            hint = "Label every text, or delete those without labels."
             raise DataError(f"text {missing} has no {self.label_field}", path=path, hint=hint)
 
     @override
@@ -204,7 +201,7 @@ class LabellingEstimator(Estimator):
         return row
 
     def _by_class(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
-        """Class -> probability; a key is what JSON makes of the label: true for True."""
+        """Class -> probability; keys are JSON strings, such as ``true`` for True."""
         names = (name if isinstance(name, str) else json.dumps(name) for name in self.classes_.tolist())
         return {name: round(float(share), 6) for name, share in zip(names, probabilities, strict=True)}
 
@@ -233,36 +230,16 @@ class LabellingEstimator(Estimator):
 
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
-        """Words, vectors and characters of the training texts; held-out texts stay unseen."""
         columns, options = examples.columns, self.inputs_
         check_same_tokenization(columns, options.split)
-        rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
-        spelling = Vocabulary.train([], **rules).spelling  # "Paris" has a vector for the "paris" of lower case
-        sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
+        sets, self.vocabulary_ = self._train_vocabulary(columns)
         self.widths_ = [vectors.dim for vectors in sets]
-        source = vocabulary_source(columns)
-        counts = None
-        if sets and options.level == "word":
-            source = counts = count_words(source, WordSplitter.by_rule(options.split))
-            warn_of_few_vectors(options.vector_files(), sets, counts, spelling)
-        extra: Iterable[str] = ()
-        if options.vectors_words == "all":
-            extra = chain.from_iterable(vectors.words for vectors in sets)
-        elif counts is not None and options.vocabulary_size is None:  # rare ones stay if they have a vector
-            extra = [word for word in counts if any(word in vectors or spelling(word) in vectors for vectors in sets)]
-        self.vocabulary_ = Vocabulary.train(
-            source,
-            **rules,
-            min_count=options.min_count,
-            size=options.vocabulary_size,
-            extra_words=extra,
-        )
         self._vectors = None
         if sets:
             joint = WordVectors.concatenate(sets, normalize=options.normalize_vectors)
             self._vectors = joint.table(self.vocabulary_, seed=self.training_.seed)
         self._num_trained = 0
-        if options.tune_vectors:  # the corpus' words come before those that only have a vector
+        if options.tune_vectors:  # the corpus' words precede those that only have a vector
             texts = (ids for chunk in iter_chunks(columns) for ids in self.vocabulary_.encode_batch(chunk)[1])
             self._num_trained = 1 + max((int(ids.max(initial=0)) for ids in texts), default=0)
         self.characters_ = None
@@ -270,9 +247,29 @@ class LabellingEstimator(Estimator):
             sentences = (sentence for chunk in iter_chunks(columns) for sentence in self.vocabulary_.sentences(chunk))
             self.characters_ = CharacterVocabulary.of(token for s in sentences for token in s.tokens)
 
+    def _train_vocabulary(self, columns: Columns) -> tuple[list[WordVectors], Vocabulary]:
+        """Read the files of vectors, and collect the words of the texts and of the vectors."""
+        options = self.inputs_
+        rules: dict[str, Any] = {"level": options.level, "split": options.split, "lowercase": options.lowercase}
+        spelling = Vocabulary.train([], **rules).spelling  # with lower case, "paris" gets the vector of "Paris"
+        sets = [WordVectors.read(path).with_spelling(spelling) for path in options.vector_files()]
+        source: Iterable[Source] | Counter[str] = vocabulary_source(columns)
+        extra: Iterable[str] = ()
+        if sets and options.level == "word":
+            source = count_words(source, WordSplitter.by_rule(options.split))
+            warn_about_few_vectors(options.vector_files(), sets, source, spelling)
+            if options.vectors_words == "corpus" and options.vocabulary_size is None:  # rare words may have a vector
+                extra = [word for word in source if any(word in words or spelling(word) in words for words in sets)]
+        if options.vectors_words == "all":
+            extra = chain.from_iterable(vectors.words for vectors in sets)
+        vocabulary = Vocabulary.train(
+            source, **rules, min_count=options.min_count, size=options.vocabulary_size, extra_words=extra
+        )
+        return sets, vocabulary
+
     @override
     def _make_model(self, weights: Tensor | None = None) -> TextModel:
-        parts = token_parts(self.inputs_, self.widths_, characters=self.characters_ is not None)
+        parts = part_widths(self.inputs_, self.widths_, characters=self.characters_ is not None)
         self.encoder_ = self.encoder_.for_parts(parts, of_files=bool(self.widths_))
         encoder = make_encoder(self.encoder_)
         embedding = TokenEmbedding(
@@ -291,11 +288,11 @@ class LabellingEstimator(Estimator):
         return TextModel(embedding, encoder, self._make_head(encoder.width, weights))
 
     def _make_builder(self, encoder: Encoder, embedding: TokenEmbedding) -> TextGraphBuilder:
-        """Relations may compare words by their vectors as long as these are not trained."""
+        """A builder that gives relations the word vectors, unless these are trained."""
         vectors = None
         if self.inputs_.vectors and not self.inputs_.tune_vectors:
             frozen = embedding.table.numpy()
-            vectors = np.pad(frozen, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # special tokens resemble nothing
+            vectors = np.pad(frozen, ((len(SPECIAL_TOKENS), 0), (0, 0)))  # zeros for special tokens
         return TextGraphBuilder(encoder.relations(), vocabulary=self.vocabulary_, vectors=vectors)
 
     @override
@@ -324,7 +321,7 @@ class LabellingEstimator(Estimator):
 
     @override
     def _decide(self, model: TextModel, corpus: Corpus) -> list[Any]:
-        return predicted_decisions(model, corpus)
+        return predict_decisions(model, corpus)
 
     @override
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
@@ -336,7 +333,7 @@ class LabellingEstimator(Estimator):
         return predict_corpus(self.model_, self._corpus(self._columns(as_list(X))), probabilities=probabilities)
 
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Predicted, list[npt.NDArray[np.float32]]]:
-        """The results of :meth:`predict` and ``predict_proba`` in one pass: labels, and one array for each input."""
+        """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""
         run = self._run(X, probabilities=True)
         return self._decode_labels(run.decisions), run.probabilities or []
 
@@ -353,7 +350,7 @@ class LabellingEstimator(Estimator):
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:
         self._check_fitted()
         if targets is not None:
-            raise ConfigError("{target} is for translators; a classifier or tagger has labels", options=("target",))
+            raise ConfigError("{target} is for translators only", options=("target",))
         columns = self._columns(X)
         names = ("text",) if len(columns) == 1 else ("first", "second")
         sentences = [self.vocabulary_.sentences(column) for column in columns]
@@ -407,10 +404,10 @@ class LabellingEstimator(Estimator):
         weights = self._state()
         weights["embedding.table"] = self.model_.embedding.table  # frozen vectors are not in the state
         config = {
-            **self._saved_options(),
+            **self._serialize_options(),
             "widths": self.widths_,
             "characters": None if self.characters_ is None else list(self.characters_.characters),
-            "class_weight": saved_weights(self.class_weight),
+            "class_weight": serialize_class_weight(self.class_weight),
             **self._extra_config(),
         }
         return ModelFiles(config, self.labels_.classes, self.vocabulary_.to_json(), weights, notes)
@@ -422,7 +419,7 @@ class LabellingEstimator(Estimator):
         estimator = cls(
             encoder_options(config["encoder"]),
             **{name: kind.from_dict(config[name]) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
-            class_weight=restored_weights(config.get("class_weight")),
+            class_weight=deserialize_class_weight(config.get("class_weight")),
             **cls._extra_arguments(config),
         )
         estimator._resolve_options()
@@ -445,27 +442,25 @@ class LabellingEstimator(Estimator):
         return estimator
 
 
-def warn_of_few_vectors(
+def warn_about_few_vectors(
     files: Sequence[str], sets: Sequence[WordVectors], counts: Counter[str], spelling: Callable[[str], str]
 ) -> None:
-    """Warn when hardly any word of the training set has a vector: another language, or another spelling.
+    """Warn if few words of the training set have a vector, as with another language or spelling.
 
     Parameters
     ----------
-    files : names of the files of the sets
-    sets : the vectors
+    files, sets : files of vectors, and their contents
     counts : words of the training set
-    spelling : how the vocabulary spells a word
+    spelling : normalizes words as the vocabulary does
     """
-    spelt: Counter[str] = Counter()
+    normalized: Counter[str] = Counter()
     for word, count in counts.items():
-        spelt[spelling(word)] += count
+        normalized[spelling(word)] += count
     for file, vectors in zip(files, sets, strict=True):
-        _, share = vectors.coverage(spelt)
-        if spelt and share < _FEW:
+        _, share = vectors.coverage(normalized)
+        if normalized and share < _FEW:
             warnings.warn(
-                f"{file} has vectors for {share:.1%} of the words of the training set; check that its language and "
-                "spelling are those of the texts",
+                f"{file} has vectors for {share:.1%} of the words of the training set; check its language and spelling",
                 GraphAttnWarning,
                 stacklevel=2,
             )

@@ -42,23 +42,15 @@ class LabelSet:
         Raises
         ------
         DataError
-            when there are fewer, one is missing, or one has another type
+            for fewer classes, a missing label, or one of another type
         """
         counts = Counter(labels)
         plain = set(map(plain_label, counts))
         for label in plain:
-            if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
-                raise DataError(f"a {what} is {label}", hint=f"Drop examples without a {what}.")
-            if not isinstance(label, (str, bool, int, float)):
-                raise DataError(
-                    f"the {what} {label!r} is of type {type(label).__name__}, which a model cannot keep",
-                    hint="Use strings or numbers.",
-                )
-            if isinstance(label, str) and any("\ud800" <= character <= "\udfff" for character in label):
-                raise DataError(f"the {what} {label!r} holds half a surrogate pair", hint="Write both halves.")
+            _validate_label(label, what)
         if len(plain) < least:
             problem = f"all {counts.total()} {what}s are {next(iter(plain))!r}" if plain else f"there are no {what}s"
-            raise DataError(f"{problem}; a model needs at least two different ones to learn from")
+            raise DataError(f"{problem}; training needs at least two different ones")
         try:
             return cls(sorted(plain))
         except TypeError:
@@ -75,13 +67,13 @@ class LabelSet:
         Parameters
         ----------
         labels : iterated once
-        where, what : corpus and name of the labels, for errors
-        kind : type of the ids
+        where, what : names of the corpus and of the labels in errors
+        kind : data type of the ids
 
         Raises
         ------
         UnknownLabelError
-            listing the unknown labels
+            for labels that are no classes
         """
         unknown: dict[str, Any] = {}
 
@@ -102,11 +94,22 @@ class LabelSet:
         return ids
 
     def _list_classes(self, unknown: Iterable[Any]) -> str:
-        """The classes, with their type if an unknown label differs only by that: 0 from ``"0"``."""
+        """The classes; with their type if an unknown label differs only by type, as 0 and ``"0"``."""
         names = list(map(str, self.classes))
         listed = ", ".join(names[:20]) + " ..." * (len(names) > 20)
         alike = next((at for label in unknown for at, name in enumerate(names) if name == str(label)), None)
         return listed if alike is None else f"{listed}, of type {type(self.classes[alike]).__name__}"
+
+
+def _validate_label(label: Any, what: str) -> None:
+    """Reject missing labels, and those that JSON cannot store."""
+    if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
+        raise DataError(f"a {what} is {label}", hint=f"Drop examples without a {what}.")
+    if not isinstance(label, (str, bool, int, float)):
+        hint = "Use strings or numbers."
+        raise DataError(f"the {what} {label!r} is of type {type(label).__name__}", hint=hint)
+    if isinstance(label, str) and any("\ud800" <= character <= "\udfff" for character in label):
+        raise DataError(f"the {what} {label!r} contains half a surrogate pair", hint="Write both halves.")
 
 
 def plain_label(label: Any) -> Any:

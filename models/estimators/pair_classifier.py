@@ -1,4 +1,4 @@
-"""The pair classifier: two texts in, the class of their relation out."""
+"""The pair classifier: predicts a class for two texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphattn.models.saving import register_task
 class PairOptions(Options):
     """Arguments of :class:`PairClassifier` besides its groups of options."""
 
-    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
 
 
 @register_task

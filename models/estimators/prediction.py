@@ -1,4 +1,4 @@
-"""Decisions and probabilities for a whole corpus, in its order."""
+"""Predict a whole corpus, in its order."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
     return Predictions(decisions, shares if probabilities else None)
 
 
-def predicted_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
-    """Only the decisions, for training to measure."""
+def predict_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
+    """The decisions of :func:`predict_corpus`."""
     return predict_corpus(model, corpus).decisions
 
 
@@ -94,7 +94,7 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
 
 
 def _batches(corpus: Corpus) -> Iterable[list[int]]:
-    """Batches within the budgets; a single sentence needs no count of its edges."""
+    """Batches within the budgets; for a single sentence, edges are not counted."""
     if len(corpus) == 1:
         return [[0]]
     return BudgetBatches(
@@ -103,7 +103,7 @@ def _batches(corpus: Corpus) -> Iterable[list[int]]:
 
 
 def _scatter(into: list[Any], numbers: list[int], values: torch.Tensor, items: list[int] | None) -> None:
-    """Write the rows of a batch to their sentences' places; several rows for a sentence when items are words."""
+    """Copy the rows of a batch to the positions of their sentences; ``items`` are rows per sentence, one when None."""
     rows = values.cpu().numpy()
     for number, row in zip(numbers, rows if items is None else np.split(rows, np.cumsum(items)[:-1]), strict=True):
         into[number] = row

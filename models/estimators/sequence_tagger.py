@@ -1,4 +1,4 @@
-"""The sequence tagger: words in, one tag for each out."""
+"""The sequence tagger: predicts a tag for each word."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing_extensions import Self, override
 
 from graphattn.builders.layout import Ints
 from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
-from graphattn.builders.tag_schemes import SCHEMES, convert, detect_scheme, extract_spans
+from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions
 from graphattn.models.estimators.class_weights import class_weights
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 class TaggerOptions(Options):
     """Arguments of :class:`SequenceTagger` besides its groups of options."""
 
-    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     scheme: str = option("auto", "scheme of entity tags", choices=("auto", "IOB1", "IOB2", "BIOES", "none"))
-    repair_tags: bool = option(False, "read tags that break their scheme as conlleval does, instead of refusing them")
+    repair_tags: bool = option(False, "read invalid tags as conlleval does, instead of rejecting them")
 
 
 @register_task
 class SequenceTagger(LabellingEstimator):
     """Tag each word of a text (MS-Trans, section 4.2).
 
-    Inputs are lists of words, :class:`Sentence`, or texts (cut into words by the vocabulary). Entity tags are
-    learnt as BIOES and given back in the scheme of the training set. The name ``"ms-trans"`` stands for the paper's
-    settings for tagging: windows of 1, 3, 5, 7 and 9 words and alpha 1.
+    Inputs are lists of words, :class:`Sentence`, or texts (split into words by the vocabulary). Entity tags are learnt
+    as BIOES and predicted in the scheme of the training set. By default ``"ms-trans"`` has the paper's settings for
+    tagging: windows of 1, 3, 5, 7 and 9 words and alpha 1.
 
     Parameters
     ----------
     encoder, inputs, head, training : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
-    class_weight : None, ``"balanced"`` (over the tags that are learnt), or tag -> weight, in the scheme of the training
-        set: the weight of a B- also holds where an entity has one word, that of an I- also for its last one
+    class_weight : None, ``"balanced"`` (over the learnt tags), or tag -> weight, in the scheme of the training set: the
+        weight of B- also applies to entities of one word, that of I- also to the last word of an entity
     scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
-    repair_tags : read tags that break their scheme as conlleval does (an I- that continues nothing begins an entity)
-        instead of refusing them
+    repair_tags : read invalid tags as conlleval does (an I- that continues nothing begins an entity) instead of
+        rejecting them
 
     Examples
     --------
@@ -133,12 +133,14 @@ class SequenceTagger(LabellingEstimator):
         labels = resolve_labels(X, y, "tags")
         if y is None and isinstance(X, LazyCorpus):
             return labels
-        sources = X if y is None else repeat(None)  # tags of their own do not stand where the sentences do
-        return [_tags(index, tags, source) for index, (tags, source) in enumerate(zip(labels, sources, strict=False))]
+        sources = X if y is None else repeat(None)  # tags in ``y`` have no file and line
+        return [
+            _locate_tags(index, tags, item) for index, (tags, item) in enumerate(zip(labels, sources, strict=False))
+        ]
 
     @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
-        return chain.from_iterable(map(self._inner, labels))
+        return chain.from_iterable(map(self._encode_tags, labels))
 
     @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
@@ -151,103 +153,99 @@ class SequenceTagger(LabellingEstimator):
                 "a CRF scores whole sequences; leave out {class_weight} and {label_smoothing}, or {crf}",
                 options=("class_weight", "label_smoothing", "crf"),
             )
-        if self.scheme not in ("auto", *SCHEMES):
-            names = ", ".join(map(repr, ("auto", *SCHEMES)))
-            raise ConfigError(f"{{scheme}} {self.scheme!r} does not exist. Use one of {names}.", options=("scheme",))
-        self.scheme_ = self._detected(labels, "IOB2") if self.scheme == "auto" else self.scheme
+        self.scheme_ = self._detect_scheme(labels, "IOB2") if self.scheme == "auto" else self.scheme
         try:
-            return LabelSet.of(_with_kin(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
+            return LabelSet.of(_complete_entity_tags(Counter(self._flat_labels(labels)), self.scheme_), what="tag")
         except DataError:
-            self._refuse_broken(labels, "training set")
+            self._reject_invalid_tags(labels, "training set")
             raise
 
     @override
     def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
-        given = self.class_weight
-        if isinstance(given, Mapping) and self.scheme_ in _LEARNT:
-            by_width = sorted(given, key=lambda tag: str(tag)[:1] == "B")  # what IOB1's I- and B- share is the B-'s
-            given = {own: given[tag] for tag in by_width for own in self._learnt(tag)}
-        return class_weights(given, self.labels_, self._flat_labels(labels))
+        weights = self.class_weight
+        if isinstance(weights, Mapping) and self.scheme_ in _LEARNT_PREFIXES:
+            ordered = sorted(weights, key=lambda tag: str(tag)[:1] == "B")  # in IOB1, B- overrides I- where both apply
+            weights = {learnt: weights[tag] for tag in ordered for learnt in self._learnt_tags(tag)}
+        return class_weights(weights, self.labels_, self._flat_labels(labels))
 
-    def _learnt(self, tag: str) -> list[str]:
-        """The tags that are learnt in place of one of the user's."""
+    def _learnt_tags(self, tag: str) -> list[str]:
+        """The BIOES tags that stand for one of the user's tags."""
         if tag == "O":
             return [tag]
-        prefixes = _LEARNT[self.scheme_].get(str(tag)[:1])
-        if prefixes is None:
+        known = _LEARNT_PREFIXES[self.scheme_]
+        if str(tag)[:1] not in known:
             raise DataError(
-                f"class_weight names the tag {tag!r}, which is none of {self.scheme_}",
-                hint=f"Tags begin with {' or '.join(_LEARNT[self.scheme_])}; S- and E- follow from them.",
+                f"class_weight has the tag {tag!r}, which does not exist in {self.scheme_}",
+                hint=f"Tags begin with {' or '.join(known)}; S- and E- get their weights.",
             )
-        return [f"{prefix}{tag[1:]}" for prefix in prefixes]
+        return [f"{prefix}{tag[1:]}" for prefix in known[str(tag)[:1]]]
 
-    def _inner(self, tags: Sequence[str]) -> list[str]:
-        """Tags as they are learnt."""
+    def _encode_tags(self, tags: Sequence[str]) -> list[str]:
+        """Convert the user's tags to BIOES."""
         return list(tags) if self.scheme_ == "none" else convert(tags, self.scheme_, "BIOES", repair=self.repair_tags)
 
-    def _outer(self, tags: Sequence[str]) -> list[str]:
-        """Tags as the user knows them."""
+    def _decode_tags(self, tags: Sequence[str]) -> list[str]:
+        """Convert BIOES to the user's scheme."""
         return list(tags) if self.scheme_ == "none" else convert(tags, "BIOES", self.scheme_, repair=True)
 
     @override
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> tuple[npt.NDArray[Any], Ints]:
         self._check_sizes(labels, columns, where)
         counts = np.fromiter(map(len, labels), np.int64, len(labels))
-        kind = np.min_scalar_type(len(self.labels_))  # one byte a word, as a rule
+        kind = np.min_scalar_type(len(self.labels_))  # usually one byte per word
         try:
             return self.labels_.ids(self._flat_labels(labels), where=where, what="tag", kind=kind), counts
         except DataError:
-            if self.scheme_ != "none":  # tags are learnt in a scheme of our own, and no user has written those
+            if self.scheme_ != "none":  # name the unknown type instead of a BIOES tag
                 types = LabelSet(sorted({tag[2:] for tag in self.labels_.classes if tag != "O"}))
-                given = (tag[2:] for tags in labels for tag in tags if tag[1:2] == "-")
-                types.ids(given, where=where, what="entities of type")
+                occurring = (tag[2:] for tags in labels for tag in tags if tag[1:2] == "-")
+                types.ids(occurring, where=where, what="entities of type")
             raise
 
     @override
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
-        if self.scheme_ == "none" or all(_fault(tags, self.scheme_) is None for tags in labels):
+        if self.scheme_ == "none" or all(_find_invalid_tag(tags, self.scheme_) is None for tags in labels):
             return labels
         try:
-            theirs = self._detected(labels, self.scheme_)
+            scheme = self._detect_scheme(labels, self.scheme_)
         except DataError:
-            self._refuse_broken(labels, where)
+            self._reject_invalid_tags(labels, where)
             raise
-        if theirs == "none":
+        if scheme == "none":
             known = {*self.labels_.classes} - {"O"}
             tag = next((tag for tags in labels for tag in tags if tag != "O"), None)
             if not any(tag in known for tags in labels for tag in tags):
-                hint = f"The model's tags are of the scheme {self.scheme_}."
+                hint = f"The model's tags have the scheme {self.scheme_}."
                 raise DataError(f"the tags of the {where} mark no entities: {tag!r}", field="tags", hint=hint)
             return labels
-        self._refuse_broken(labels, where, theirs)
-        return [convert(tags, theirs, self.scheme_, repair=self.repair_tags) for tags in labels]
+        self._reject_invalid_tags(labels, where, scheme)
+        return [convert(tags, scheme, self.scheme_, repair=self.repair_tags) for tags in labels]
 
-    def _detected(self, labels: Sequence[Any], likely: str) -> str:
-        """The scheme of tags; the likely one where a slip breaks all of them and slips are repaired."""
+    def _detect_scheme(self, labels: Sequence[Any], default: str) -> str:
+        """The scheme of tags; the default if invalid tags break every scheme and ``repair_tags`` is set."""
         try:
-            return detect_scheme(labels, name=lambda index: _name(index, labels[index]))
+            return detect_scheme(labels, name=lambda index: _describe_origin(index, labels[index]))
         except DataError as error:
-            if self.repair_tags and all(_fault(tags, likely, repair=True) is None for tags in labels):
-                return likely
-            raise DataError(
-                error.message,
-                field="tags",
-                hint=f"Correct the tags, or name their scheme (--scheme) and set {_REPAIR}.",
-            ) from None
+            if self.repair_tags and all(_find_invalid_tag(tags, default, repair=True) is None for tags in labels):
+                return default
+            hint = f"Correct the tags, or set {{scheme}} and {_REPAIR}."
+            raise DataError(error.message, field="tags", hint=hint, options=("scheme", *_REPAIR_OPTIONS)) from None
 
-    def _refuse_broken(self, labels: Sequence[Any], where: str, scheme: str | None = None) -> None:
-        """Name the first sentence whose tags break a scheme, the model's own when None."""
+    def _reject_invalid_tags(self, labels: Sequence[Any], where: str, scheme: str | None = None) -> None:
+        """Raise an error for the first sentence with invalid tags in a scheme, by default the model's."""
         scheme = self.scheme_ if scheme is None else scheme
         if scheme == "none":
             return
         for index, tags in enumerate(labels):
-            fault = _fault(tags, scheme, repair=self.repair_tags)
-            if fault is not None:
+            error = _find_invalid_tag(tags, scheme, repair=self.repair_tags)
+            if error is not None:
                 verb = "train with" if hasattr(self, "model_") else "set"
-                hint = fault.hint if _fault(tags, scheme, repair=True) else f"Correct the tags, or {verb} {_REPAIR}."
+                repairable = _find_invalid_tag(tags, scheme, repair=True) is None
+                hint = f"Correct the tags, or {verb} {_REPAIR}." if repairable else error.hint
                 path, line = _origin(tags)
                 place = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
-                raise DataError(f"{place} {fault.message}", path=path, line=line, field="tags", hint=hint)
+                message = f"{place} {error.message}"
+                raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
 
     @override
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
@@ -290,7 +288,7 @@ class SequenceTagger(LabellingEstimator):
 
     @override
     def _decode_labels(self, decisions: list[Any]) -> list[list[str]]:
-        return [self._outer(self.classes_[ids].tolist()) for ids in decisions]
+        return [self._decode_tags(self.classes_[ids].tolist()) for ids in decisions]
 
     @override
     def _extra_config(self) -> dict[str, Any]:
@@ -309,12 +307,12 @@ class SequenceTagger(LabellingEstimator):
         return tagger
 
 
-_REPAIR = "repair_tags (--repair-tags), which reads slips as conlleval does"
-_LEARNT = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
-"""Scheme -> first letter of a tag -> those of the BIOES tags that are learnt for it."""
+_REPAIR, _REPAIR_OPTIONS = "{repair_tags=True}, which reads invalid tags as conlleval does", ("repair_tags",)
+_LEARNT_PREFIXES = {"IOB1": {"B": "BS", "I": "BIES"}, "IOB2": {"B": "BS", "I": "IE"}}
+"""Scheme -> prefix of a tag -> prefixes of the BIOES tags that are learnt for it."""
 
 
-class _Tags(list[str]):
+class _LocatedTags(list[str]):
     """The tags of a sentence, with its file and line."""
 
     __slots__ = ("origin",)
@@ -325,18 +323,19 @@ def _origin(tags: Any) -> tuple[str, int] | tuple[None, None]:
     return getattr(tags, "origin", None) or (None, None)
 
 
-def _name(index: int, tags: Any) -> str:
+def _describe_origin(index: int, tags: Any) -> str:
     path, line = _origin(tags)
     return f"sequence {index}" if path is None else f"the sentence at line {line} of {path}"
 
 
-def _tags(index: int, tags: Any, source: Any) -> list[str]:
+def _locate_tags(index: int, tags: Any, source: Any) -> list[str]:
+    """The tags of a sentence with its file and line, if known."""
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise DataError(
             f"the tags of input {index} are {tags!r}", field="tags", hint="Give a list with one tag for each word."
         )
     origin = getattr(source, "origin", None)
-    located = _Tags(tags)
+    located = _LocatedTags(tags)
     if origin is not None:
         located.origin = origin
     for tag in located:
@@ -344,21 +343,21 @@ def _tags(index: int, tags: Any, source: Any) -> list[str]:
             raise DataError(
                 f"input {index} has the tag {tag!r} of type {type(tag).__name__}",
                 field="tags",
-                hint="Tags are strings: give their names, or str(tag) for numbers.",
+                hint="Tags are strings; use str(tag) for numbers.",
             )
     return located
 
 
-def _with_kin(tags: Counter[str], scheme: str) -> Counter[str]:
-    """Learnt tags and all others of the same types: S-PER may be missing where a user sees B-PER."""
+def _complete_entity_tags(tags: Counter[str], scheme: str) -> Counter[str]:
+    """Add all BIOES tags of the occurring types: with B-PER in IOB2, S-PER may not occur."""
     if scheme == "none":
         return tags
     types = dict.fromkeys(tag[1:] for tag in tags if tag != "O")
     return tags + Counter(f"{prefix}{name}" for name in types for prefix in "BIES")
 
 
-def _fault(tags: Sequence[str], scheme: str, *, repair: bool = False) -> DataError | None:
-    """How tags break a scheme."""
+def _find_invalid_tag(tags: Sequence[str], scheme: str, *, repair: bool = False) -> DataError | None:
+    """The error about tags that are invalid in a scheme, if any."""
     try:
         extract_spans(tags, scheme, repair=repair)
     except DataError as error:

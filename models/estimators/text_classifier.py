@@ -1,4 +1,4 @@
-"""The text classifier: a text in, a class (or several) out."""
+"""The text classifier: predicts one or several classes of a text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from graphattn.models.saving import ModelFiles, register_task
 class ClassifierOptions(Options):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
-    class_weight: str | None = option(None, "weigh rare classes up in the loss", choices=("balanced",))
+    class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
     multilabel: bool = option(False, "a text may have several labels, or none")
 
 
@@ -38,16 +38,16 @@ class ClassifierOptions(Options):
 class TextClassifier(LabellingEstimator):
     """Classify texts (MS-Trans, section 3.4).
 
-    Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers, or
-    with ``multilabel`` a collection of them for each text, or a matrix of 0 and 1, (texts, classes), as scikit-learn's
-    tools want it: classes are the numbers of its columns then, and predictions are such a matrix too.
+    Inputs are texts, lists of words, :class:`Sentence` or :class:`Example`; labels are class names or numbers. With
+    ``multilabel`` there is a collection of them for each text, or a (texts, classes) matrix of zeros and ones as in
+    scikit-learn; then classes are column numbers, and predictions are a matrix too.
 
     Parameters
     ----------
     encoder : a name such as ``"ms-trans"`` (all: ``graphattn.models.encoders.ENCODERS``), or an encoder's options
     inputs, head, training : options; None for the defaults
-    class_weight : None, ``"balanced"``, or class -> weight; with ``multilabel`` that of the texts with the class
-        against those without, which ``"balanced"`` makes equal in sum
+    class_weight : None, ``"balanced"``, or class -> weight; with ``multilabel`` the weight of texts with the class
+        relative to texts without, whose sums ``"balanced"`` makes equal
     multilabel : a text may have several classes, or none
 
     Examples
@@ -87,11 +87,11 @@ class TextClassifier(LabellingEstimator):
     @property
     @override
     def main_metric(self) -> str:
-        return "micro_f1" if self._several else "accuracy"
+        return "micro_f1" if self._is_multilabel else "accuracy"
 
     @property
-    def _several(self) -> bool:
-        """``multilabel`` as the model was fitted, or will be."""
+    def _is_multilabel(self) -> bool:
+        """``multilabel`` as in the last fit, or in the next one."""
         return getattr(self, "multilabel_", self.multilabel)
 
     @override
@@ -100,7 +100,7 @@ class TextClassifier(LabellingEstimator):
         return self._decode_labels(self._run(X).decisions)
 
     def predict_proba(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` each for itself."""
+        """(S, C) probabilities, columns as in ``classes_``; with ``multilabel`` they are independent."""
         rows = self._run(X, probabilities=True).probabilities
         return np.stack(rows) if rows else np.empty((0, len(self.classes_)), np.float32)
 
@@ -114,7 +114,7 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, F) inputs of the last layers, for scikit-learn or a search; of a pair both texts' side by side."""
+        """(S, F) inputs of the last layers, for scikit-learn or semantic search; for pairs, both texts' concatenated."""
         self._check_fitted()
         return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
 
@@ -126,7 +126,7 @@ class TextClassifier(LabellingEstimator):
         return items, self._parse_labels(items) if hasattr(self, "model_") else None
 
     def _parse_labels(self, items: Any) -> list[Any] | None:
-        """Labels of a file for a model that was trained in Python on other labels than text."""
+        """Convert labels of a file for a model whose labels are not strings; None if they are."""
         if any(isinstance(name, str) for name in self.classes_):
             return None
         known: dict[Any, Any] = {}
@@ -144,9 +144,9 @@ class TextClassifier(LabellingEstimator):
         items = super()._read_file(path, format, {**options, **({"multilabel": True} if self.multilabel else {})})
         if self.multilabel and items and all(isinstance(item.label, str) for item in items):
             raise DataError(
-                f"the label {items[0].label!r} is no list of labels",
+                f"the label {items[0].label!r} is not a list",
                 path=path,
-                hint="Set {label_separator} to the characters between several, ',' for example.",
+                hint="Set {label_separator}, to ',' for example.",
                 options=("label_separator",),
             )
         return items
@@ -178,20 +178,22 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:
-        if self._several and _is_matrix(y):
+        if self._is_multilabel and _is_matrix(y):
             matrix = _indicators(y)
             resolve_labels(X, matrix, "label")
-            return _Rows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
+            return _IndicatorRows([tuple(np.flatnonzero(row).tolist()) for row in matrix], matrix.shape[1])
         labels = resolve_labels(X, y, "label")
-        if not self._several:
-            return [_single(label) for label in labels]
-        if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may have "x" beside ["x", "y"]
+        if not self._is_multilabel:
+            return [_check_single(label) for label in labels]
+        if y is None and any(
+            isinstance(label, tuple) for label in labels
+        ):  # JSON Lines may contain both "x" and ["x", "y"]
             labels = [(label,) if isinstance(label, str) else label for label in labels]
-        return [_collected(label) for label in labels]
+        return [_unique_labels(label) for label in labels]
 
     @override
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
-        return [label for several in labels for label in several] if self._several else labels
+        return [label for several in labels for label in several] if self._is_multilabel else labels
 
     @override
     def _resolve_options(self) -> None:
@@ -200,18 +202,18 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _label_set(self, labels: Sequence[Any]) -> LabelSet:
-        self.indicators_ = isinstance(labels, _Rows)
-        if isinstance(labels, _Rows):
+        self.indicators_ = isinstance(labels, _IndicatorRows)
+        if isinstance(labels, _IndicatorRows):
             return LabelSet(range(labels.columns))
-        return LabelSet.of(self._flat_labels(labels), least=1 if self._several else 2)
+        return LabelSet.of(self._flat_labels(labels), least=1 if self._is_multilabel else 2)
 
     @override
     def _strata(self, labels: Sequence[Any]) -> npt.NDArray[Any] | None:
-        return None if self._several else self.labels_.ids(labels)
+        return None if self._is_multilabel else self.labels_.ids(labels)
 
     @override
     def _targets(self, labels: Sequence[Any], columns: Columns, where: str) -> npt.NDArray[Any]:
-        if not self._several:
+        if not self._is_multilabel:
             return self.labels_.ids(labels, where=where)
         self._check_width(labels, where)
         targets = np.zeros((len(labels), len(self.labels_)), dtype=np.float32)
@@ -225,7 +227,7 @@ class TextClassifier(LabellingEstimator):
             width,
             len(self.labels_),
             self.head_,
-            multilabel=self._several,
+            multilabel=self._is_multilabel,
             class_weights=weights,
             label_smoothing=self.training_.label_smoothing,
         )
@@ -234,20 +236,20 @@ class TextClassifier(LabellingEstimator):
     def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
         from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
-        if self._several:
+        if self._is_multilabel:
             from sklearn.preprocessing import MultiLabelBinarizer
 
             self._check_width(labels, "evaluation set")
-            extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # known to be wrong
+            extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # count as wrong
             binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
-            return multilabel_metrics(binary.transform(labels), binary.transform(self._names(decisions)))
+            return multilabel_metrics(binary.transform(labels), binary.transform(self._decode_sets(decisions)))
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions])
 
     @override
     def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
-        texts = len(labels) if self._several else None
+        texts = len(labels) if self._is_multilabel else None
         return class_weights(self.class_weight, self.labels_, self._flat_labels(labels), texts)
 
     @override
@@ -255,11 +257,11 @@ class TextClassifier(LabellingEstimator):
         from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
         one = np.ones((1, 1), int)
-        return list(multilabel_metrics(one, one) if self._several else classification_metrics(one[0], one[0]))
+        return list(multilabel_metrics(one, one) if self._is_multilabel else classification_metrics(one[0], one[0]))
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
-        """Reject a matrix binarized from other labels, whose columns are other classes."""
-        if isinstance(labels, _Rows) and labels.columns != len(self.labels_):
+        """Reject a matrix with another number of columns than the training set's."""
+        if isinstance(labels, _IndicatorRows) and labels.columns != len(self.labels_):
             columns = f"{labels.columns} columns, the model {len(self.labels_)} classes"
             raise DataError(
                 f"the matrix of the {where}'s labels has {columns}",
@@ -268,23 +270,23 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _decode_labels(self, decisions: list[Any]) -> npt.NDArray[Any] | list[tuple[Any, ...]]:
-        if not self._several:
+        if not self._is_multilabel:
             return self.classes_[np.array(decisions, dtype=np.int64)]
         if self.indicators_:
             return np.array(decisions, dtype=np.int64).reshape(-1, len(self.classes_))
-        return self._names(decisions)
+        return self._decode_sets(decisions)
 
     @override
     def _readable_labels(self, decisions: list[Any]) -> Any:
-        return self._names(decisions) if self._several else self._decode_labels(decisions)
+        return self._decode_sets(decisions) if self._is_multilabel else self._decode_labels(decisions)
 
-    def _names(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
+    def _decode_sets(self, decisions: list[Any]) -> list[tuple[Any, ...]]:
         """The classes of each text."""
         return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]
 
     @override
     def _extra_config(self) -> dict[str, Any]:
-        return {"multilabel": self._several, "indicators": self.indicators_}
+        return {"multilabel": self._is_multilabel, "indicators": self.indicators_}
 
     @override
     @classmethod
@@ -299,7 +301,7 @@ class TextClassifier(LabellingEstimator):
         return {"multilabel": config["multilabel"]}
 
 
-class _Rows(list[tuple[int, ...]]):
+class _IndicatorRows(list[tuple[int, ...]]):
     """The classes of each text, from a matrix with this number of columns."""
 
     def __init__(self, rows: Iterable[tuple[int, ...]], columns: int):
@@ -308,7 +310,7 @@ class _Rows(list[tuple[int, ...]]):
 
 
 def _is_matrix(y: Any) -> bool:
-    """Whether labels are an array of two dimensions, dense or sparse, and not of names."""
+    """Whether labels are a two-dimensional array, dense or sparse, of numbers."""
     if len(getattr(y, "shape", ())) != 2 or hasattr(y, "columns"):
         return False
     return not (isinstance(y, np.ndarray) and y.size and isinstance(y.flat[0], str))
@@ -319,19 +321,19 @@ def _indicators(y: Any) -> npt.NDArray[Any]:
     matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
         raise DataError(
-            "a matrix of labels holds other values than 0 and 1",
-            hint="Give a 1 for each class that a text has, or a list of tuples with the names of its classes.",
+            "a matrix of labels has values other than 0 and 1",
+            hint="Give zeros and ones, or a tuple of class names for each text.",
         )
     return matrix
 
 
-def _single(label: Any) -> Any:
+def _check_single(label: Any) -> Any:
     if isinstance(label, (tuple, list, set)):
         raise DataError(f"label {label!r} is a collection", hint="Use TextClassifier(multilabel=True).")
-    return label.item() if hasattr(label, "item") else label  # NumPy's or PyTorch's
+    return label.item() if hasattr(label, "item") else label  # of NumPy or PyTorch
 
 
-def _collected(label: Any) -> tuple[Any, ...]:
+def _unique_labels(label: Any) -> tuple[Any, ...]:
     if isinstance(label, str):
-        raise DataError(f"label {label!r} is no collection", hint="Give a tuple of class names for each text.")
-    return tuple(dict.fromkeys(map(_single, label)))
+        raise DataError(f"label {label!r} is not a collection", hint="Give a tuple of class names for each text.")
+    return tuple(dict.fromkeys(map(_check_single, label)))

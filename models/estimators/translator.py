@@ -1,4 +1,4 @@
-"""The translator: texts in, texts out; for translation, summarisation, and other rewriting of texts."""
+"""The translator: generates a text from a text, for translation, summarisation and the like."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from graphattn.models.decoders.options import (
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
+from graphattn.models.decoders.sources import ParsingOptions, parse_sources, warn_about_missing_parses
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, is_store, single_column
 from graphattn.models.options import Options, option
 from graphattn.models.saving import ModelFiles, register_task
-from graphattn.models.training.text_metrics import compared, signatures, text_metrics
+from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
 from graphattn.validation import require_multiple
 
 if TYPE_CHECKING:
@@ -49,13 +49,7 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 @dataclass(frozen=True)
 class Output:
-    """A text that a translator wrote.
-
-    Parameters
-    ----------
-    text : the text
-    score : its log-probability, divided by its length to the power of the length penalty
-    """
+    """A generated text; its score is the log-probability, divided by its length to the power of the length penalty."""
 
     text: str
     score: float
@@ -66,30 +60,29 @@ class ParallelFileOptions(Options):
     """Corpora besides the training set."""
 
     dev: tuple[str, ...] = option((), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both")
-    test: tuple[str, ...] = option((), "test set, measured once at the end, SOURCE,TARGET or one table of both")
+    test: tuple[str, ...] = option((), "test set, evaluated once at the end, SOURCE,TARGET or one table of both")
 
 
 @dataclass
 class TranslatorOptions(Options):
     """Arguments of :class:`Translator` besides its groups of options."""
 
-    preset: str = option("small", "widths, depths and training settings that go together", choices=tuple(PRESETS))
+    preset: str = option("small", "sizes and training settings", choices=tuple(PRESETS))
 
 
 @register_task
 class Translator(Estimator):
-    """Write a text for each text: any encoder on the source's graph, and a Transformer's decoder.
+    """Generate a text for each text, with any encoder on the source's graph and a Transformer decoder.
 
     Sources are raw texts, lists of words, or :class:`~graphattn.builders.Sentence`, with heads for encoders that use
-    dependency arcs; or :class:`~graphattn.builders.Example` whose ``second`` is the target. Targets are texts.
+    dependency arcs; or :class:`~graphattn.builders.Example` with the target as ``second``. Targets are texts.
 
     Parameters
     ----------
-    encoder : name of an encoder, whose widths are then the preset's, or its options
-    preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"``, ``"big"``: widths, depths and training settings of
-        the groups that are None
+    encoder : name of an encoder, whose sizes are then the preset's, or its options
+    preset : ``"small"`` for one CPU core, ``"base"``, ``"deep"`` or ``"big"``: defaults for all options that are None
     inputs, decoder, training : options; None for those of the preset
-    search, parsing : options that may still change when the model is trained
+    search, parsing : options that may still change after training
 
     Examples
     --------
@@ -120,7 +113,7 @@ class Translator(Estimator):
     subwords_: Subwords
     builder_: TextGraphBuilder
     _warned = False
-    """Whether the warning about sources without a parse was given in this fit."""
+    """Whether this fit has warned about sources without a parse."""
 
     def __init__(
         self,
@@ -133,7 +126,7 @@ class Translator(Estimator):
         search: SearchOptions | None = None,
         parsing: ParsingOptions | None = None,
     ):
-        sizes = _sizes(preset)
+        sizes = _find_preset(preset)
         self.encoder, self.preset = encoder, preset
         self.inputs = SubwordOptions() if inputs is None else inputs
         self.decoder = DecoderOptions(**sizes.decoder) if decoder is None else decoder
@@ -146,17 +139,14 @@ class Translator(Estimator):
     @override
     def resolved_encoder(self) -> EncoderOptions:
         if isinstance(self.encoder, str) and self.encoder in ENCODERS:
-            return ENCODERS[self.encoder][0].for_translation(_sizes(self.preset).encoder)
+            return ENCODERS[self.encoder][0].for_translation(_find_preset(self.preset).encoder)
         return super().resolved_encoder()
 
     @override
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, also nested ones as ``outer__inner``.
-
-        With another preset, ``decoder`` and ``training`` take its values unless they differ from the old preset's.
-        """
+        """Change parameters; another preset also changes ``decoder`` and ``training`` if they have its defaults."""
         if "preset" in params:
-            before, after = _sizes(self.preset), _sizes(params["preset"])
+            before, after = _find_preset(self.preset), _find_preset(params["preset"])
             if self.decoder == DecoderOptions(**before.decoder):
                 self.decoder = DecoderOptions(**after.decoder)
             if self.training == TranslationTraining(**before.training):
@@ -184,8 +174,8 @@ class Translator(Estimator):
 
         Parameters
         ----------
-        paths : a file of sources, or a store of them, and a file of targets; or one CSV, TSV or JSON Lines with both.
-            A TSV whose first line does not name the columns has the sources in the first of two
+        paths : a file or a store of sources and a file of targets; or one CSV, TSV or JSON Lines file with both. A TSV
+            without a header has sources in its first column and targets in its second
         format, options : ``text`` and ``second``, the columns of sources and targets in a table
         """
         files = [Path(path) for path in paths]
@@ -225,18 +215,15 @@ class Translator(Estimator):
     def _normalize_labels(self, labels: Sequence[Any], where: str) -> Sequence[Any]:
         for number, target in enumerate(labels, 1):
             if isinstance(target, (list, tuple)) and not target:
-                raise DataError(
-                    f"target {number} is an empty list", hint="Give a text, or a list of texts that are as good."
-                )
+                raise DataError(f"target {number} is an empty list", hint="Give a text, or a list of references.")
         return labels
 
     @override
     def _fit_labels(self, examples: Examples) -> None:
         for number, (source, target) in enumerate(zip(examples.columns[0], examples.labels, strict=True), 1):
             for name, text in (("source", source), ("target", target)):
-                words = text.words if isinstance(text, Sentence) else text
-                if not (words.strip() if isinstance(words, str) else len(words)):
-                    raise DataError(f"{name} {number} is empty", hint="Leave the pair out, or complete it.")
+                if not (text.strip() if isinstance(text, str) else text):
+                    raise DataError(f"{name} {number} is empty", hint="Delete the pair, or complete it.")
 
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
@@ -270,7 +257,7 @@ class Translator(Estimator):
     @override
     def _fingerprint(self, held_out: Examples | None) -> dict[str, Any]:
         references = None
-        if held_out is not None and held_out.numbers is None:  # else they follow from the training set
+        if held_out is not None and held_out.numbers is None:  # otherwise they are part of the training set
             references = digest_of(repr(held_out.labels))
         return {**super()._fingerprint(held_out), "references": references}
 
@@ -285,19 +272,21 @@ class Translator(Estimator):
     ) -> ParallelCorpus:
         (sources,) = columns
         ids = None if labels is None else self.subwords_.ids(labels)
-        dev = "dev " if where == "dev set" and numbers is None else ""  # held-out texts are numbered as given
-        for name, texts in (("source", self.subwords_.ids(sources)), ("target", ids or [])):  # before they are parsed
+        dev = (
+            "dev " if where == "dev set" and numbers is None else ""
+        )  # held-out texts have numbers of the training set
+        for name, texts in (("source", self.subwords_.ids(sources)), ("target", ids or [])):  # parsing may take hours
             _check_lengths(dev + name, map(len, texts), self.inputs.longest, numbers)
         return ParallelCorpus.of(self.builder_, self._sentences(sources), ids)
 
     def _sentences(self, sources: Sequence[Source]) -> list[Sentence]:
-        """Sources in marked words, with the arcs that the encoder's relations need."""
+        """Sources as sentences, with heads if the encoder uses dependency arcs."""
         if self.builder_.deprel_id is None:
             return self.subwords_.sources(sources)
-        sentences, lacking = parsed_sources(sources, self.subwords_, self.parsing.parser_or_none())
-        if lacking and not self._warned:
+        sentences, missing = parse_sources(sources, self.subwords_, self.parsing.make_parser())
+        if missing and not self._warned:
             self._warned = True
-            warn_of_sources_without_arcs(lacking, len(sources))
+            warn_about_missing_parses(missing, len(sources))
         return sentences
 
     @override
@@ -317,7 +306,7 @@ class Translator(Estimator):
 
     @override
     def _metric_names(self) -> Sequence[str]:
-        return list(text_metrics([""], [""]))  # fails before training when a library is missing
+        return list(text_metrics([""], [""]))  # raises before training if a library is missing
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
@@ -327,15 +316,15 @@ class Translator(Estimator):
         Parameters
         ----------
         X : the sources
-        count : how many for each; the beam is at least as wide
-        first : number of the first source, in errors and for samples, when these are a part of more
+        count : number of texts for each; the beam is at least as wide
+        first : number of the first source if ``X`` is part of a larger corpus; errors and samples use it
 
         Raises
         ------
         ConfigError
-            when ``count`` is below 1, or ``search`` is not valid
+            for a ``count`` below 1, or invalid ``search``
         DataError
-            when a source has more sub-words than ``inputs.longest``
+            for a source of more subwords than ``inputs.longest``
         """
         self._check_fitted()
         if count < 1:
@@ -350,7 +339,7 @@ class Translator(Estimator):
 
     @override
     def predict(self, X: Iterable[Any]) -> list[str]:
-        """A text for each source, in their order; an empty one for a source without words."""
+        """A text for each source; an empty one for a source without words."""
         return [outputs[0].text for outputs in self.outputs(X)]
 
     @override
@@ -373,7 +362,7 @@ class Translator(Estimator):
         references, texts = self._normalize_labels(examples.labels, "evaluation set"), self.predict(examples.columns[0])
         report = {**text_metrics(references, texts), "signatures": signatures(references, texts)}
         if others:
-            report["compared"] = compared(references, {"model": texts, **others})
+            report["compared"] = compare_systems(references, {"model": texts, **others})
         return report
 
     @override
@@ -382,7 +371,7 @@ class Translator(Estimator):
         (sources,) = self._columns(X)
         outputs = self.predict(sources) if targets is None else list(targets)
         if len(outputs) != len(sources):
-            raise DataError(f"there are {len(sources)} sources and {len(outputs)} targets", hint="Give one for each.")
+            raise DataError(f"{len(sources)} sources but {len(outputs)} targets", hint="Give one for each.")
         texts = {"source": sources, "target": outputs}
         sentences = {name: self._split_sentences(column) for name, column in texts.items()}
         return EncodedInputs(self._corpus([sources], outputs), sentences, outputs)
@@ -410,7 +399,7 @@ class Translator(Estimator):
         from graphattn.models.inspection.attributions.targets import select_text
 
         if label is not None:
-            raise ConfigError("{label} is for classes; give a translator a {target}", options=("label", "target"))
+            raise ConfigError("{label} is a class; a translator needs a {target}", options=("label", "target"))
         assert inputs.batch.targets is not None
         return select_text(inputs.batch.targets, inputs.single["target"], word)
 
@@ -431,7 +420,7 @@ class Translator(Estimator):
         state = model.decoder.start(memory)
         if hidden is not None and len(hidden):
             state.mask = state.mask.repeat(1, 1, length, 1)  # (B, 1, T, S)
-            # position 0 of the target is its end, which the decoder writes last
+            # position 0 of the target is its end, which comes last
             rows = (torch.tensor(hidden.target.to_numpy()) - 1) % length
             copies, sources = (torch.tensor(hidden[name].to_numpy()) for name in ("copy", "source"))
             state.mask[copies, 0, rows, sources] = False
@@ -445,7 +434,7 @@ class Translator(Estimator):
 
     @override
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
-        config = {**self._saved_options(), "preset": self.preset}
+        config = {**self._serialize_options(), "preset": self.preset}
         return ModelFiles(config, [], self.subwords_.vocabulary.to_json(), self._state(), notes)
 
     @override
@@ -456,9 +445,6 @@ class Translator(Estimator):
         estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
         estimator._resolve_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)
-        rows = len(files.weights["embedding.trained"])
-        if len(vocabulary) != rows:
-            raise ConfigError(f"the vocabulary has {len(vocabulary)} entries, the model {rows}")
         estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
         estimator.history_ = config["history"]
         with torch.random.fork_rng():
@@ -468,19 +454,19 @@ class Translator(Estimator):
         return estimator
 
 
-def _sizes(preset: str) -> Preset:
-    if preset not in PRESETS:
-        raise ConfigError(f"{{preset}} is {preset!r}; choose one of: {', '.join(PRESETS)}", options=("preset",))
+def _find_preset(preset: str) -> Preset:
+    TranslatorOptions(preset).validate()
     return PRESETS[preset]
 
 
 def _check_lengths(what: str, lengths: Iterable[int], longest: int, numbers: Iterable[int] | None) -> None:
-    """Reject texts of more than ``longest`` sub-words; errors count texts from 1, as lines are."""
+    """Reject texts of more than ``longest`` subwords; errors count texts from 1, like lines."""
     for number, length in zip(count_from() if numbers is None else numbers, lengths, strict=False):
         if length > longest:
             raise DataError(
-                f"{what} {number + 1} has {length:,} sub-words, longest is {longest:,}",
-                hint="Cut it, leave it out, or raise longest.",
+                f"{what} {number + 1} has {length:,} subwords; the limit is {longest:,}",
+                hint="Shorten it, delete it, or raise {longest}.",
+                options=("longest",),
             )
 
 
@@ -494,9 +480,9 @@ def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
     sentences, lines = list(Store(source)), [line for _, line in read_parallel(target, target)]
     if len(sentences) != len(lines):
         raise DataError(
-            f"holds {len(sentences)} texts, {target} has {len(lines)} lines",
+            f"has {len(sentences)} texts, {target} has {len(lines)} lines",
             path=source,
-            hint="Give as many sources as targets.",
+            hint="Give one target per source.",
         )
     return sentences, lines
 
@@ -504,7 +490,7 @@ def _read_two_files(source: Path, target: Path) -> tuple[list[Any], list[str]]:
 def _read_table(path: Path, text: str, second: str) -> tuple[list[Any], list[str]]:
     if split_suffix(path)[0] not in _TABLES:
         hint = "Give sources and targets, or a CSV, TSV or JSON Lines of both."
-        raise DataError("is no table of sources and targets", path=path, hint=hint)
+        raise DataError("not a table of sources and targets", path=path, hint=hint)
     examples = _read_rows(path, text, second)
     for row, example in enumerate(examples, 1):
         for name, side in (("source", example.text), ("target", example.second)):
@@ -517,7 +503,7 @@ def _read_rows(path: Path, text: str, second: str) -> list[Example]:
     from graphattn.builders.readers import read_labelled_lines, read_table
 
     lines = open_text(path)
-    if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names mean a header
+    if split_suffix(path)[0] == ".tsv" and (text, second) == ("text", "second"):  # other names require a header
         header = {name.strip() for line in lines.sample(1) for name in line.split("\t")}
         if not {text, second} <= header:
             return list(read_labelled_lines(lines, columns=("text", "second")))

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from graphattn.edges import lengths_of
 from graphattn.layers.dropout import Dropout
-from graphattn.models.heads.pooling import Source2TokenPooling, pool, pooled_width
+from graphattn.models.heads.pooling import Source2TokenPooling, count_pooled_features, pool
 from graphattn.models.options import HeadOptions
 from graphattn.schema import TOKEN
 
@@ -77,7 +77,7 @@ class ClassificationHead(Head):
         self.register_buffer("class_weights", class_weights, persistent=False)
         self.pooling = options.pooling or "cls+max"
         self.source2token = Source2TokenPooling(width, options.head_dropout) if self.pooling == "source2token" else None
-        self.pooled = pooled_width(self.pooling, width)
+        self.pooled = count_pooled_features(self.pooling, width)
         features = self.features(self.pooled)
         hidden = width if options.head_hidden is None else options.head_hidden
         first = [Dropout(options.head_dropout), nn.Linear(features, hidden), nn.ReLU()] if hidden else []

@@ -11,7 +11,7 @@ from graphattn.layers.linear import Linear
 from graphattn.models.padding import pad, unpad
 
 
-def pooled_width(pooling: str, width: int) -> int:
+def count_pooled_features(pooling: str, width: int) -> int:
     """Features of a sentence vector."""
     return 2 * width if pooling in ("concat", "mean-max") else width
 

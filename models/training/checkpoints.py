@@ -18,7 +18,7 @@ from graphattn.builders.files import atomic_file, folder_lock
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.options import TrainingOptions
 
-CHECKPOINT, HISTORY, BEST, STARTED_WITH = "last.ckpt", "history.json", "best.safetensors", "training.json"
+CHECKPOINT, HISTORY, BEST, RUN_SETTINGS = "last.ckpt", "history.json", "best.safetensors", "training.json"
 
 _IRRELEVANT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 _REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
@@ -73,7 +73,7 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     """
     values = {name: value for name, value in options.to_dict().items() if name not in _IRRELEVANT}
     own = json.loads(json.dumps({**values, **about}, default=str))
-    checkpoint, started_with = folder / CHECKPOINT, folder / STARTED_WITH
+    checkpoint, started_with = folder / CHECKPOINT, folder / RUN_SETTINGS
     if not options.resume:
         checkpoint.unlink(missing_ok=True)
     if checkpoint.exists():

@@ -27,7 +27,7 @@ from graphattn.builders.files import atomic_file
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
-from graphattn.models.estimators.prediction import predicted_decisions
+from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
@@ -40,9 +40,8 @@ from graphattn.models.training.checkpoints import (
     run_folder,
 )
 from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
-from graphattn.models.training.precision import chosen_precision
 
-LIGHTNINGS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
+LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
 """Precision -> its name in Lightning."""
 
 
@@ -176,7 +175,7 @@ def train(
     *,
     dev: Corpus | None = None,
     evaluate: Evaluate | None = None,
-    decide: Decide = predicted_decisions,
+    decide: Decide = predict_decisions,
     metric: str = "accuracy",
     about: Mapping[str, Any] | None = None,
     history: list[dict[str, float]] | None = None,
@@ -304,7 +303,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         devices=options.devices,
         num_nodes=options.nodes,
         strategy=_strategy(options),
-        precision=LIGHTNINGS[chosen_precision(options.precision, options.accelerator)],
+        precision=LIGHTNING_PRECISIONS[options.resolve_precision()],
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
         gradient_clip_val=options.clip,

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Sampler
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
 from graphattn.models.corpus import Batch, BatchShard, Corpus
-from graphattn.models.estimators.prediction import predicted_decisions
+from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
 from graphattn.models.text_model import Trainable
 
@@ -79,7 +79,7 @@ class TrainingModule(pl.LightningModule):
         loader: DataLoader[Batch],
         dev: Corpus | None,
         evaluate: Evaluate | None,
-        decide: Decide = predicted_decisions,
+        decide: Decide = predict_decisions,
     ):
         super().__init__()
         self.model, self.options, self.loader = model, options, loader

@@ -49,7 +49,7 @@ def signatures(references: References, texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def compared(
+def compare_systems(
     references: References, systems: Mapping[str, Sequence[str]], *, samples: int = 1000
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Whether other systems differ from the first: paired bootstrap resampling (Koehn 2004), by sacrebleu.
@@ -70,7 +70,7 @@ def compared(
     --------
     >>> references = [f"the dog number {n} runs" for n in range(40)]
     >>> worse = [text if n % 2 else "a cat" for n, text in enumerate(references)]
-    >>> table = compared(references, {"good": references, "worse": worse})
+    >>> table = compare_systems(references, {"good": references, "worse": worse})
     >>> round(table["bleu"]["good"]["score"]), table["bleu"]["worse"]["p_value"] < 0.01
     (100, True)
     """

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from graphattn.models.characters import (
     CAPITALS,
-    LONGEST,
+    MAX_CHARACTERS,
     UNKNOWN,
     CharacterFeatures,
     CharacterVocabulary,
-    FormNumbers,
-    capitals_of,
+    TokenTypeIndex,
+    classify_capitals,
 )
 
 
@@ -28,20 +28,20 @@ def features(vocabulary):
     return CharacterFeatures(len(vocabulary), embedding=6, filters=5).eval()
 
 
-def forms_of(vocabulary, sentences):
-    numbers = FormNumbers()
-    arrays = numbers.of(sentences)
-    return vocabulary.forms(numbers), arrays
+def encode_types(vocabulary, sentences):
+    index = TokenTypeIndex()
+    arrays = index.encode(sentences)
+    return vocabulary.encode(index), arrays
 
 
 def by_hand(features, vocabulary, token):
     """The CNN on one token: windows of three characters, zeros beyond the ends, maximum over the token."""
-    shown = token if len(token) <= LONGEST else token[:15] + token[-15:]
+    shown = token if len(token) <= MAX_CHARACTERS else token[:15] + token[-15:]
     embedded = torch.stack([features.embed.weight[known_id(vocabulary, character)] for character in shown])
     padded = torch.cat([torch.zeros(1, 6), embedded, torch.zeros(1, 6)])
     weight, bias = features.convolve.weight, features.convolve.bias  # (filters, embedding, 3)
     windows = [(weight * padded[place : place + 3].T).sum((1, 2)) + bias for place in range(len(shown))]
-    return torch.cat([torch.stack(windows).amax(0), features.capitals.weight[capitals_of(token)]])
+    return torch.cat([torch.stack(windows).amax(0), features.capitals.weight[classify_capitals(token)]])
 
 
 def known_id(vocabulary, character):
@@ -50,8 +50,8 @@ def known_id(vocabulary, character):
 
 def test_features_are_the_cnn_of_each_token(vocabulary, features):
     tokens = ["Apple", "a", "B52", "ban" * 20, "日本", "\U0001f600", "ba"]
-    forms, (numbers,) = forms_of(vocabulary, [tokens])
-    out = features(forms.take(numbers))
+    types, (numbers,) = encode_types(vocabulary, [tokens])
+    out = features(types.take(numbers))
     assert out.shape == (7, features.width) == (7, 5 + 10)
     expected = torch.stack([by_hand(features, vocabulary, token) for token in tokens])
     torch.testing.assert_close(out, expected)
@@ -60,16 +60,16 @@ def test_features_are_the_cnn_of_each_token(vocabulary, features):
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=6), st.integers(0, 5))
 def test_features_do_not_depend_on_the_batch(vocabulary, features, tokens, which):
     token = tokens[which % len(tokens)]
-    forms, numbers = forms_of(vocabulary, [tokens, [token]])
-    together = features(forms.take(numbers[0]))[which % len(tokens)]
-    alone = features(forms.take(numbers[1]))[0]
+    types, numbers = encode_types(vocabulary, [tokens, [token]])
+    together = features(types.take(numbers[0]))[which % len(tokens)]
+    alone = features(types.take(numbers[1]))[0]
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
 def test_each_distinct_token_once(vocabulary):
-    forms, numbers = forms_of(vocabulary, [["a", "b", "a"], ["b"]])
+    types, numbers = encode_types(vocabulary, [["a", "b", "a"], ["b"]])
     assert [array.tolist() for array in numbers] == [[1, 2, 1], [2]]
-    batch = forms.take(np.array([0, 1, 2, 1, 2], dtype=np.int32))  # 0 is [CLS]
+    batch = types.take(np.array([0, 1, 2, 1, 2], dtype=np.int32))  # 0 is [CLS]
     assert batch.characters.shape == (3, 1)
     assert batch.index.tolist() == [0, 1, 2, 1, 2]
     assert batch.characters[0].tolist() == [0]
@@ -77,17 +77,17 @@ def test_each_distinct_token_once(vocabulary):
 
 def test_long_tokens_show_both_ends(vocabulary):
     long = "a" * 20 + "n" * 20
-    forms, _ = forms_of(vocabulary, [[long, "a" * 15 + "n" * 15]])
-    assert forms.characters[1].tolist() == forms.characters[2].tolist()
-    assert forms.characters.shape == (3, LONGEST)
+    types, _ = encode_types(vocabulary, [[long, "a" * 15 + "n" * 15]])
+    assert types.characters[1].tolist() == types.characters[2].tolist()
+    assert types.characters.shape == (3, MAX_CHARACTERS)
 
 
 def test_most_frequent_characters_first_and_unknown_ones():
     vocabulary = CharacterVocabulary.of(["ba", "ab", "ca"])
     assert vocabulary.characters == ("a", "b", "c")
     assert len(vocabulary) == 5  # padding and unknown
-    forms, _ = forms_of(vocabulary, [["az"]])
-    assert forms.characters[1, :3].tolist() == [2, 1, 0]
+    types, _ = encode_types(vocabulary, [["az"]])
+    assert types.characters[1, :3].tolist() == [2, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_most_frequent_characters_first_and_unknown_ones():
     ],
 )
 def test_capitals(token, kind):
-    assert CAPITALS[capitals_of(token)] == kind
+    assert CAPITALS[classify_capitals(token)] == kind
 
 
 def test_dropout_in_training_only(vocabulary, features):
-    forms, (numbers,) = forms_of(vocabulary, [["banana"]])
-    batch = forms.take(numbers)
+    types, (numbers,) = encode_types(vocabulary, [["banana"]])
+    batch = types.take(numbers)
     assert torch.equal(features(batch), features(batch))
     features.train()
     try:
@@ -127,8 +127,8 @@ def test_dropout_in_training_only(vocabulary, features):
 
 def test_gradients_reach_the_characters_of_the_token_only(vocabulary):
     features = CharacterFeatures(len(vocabulary), embedding=4, filters=3)
-    forms, (numbers,) = forms_of(vocabulary, [["nab"]])
-    features(forms.take(numbers)).sum().backward()
+    types, (numbers,) = encode_types(vocabulary, [["nab"]])
+    features(types.take(numbers)).sum().backward()
     touched = features.embed.weight.grad.abs().sum(1).nonzero().flatten().tolist()
     assert set(touched) <= {known_id(vocabulary, character) for character in "nab"}
     assert touched
@@ -136,10 +136,10 @@ def test_gradients_reach_the_characters_of_the_token_only(vocabulary):
 
 def test_a_batch_without_words_has_features():
     torch.manual_seed(0)
-    vocabulary, numbers = CharacterVocabulary.of(["ab"]), FormNumbers()
-    numbers.of([["ab"]])
-    features, forms = CharacterFeatures(len(vocabulary), embedding=4, filters=3).eval(), vocabulary.forms(numbers)
-    alone, beside = features(forms.take(np.array([0]))), features(forms.take(np.array([1, 0])))[1:]
+    vocabulary, index = CharacterVocabulary.of(["ab"]), TokenTypeIndex()
+    index.encode([["ab"]])
+    features, types = CharacterFeatures(len(vocabulary), embedding=4, filters=3).eval(), vocabulary.encode(index)
+    alone, beside = features(types.take(np.array([0]))), features(types.take(np.array([1, 0])))[1:]
     assert torch.isfinite(alone).all()
     torch.testing.assert_close(alone, beside)
 
@@ -152,11 +152,11 @@ def test_equally_frequent_characters_stand_in_their_order():
     ("one", "other"), [("Zo\u00eb", "Zoe\u0308"), ("o'clock", "o\u2019clock"), ('"a"', "\u201ca\u201d")]
 )
 def test_spellings_that_vocabularies_do_not_tell_apart_have_the_same_characters(one, other):
-    numbers = FormNumbers()
-    numbers.of([[one, other]])
+    index = TokenTypeIndex()
+    index.encode([[one, other]])
     for known in (one, other):
         vocabulary = CharacterVocabulary.of([known])
-        _, first, second = vocabulary.forms(numbers).characters
+        _, first, second = vocabulary.encode(index).characters
         assert first.tolist() == second.tolist()
         assert UNKNOWN not in first
 

@@ -52,7 +52,7 @@ def test_batch_of_sentences_in_the_order_asked_for(builder):
     assert batch.graph.node_features["token"]["id"].tolist() == ids_of(builder, TEXTS[3], TEXTS[1], TEXTS[0])
     assert batch.graph.batch_num_nodes("token").tolist() == [5, 1, 3]
     assert batch.targets.tolist() == [8, 6, 5]
-    assert (batch.size, batch.loss_normalizer, batch.forms) == (3, 3.0, None)
+    assert (batch.size, batch.loss_normalizer, batch.token_types) == (3, 3.0, None)
 
 
 def test_tags_follow_their_sentences(builder):
@@ -90,9 +90,9 @@ def test_characters_follow_their_tokens(builder, pairs):
     batch = corpus[[3, 0]]
     tokens = [token for column in columns for n in (3, 0) for token in ["", *column[n]]]
     known = [*characters.characters]
-    for token, form in zip(tokens, batch.forms.index, strict=True):
+    for token, form in zip(tokens, batch.token_types.index, strict=True):
         expected = [known.index(c) + 2 if c in known else 1 for c in token]
-        assert [c for c in batch.forms.characters[form].tolist() if c] == expected
+        assert [c for c in batch.token_types.characters[form].tolist() if c] == expected
 
 
 def test_characters_do_not_change_how_words_are_cut():
@@ -104,7 +104,7 @@ def test_characters_do_not_change_how_words_are_cut():
         batch = Corpus.encode(builder, [texts], characters=characters)[[0, 1]]
         assert torch.equal(batch.graph.node_features["token"]["id"], plain.graph.node_features["token"]["id"])
         tokens = [token for text in texts for token in ("", *known.sentence(text).tokens)]
-        widths = (batch.forms.characters[batch.forms.index] != 0).sum(1).tolist()
+        widths = (batch.token_types.characters[batch.token_types.index] != 0).sum(1).tolist()
         assert widths == list(map(len, tokens))
 
 

@@ -83,13 +83,13 @@ def test_one_file_of_vectors_or_several():
     for given, files in [(None, ()), ("a", ("a",)), (Path("a"), ("a",)), (["a", Path("b")], ("a", "b"))]:
         options = InputOptions(vectors=given)
         options.validate()
-        assert options.copied().vector_files() == files
+        assert options.copy().vector_files() == files
         assert InputOptions.from_dict(json.loads(json.dumps(options.to_dict()))).vector_files() == files
 
 
 def test_copies_are_plain_and_apart():
     options = MSTransOptions(hidden=np.int32(8), scales=["1", "3"])
-    copy = options.copied()
+    copy = options.copy()
     options.scales.append("5")
     assert (type(copy), type(copy.hidden), copy.hidden, copy.scales) == (MSTransOptions, int, 8, ("1", "3"))
 

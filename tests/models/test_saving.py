@@ -204,7 +204,7 @@ def test_killed_while_saving(moment, model):
 
 
 def test_no_directory(tmp_path, model):
-    expected = "{} is no model directory: it has no config.json. Give what `save` or `train` wrote"
+    expected = "{} is no model directory: it has no config.json. Give one that `save` or `train` wrote"
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "missing", tmp_path / "empty", model / "labels.json"):
         assert failure(read_model, path) == expected.format(path)
@@ -247,7 +247,7 @@ def test_damaged_config(text, reason, model):
 def test_a_config_of_something_else(model):
     (model / "config.json").write_text('{"architectures": ["Bert"]}')
     assert failure(read_model, model) == (
-        f"{model} is no model directory: its config.json is of something else. Give what `save` or `train` wrote"
+        f"{model} is no model directory: another program wrote its config.json. Give one that `save` or `train` wrote"
     )
 
 
@@ -475,13 +475,16 @@ def test_the_same_kind_comes_back(kind, estimator, corpus, tiny, tmp_path):
     assert loaded.score(*corpus(kind, 16)) == trained.score(*corpus(kind, 16))
 
 
+def unregistered(folder, kind, name):
+    return (
+        f"{folder} is a model with the {kind} {name!r}, which is not registered. Call register_{kind} before you load "
+        "it; on the command line, name the module that does so: graphattn --import MODULE ..."
+    )
+
+
 def test_unknown_task(folder):
     change(folder, task="sing")
-    assert failure(load, folder) == (
-        f"{folder} is a model for the task 'sing'; known tasks are classify, pair, tag, translate. If it is your own, "
-        "call register_task before you load it; on the command line, name the module that does so: graphattn --import "
-        "MODULE ..."
-    )
+    assert failure(load, folder) == unregistered(folder, "task", "sing")
 
 
 @pytest.mark.parametrize(
@@ -506,19 +509,13 @@ def test_config_that_does_not_fit(changes, reason, folder):
 def test_an_encoder_that_is_not_registered(folder):
     config = json.loads((folder / "config.json").read_text())
     change(folder, encoder={**config["encoder"], "name": "gru"})
-    assert failure(load, folder) == (
-        f"{folder} is a model with the encoder 'gru', which is not registered. Call register_encoder "
-        "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
-    )
+    assert failure(load, folder) == unregistered(folder, "encoder", "gru")
 
 
 def test_a_relation_that_is_not_registered(folder):
     config = json.loads((folder / "config.json").read_text())
     change(folder, encoder={**config["encoder"], "relations": ["clause:2:1"]})
-    assert failure(load, folder) == (
-        f"{folder} is a model with heads on the relation 'clause:2', which is not registered. Call register_relation "
-        "before you load it; on the command line, name the module that does so: graphattn --import MODULE ..."
-    )
+    assert failure(load, folder) == unregistered(folder, "relation", "clause:2")
 
 
 def test_weights_that_do_not_fit(folder):
@@ -533,7 +530,7 @@ def test_the_task_alone(folder):
     (folder / "model.safetensors").unlink()
     assert read_task(folder) is TextClassifier
     change(folder, task="sing")
-    with pytest.raises(ModelDirectoryError, match="is a model for the task 'sing'"):
+    with pytest.raises(ModelDirectoryError, match="is a model with the task 'sing'"):
         read_task(folder)
     with pytest.raises(ModelDirectoryError, match=r"is no model directory: it has no config\.json\."):
         read_task(folder / "no")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphattn.exceptions import ConfigError
-from graphattn.models.characters import CharacterVocabulary, FormNumbers
+from graphattn.models.characters import CharacterVocabulary, TokenTypeIndex
 from graphattn.models.options import InputOptions
 from graphattn.models.token_embedding import TokenEmbedding
 
@@ -95,21 +94,15 @@ def test_no_dropout_in_evaluation():
 
 def test_characters_stand_beside_the_vectors():
     vocabulary = CharacterVocabulary.of(["ab"])
-    known = FormNumbers()
-    (numbers,) = known.of([["ab", "b"]])
+    index = TokenTypeIndex()
+    (numbers,) = index.encode([["ab", "b"]])
     options = InputOptions(embedding=4, characters=True, character_embedding=3, character_filters=2)
     embedding = TokenEmbedding(options, 7, 6, num_characters=len(vocabulary)).eval()
-    batch = vocabulary.forms(known).take(numbers)
+    batch = vocabulary.encode(index).take(numbers)
     rows = torch.cat([embedding.trained[[4, 5]], embedding.characters(batch)], dim=1)
     assert rows.shape[1] == 4 + 2 + 10
     expected = rows @ embedding.project.weight.T + embedding.project.bias
     torch.testing.assert_close(embedding(torch.tensor([4, 5]), batch), expected)
-
-
-def test_vectors_that_are_promised_must_come():
-    with pytest.raises(ConfigError) as caught:
-        TokenEmbedding(InputOptions(vectors="vectors.txt"), 7, 6)
-    assert str(caught.value) == "options name word vectors, but none were given to the input layer"
 
 
 @pytest.mark.parametrize("combine", ["concatenation", "average", "projection"])

@@ -73,7 +73,7 @@ def leave_one_edge_out(
             chunk = chunk.assign(copy=np.arange(len(chunk)))
             batch, is_cross = inputs.corpus[[0] * len(chunk)], chunk.relation == CROSS
             relations = estimator.model_.encoder.relations()
-            graph = without_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
+            graph = remove_edges(batch.graph, relations, inputs.graph_texts, chunk[~is_cross])
             scores = estimator._copy_scores(replace(batch, graph=graph), hidden=chunk[is_cross])
             after += explained.value(scores).tolist()
     selected[explained.quantity] = after
@@ -129,7 +129,7 @@ def _num_copies(corpus: Corpus) -> int:
     return int(max(1, min(MAX_TOKENS // corpus.lengths[0], MAX_EDGES // max(1, corpus.num_edges()[0]))))
 
 
-def without_edges(
+def remove_edges(
     graph: TextBatch, relations: Iterable[Relation], texts: Sequence[str], edges: pd.DataFrame
 ) -> TextBatch:
     """Remove edges from copies of an input.

@@ -100,7 +100,7 @@ def test_heads_that_lead_nowhere(train, heads, line, message):
 
 def test_one_class_is_not_enough(train):
     assert train("classify", "a.tsv", "label\ttext\n" + "pos\ta film\n" * 8) == (
-        "error: all 8 labels are 'pos'; a model needs at least two different ones to learn from\n"
+        "error: all 8 labels are 'pos'; training needs at least two different ones\n"
     )
 
 
@@ -179,7 +179,7 @@ def test_a_folder_that_is_no_model(graphattn, tmp_path):
     answer = graphattn("predict", tmp_path, stdin="a")
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path} is no model directory: it has no config.json. Give what `save` or `train` wrote\n",
+        f"error: {tmp_path} is no model directory: it has no config.json. Give one that `save` or `train` wrote\n",
     )
 
 

@@ -86,8 +86,7 @@ def test_labels_that_nothing_separates(tmp_path):
     with pytest.raises(DataError) as error:
         read_items(path, "classify", CorpusOptions(), multilabel=True)
     assert error.value.render(as_flag) == (
-        f"{path}: the label 'x,y' is no list of labels. "
-        "Set --label-separator to the characters between several, ',' for example."
+        f"{path}: the label 'x,y' is not a list. Set --label-separator, to ',' for example."
     )
     separated = read_items(path, "classify", CorpusOptions(label_separator=","), multilabel=True)
     assert [item.label for item in separated] == [("x", "y"), ("x",)]

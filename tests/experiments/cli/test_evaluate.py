@@ -97,9 +97,9 @@ def test_several_labels_are_no_matter_of_a_flag_here(graphattn, classifier, tmp_
 def test_a_text_without_a_label_is_told_with_its_file(graphattn, classifier, tagger, tmp_path):
     corpus = tmp_path / "trees.jsonl"
     corpus.write_text('{"tokens": ["a"], "label": "good"}\n{"tokens": ["b"]}\n')
-    for model, number, what, kind in ((classifier, 2, "label", "a label"), (tagger, 1, "tags", "tags")):
+    for model, number, field in ((classifier, 2, "label"), (tagger, 1, "tags")):
         assert graphattn("evaluate", model, corpus).err == (
-            f"error: {corpus}: text {number} has no {what}. Give each text {kind}, or leave it out of the file.\n"
+            f"error: {corpus}: text {number} has no {field}. Label every text, or delete those without labels.\n"
         )
 
 
@@ -156,6 +156,6 @@ def test_a_slip_in_tags_of_any_scheme_is_told_with_its_line(graphattn, tagger, t
     corpus.write_text(f"saw O\n\nAda B-LOC\nRome {tag}\nsaw O\n")
     assert graphattn("evaluate", tagger, corpus).err == (
         f"error: {corpus}, line 3, field 'tags': in the sentence that begins here, tag 2 ({tag!r}) does not continue "
-        f"a span in {scheme}. Correct the tags, or train with repair_tags (--repair-tags), which reads slips as "
-        "conlleval does.\n"
+        f"a span in {scheme}. Correct the tags, or train with --repair-tags, which reads invalid tags as conlleval "
+        "does.\n"
     )

@@ -163,7 +163,7 @@ def test_a_hostile_text_is_text(graphattn, classifier):
         ),
         (
             ["a film", "--html", "a.html", "--other", "model"],
-            "model is no model directory: it has no config.json. Give what `save` or `train` wrote",
+            "model is no model directory: it has no config.json. Give one that `save` or `train` wrote",
         ),
         (["a film", "--layer", "7"], "--layer is 7; layers count from 0 to 0"),
         (

@@ -65,8 +65,8 @@ def test_a_store_is_trained_on_alone(graphattn, folder, tmp_path, tiny):
     answer = graphattn("train", "classify", store, folder / "classify.jsonl", "--out", tmp_path / "m", *tiny)
     assert (answer.code, answer.err) == (
         1,
-        f"error: {store}: a store is trained on alone. "
-        "Put other corpora behind those it holds: graphattn build --append.\n",
+        f"error: {store}: a store cannot be combined with other corpora. "
+        "Append them to the store: graphattn build --append.\n",
     )
 
 

@@ -75,7 +75,7 @@ def test_a_long_line_is_counted_from_the_first_and_nothing_is_left_of_it(transla
     sources = f"{PAIRS[0][0]}\n" * 6 + "dog " * 1100
     refused = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("error: source 7 has 1,100 sub-words, longest is 1,024. ")
+    assert refused.err.startswith("error: source 7 has 1,100 subwords; the limit is 1,024. ")
     assert not list(tmp_path.iterdir())
     taken = graphattn("predict", path, "--plain", "--longest", "1100", stdin=sources)
     assert (taken.code, taken.out.count("\n")) == (0, 7)
@@ -106,7 +106,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
         (["predict", "MODEL", "--probabilities"], "--probabilities does not apply to MODEL, which writes texts; "),
         (
             ["evaluate", "MODEL", "EN"],
-            "EN: is no table of sources and targets. Give sources and targets, or a CSV, TSV or J",
+            "EN: not a table of sources and targets. Give sources and targets, or a CSV, TSV or J",
         ),
         (
             ["evaluate", "MODEL", "EN", "DE", "--compare", "OTHER"],

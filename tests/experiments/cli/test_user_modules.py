@@ -141,9 +141,8 @@ def test_a_relation_from_training_to_prediction(graphattn, folder, corpora_folde
     answer = graphattn("predict", "model", stdin="a good film\n")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == (
-        "error: model is a model with heads on the relation 'before:2', which is not registered. Call "
-        "register_relation before you load it; on the command line, name the module that does so: graphattn --import "
-        "MODULE ...\n"
+        "error: model is a model with the relation 'before:2', which is not registered. Call register_relation before "
+        "you load it; on the command line, name the module that does so: graphattn --import MODULE ...\n"
     )
     assert graphattn("--import", "mine", "predict", "model", stdin="a good film\n").out == whole.out
 

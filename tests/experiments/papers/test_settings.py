@@ -12,7 +12,7 @@ from graphattn.experiments.papers.settings import VECTOR_FILES, make_estimator, 
 from graphattn.models import InputOptions
 from graphattn.models.encoders import ENCODERS, encoder_options
 from graphattn.models.encoders.mtsa import MTSAOptions
-from graphattn.models.token_embedding import token_parts
+from graphattn.models.token_embedding import part_widths
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_an_encoder_accepts_its_word_vectors(data_set, encoder):
     options = encoder_options({"name": encoder, **groups["encoder"]})
     inputs = InputOptions(**groups["inputs"])
     widths = [int(re.search(r"(\d+)d", Path(file).name)[1]) for file in inputs.vectors]
-    parts = token_parts(inputs, widths, characters=inputs.characters)
+    parts = part_widths(inputs, widths, characters=inputs.characters)
     options.for_parts(parts, of_files=True).validate()
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphattn.models.decoders import make_decoder
-from graphattn.models.decoders.duo import DuoSoftmax, duo_decoder
+from graphattn.models.decoders.duo import DuoSoftmax, make_duo_decoder
 from graphattn.models.decoders.options import DecoderOptions
 from graphattn.models.decoders.transformer import Memory
 from graphattn.models.encoders import DuoTransformerOptions, TransformerOptions, make_encoder
@@ -65,7 +65,7 @@ def by_formula(decoder, inputs, memory):
 def test_it_follows_the_formulas(crossed, shared):
     torch.manual_seed(0)
     duo = DuoTransformerOptions(hidden=WIDTH, heads=HEADS, share_weights=shared, duo_norm=crossed)
-    decoder = duo_decoder(WIDTH, OPTIONS, duo).double().eval()
+    decoder = make_duo_decoder(WIDTH, OPTIONS, duo).double().eval()
     for parameter in decoder.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     lengths = torch.tensor([5, 2])

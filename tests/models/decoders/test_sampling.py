@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphattn.models.decoders.options import SearchOptions
-from graphattn.models.decoders.search import Rules, drawn, sample
+from graphattn.models.decoders.search import Rules, draw_tokens, sample
 
 END = 2
 
@@ -40,14 +40,14 @@ class Constant:
 def test_shares(options, expected):
     scores = torch.tensor([0.1, 0.2, 0.3, 0.4]).log().expand(1, 10_000, 4).clone()
     chances = ((torch.arange(10_000) + 0.5) / 10_000).unsqueeze(0)
-    counts = torch.bincount(drawn(scores, chances, SearchOptions(**options)).flatten(), minlength=4)
+    counts = torch.bincount(draw_tokens(scores, chances, SearchOptions(**options)).flatten(), minlength=4)
     np.testing.assert_allclose(counts / 10_000, expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("chance", [0.0, 1.0 - 2**-24, 1.0])
 def test_the_ends_of_the_range_give_tokens_that_may_be_written(chance):
     scores = torch.tensor([[[float("-inf"), 0.0, float("-inf"), -3.0]]])
-    assert int(drawn(scores, torch.tensor([[chance]]), SearchOptions())) in (1, 3)
+    assert int(draw_tokens(scores, torch.tensor([[chance]]), SearchOptions())) in (1, 3)
 
 
 def test_texts_have_the_distribution_of_the_model():

@@ -6,7 +6,7 @@ from graphattn.builders import Sentence
 from graphattn.builders.parsers import Parse
 from graphattn.builders.subwords import Subwords
 from graphattn.exceptions import ConfigError, GraphAttnWarning
-from graphattn.models.decoders.sources import ParsingOptions, parsed_sources, warn_of_sources_without_arcs
+from graphattn.models.decoders.sources import ParsingOptions, parse_sources, warn_about_missing_parses
 
 TEXTS = ["Dogs bark. Cats don't!", "Birds sing."]
 
@@ -31,15 +31,15 @@ class Chain:
 
 def test_given_heads_stay(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").parser_or_none()):  # which nobody asks
-        (source,), lacking = parsed_sources([tree], subwords, parser)
+    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").make_parser()):  # which nobody asks
+        (source,), lacking = parse_sources([tree], subwords, parser)
         assert (source.heads, source.deprels, lacking) == ((2, 0), ("nsubj", "root"), 0)
 
 
 def test_the_parser_sees_words_without_marks_sentence_by_sentence(subwords):
     parser = Chain()
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
-    (one, given, two), lacking = parsed_sources([TEXTS[0], tree, TEXTS[1]], subwords, parser)
+    (one, given, two), lacking = parse_sources([TEXTS[0], tree, TEXTS[1]], subwords, parser)
     assert lacking == 0
     assert parser.asked == [["Dogs", "bark", "."], ["Cats", "do", "n't", "!"], ["Birds", "sing", "."]]
     assert one.heads == (0, 1, 2, 0, 4, 5, 6)
@@ -49,20 +49,20 @@ def test_the_parser_sees_words_without_marks_sentence_by_sentence(subwords):
 
 def test_without_a_parser_words_are_roots(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
-    sources, lacking = parsed_sources([*TEXTS, tree], subwords, None)
+    sources, lacking = parse_sources([*TEXTS, tree], subwords, None)
     assert [source.heads for source in sources] == [(0,) * 7, (0,) * 3, (2, 0)]
     assert lacking == 2
     with pytest.warns(GraphAttnWarning) as caught:
-        warn_of_sources_without_arcs(lacking, 3)
+        warn_about_missing_parses(lacking, 3)
     assert [str(warning.message) for warning in caught] == [
-        "2 of 3 sources have no parse: they go without dependency arcs. Give sources with heads (CoNLL-U, sentences, "
+        "2 of 3 sources have no parse, and so no dependency arcs; give sources with heads (CoNLL-U, sentences, "
         "a store), or a parser"
     ]
 
 
 def test_an_unknown_language(tmp_path):
     pytest.importorskip("stanza")
-    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path)).parser_or_none()
+    parser = ParsingOptions("stanza", "xx", parser_model=str(tmp_path)).make_parser()
     with pytest.raises(ConfigError) as caught:
         parser.parse([["a"]])
     assert str(caught.value) == (
@@ -72,7 +72,7 @@ def test_an_unknown_language(tmp_path):
 
 
 def test_no_parser_is_made_unless_asked_for():
-    assert ParsingOptions().parser_or_none() is None
+    assert ParsingOptions().make_parser() is None
 
 
 def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
@@ -83,9 +83,9 @@ def test_stanza_parses_raw_sources(corpora, subwords, tmp_path):
         parser_model=str(corpora / "stanza_en_ewt_small"),
         parse_cache=str(tmp_path / "parses.sqlite"),
     )
-    (one, two), _ = parsed_sources(TEXTS, subwords, options.parser_or_none())
+    (one, two), _ = parse_sources(TEXTS, subwords, options.make_parser())
     assert one.num_words == 7
     assert one.heads[:3] == (2, 0, 2)
     assert two.heads == (2, 0, 2)
     assert two.deprels == ("nsubj", "root", "punct")
-    assert parsed_sources(TEXTS, subwords, options.parser_or_none()) == ([one, two], 0)
+    assert parse_sources(TEXTS, subwords, options.make_parser()) == ([one, two], 0)

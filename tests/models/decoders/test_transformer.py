@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphattn.models.decoders.options import DecoderOptions
-from graphattn.models.decoders.transformer import Memory, plain_decoder
+from graphattn.models.decoders.transformer import Memory, make_transformer_decoder
 
 WIDTH, MEMORY, HEADS = 12, 10, 3
 
@@ -14,7 +14,7 @@ WIDTH, MEMORY, HEADS = 12, 10, 3
 @pytest.fixture
 def decoder():
     torch.manual_seed(0)
-    made = plain_decoder(WIDTH, MEMORY, DecoderOptions(2, HEADS, 20, 0.3)).double().eval()
+    made = make_transformer_decoder(WIDTH, MEMORY, DecoderOptions(2, HEADS, 20, 0.3)).double().eval()
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return made

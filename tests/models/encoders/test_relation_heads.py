@@ -201,7 +201,7 @@ def test_options_survive_their_file(heads):
     again = encoder_options(json.loads(json.dumps(options.to_dict())))
     assert again == options
     assert again.layer_heads() == options.layer_heads()
-    copied = options.copied()
+    copied = options.copy()
     assert copied == options
     if isinstance(heads, dict):
         assert copied.heads is not heads

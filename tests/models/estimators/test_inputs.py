@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import as_list, dev_parts, held_out_split, pair_columns, single_column
+from graphattn.models.estimators.inputs import as_list, dev_parts, pair_columns, single_column, split_held_out
 
 
 @given(
@@ -21,11 +21,11 @@ def test_held_out_share(classes, share, stratified, seed):
     """Every example is in one of the two, in order; each class keeps its share where it has more than one member."""
     count, strata = len(classes), np.array(classes)
     held = min(max(1, round(share * count)), count - 1)
-    rest, taken = held_out_split(count, held, strata if stratified else None, seed)
+    rest, taken = split_held_out(count, held, strata if stratified else None, seed)
     assert sorted(rest + taken) == list(range(count))
     assert len(taken) == held
     assert (rest, taken) == (sorted(rest), sorted(taken))
-    assert (rest, taken) == held_out_split(count, held, strata if stratified else None, seed)
+    assert (rest, taken) == split_held_out(count, held, strata if stratified else None, seed)
     members = np.unique(strata, return_counts=True)[1]
     if (
         stratified
@@ -74,4 +74,4 @@ def test_a_dev_set_in_its_forms():
 
 
 def test_another_seed_holds_out_others():
-    assert len({tuple(held_out_split(50, 10, None, seed)[1]) for seed in range(5)}) == 5
+    assert len({tuple(split_held_out(50, 10, None, seed)[1]) for seed in range(5)}) == 5

@@ -37,13 +37,13 @@ def test_kinds_of_labels(labels, classes):
 @pytest.mark.parametrize(
     ("labels", "what", "message"),
     [
-        ([], "label", "there are no labels; a model needs at least two different ones to learn from"),
-        (["a"] * 3, "label", "all 3 labels are 'a'; a model needs at least two different ones to learn from"),
-        (["O"] * 2, "tag", "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
+        ([], "label", "there are no labels; training needs at least two different ones"),
+        (["a"] * 3, "label", "all 3 labels are 'a'; training needs at least two different ones"),
+        (["O"] * 2, "tag", "all 2 tags are 'O'; training needs at least two different ones"),
         (["a", 1], "label", "labels of several types: [\"'a'\", '1']; use strings"),
         ([1.0, float("nan"), 2.0], "label", "a label is nan. Drop examples without a label."),
         (["a", None], "label", "a label is None. Drop examples without a label."),
-        (["a", "\ud800"], "label", "the label '\\ud800' holds half a surrogate pair. Write both halves."),
+        (["a", "\ud800"], "label", "the label '\\ud800' contains half a surrogate pair. Write both halves."),
     ],
 )
 def test_labels_nothing_can_be_learnt_from(labels, what, message):

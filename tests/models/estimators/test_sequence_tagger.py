@@ -93,7 +93,7 @@ def test_tags_carried_by_sentences(corpus, tiny):
             [["X", "Y"], ["X", "Y"]],
             "field 'tags': sentence 1 of the training set has 1 words but 2 tags. Give one tag for each word.",
         ),
-        ([["a"], ["b"]], [["O"], ["O"]], "all 2 tags are 'O'; a model needs at least two different ones to learn from"),
+        ([["a"], ["b"]], [["O"], ["O"]], "all 2 tags are 'O'; training needs at least two different ones"),
         ([["a"]], [["O"], ["O"]], "1 inputs but 2 labels. Give one for each."),
         (
             [["a"], ["b"]],
@@ -105,8 +105,8 @@ def test_tags_carried_by_sentences(corpus, tiny):
             [None, ["X"]],
             "field 'tags': the tags of input 0 are None. Give a list with one tag for each word.",
         ),
-        ([["a"]], None, "input 0 has no tags. Give y, or inputs that carry their tags."),
-        ([[], []], [[], []], "there are no tags; a model needs at least two different ones to learn from"),
+        ([["a"]], None, "input 0 has no tags. Give y, or inputs with tags."),
+        ([[], []], [[], []], "there are no tags; training needs at least two different ones"),
     ],
 )
 def test_tags_nothing_can_be_learnt_from(X, y, message, tiny):
@@ -135,7 +135,7 @@ def test_tags_that_mark_no_entities_cannot_be_measured_by_them(tags, unknown, co
         estimator.evaluate([["a", "b"]], [tags], unknown=unknown)
     assert str(caught.value) == (
         f"field 'tags': the tags of the evaluation set mark no entities: {next(t for t in tags if t != 'O')!r}. "
-        "The model's tags are of the scheme IOB2."
+        "The model's tags have the scheme IOB2."
     )
 
 
@@ -200,24 +200,23 @@ BROKEN = [["a", "b", "c"]] * 2, [["O", "B-LOC", "O"], ["O", "I-LOC", "I-LOC"]]
 def test_a_slip_in_tags_is_named(scheme, corpus, tiny):
     words, tags = corpus("crf")
     named = "field 'tags': sentence 1 of the {}: tag 2 ('I-LOC') does not continue a span in IOB2. "
-    way_out = "Correct the tags, or set repair_tags (--repair-tags), which reads slips as conlleval does."
+    fix = "Correct the tags, or set repair_tags=True, which reads invalid tags as conlleval does."
     estimator = tiny("crf", scheme=scheme, training={"epochs": 1})
     with pytest.raises(DataError) as caught:
         estimator.fit(words, tags, dev=BROKEN)
-    assert str(caught.value) == named.format("dev set") + way_out
+    assert str(caught.value) == named.format("dev set") + fix
     estimator.fit(words, tags)
     with pytest.raises(DataError) as caught:
         estimator.evaluate(*BROKEN)
-    assert str(caught.value) == named.format("evaluation set") + way_out.replace("set repair", "train with repair")
+    assert str(caught.value) == named.format("evaluation set") + fix.replace("set repair", "train with repair")
     with pytest.raises(DataError) as caught:
         estimator.fit(BROKEN[0] * 4, BROKEN[1] * 4)
     if scheme == "IOB2":
-        assert str(caught.value) == named.format("training set") + way_out
+        assert str(caught.value) == named.format("training set") + fix
     else:
         assert str(caught.value) == (
             "field 'tags': tag 2 ('B-LOC') of sequence 0 breaks IOB1 and tag 2 ('I-LOC') of sequence 1 breaks IOB2. "
-            "Correct the tags, or name their scheme (--scheme) and set repair_tags (--repair-tags), which reads slips "
-            "as conlleval does."
+            "Correct the tags, or set scheme and repair_tags=True, which reads invalid tags as conlleval does."
         )
 
 
@@ -240,15 +239,14 @@ def test_tags_are_strings(tag, kind, tiny):
     with pytest.raises(DataError) as caught:
         tiny("tagger").fit([["a", "b"]] * 4, [["X", "Y"]] * 2 + [["X", tag]] * 2)
     assert str(caught.value) == (
-        f"field 'tags': input 2 has the tag {tag!r} of type {kind}. "
-        "Tags are strings: give their names, or str(tag) for numbers."
+        f"field 'tags': input 2 has the tag {tag!r} of type {kind}. Tags are strings; use str(tag) for numbers."
     )
 
 
 def test_a_scheme_that_does_not_exist(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
-    assert str(caught.value) == "scheme 'IOB3' does not exist. Use one of 'auto', 'IOB1', 'IOB2', 'BIOES', 'none'."
+    assert str(caught.value) == "scheme is 'IOB3'; choose one of: auto, IOB1, IOB2, BIOES, none"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +268,8 @@ def test_class_weights_of_tags_that_are_none(corpus, tiny):
     with pytest.raises(DataError) as caught:
         tiny("tagger", class_weight={"S-ORG": 2.0}).fit(*corpus("crf", 16))
     assert str(caught.value) == (
-        "class_weight names the tag 'S-ORG', which is none of IOB2. Tags begin with B or I; S- and E- follow from them."
+        "class_weight has the tag 'S-ORG', which does not exist in IOB2. Tags begin with B or I; S- and E- get their "
+        "weights."
     )
 
 

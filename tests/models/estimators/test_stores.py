@@ -105,7 +105,7 @@ def test_a_sentence_without_a_label_is_told(kind, tiny, stored):
     with pytest.raises(DataError) as caught:
         tiny(kind).fit(store)
     number, field = (1, "tags") if kind == "tagger" else (0, "label")
-    assert str(caught.value) == f"input {number} has no {field}. Give y, or inputs that carry their {field}."
+    assert str(caught.value) == f"input {number} has no {field}. Give y, or inputs with {field.rstrip('s')}s."
 
 
 def test_tags_that_do_not_fit_are_told(tiny, stored):

@@ -55,7 +55,7 @@ def test_a_store_and_a_file(tmp_path):
     with pytest.raises(DataError) as caught:
         Translator().read([tmp_path / "store", tmp_path / "a.de"])
     assert str(caught.value) == (
-        f"{tmp_path / 'store'}: holds 2 texts, {tmp_path / 'a.de'} has 1 lines. Give as many sources as targets."
+        f"{tmp_path / 'store'}: has 2 texts, {tmp_path / 'a.de'} has 1 lines. Give one target per source."
     )
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphattn.models.heads.pooling import Source2TokenPooling, pool, pooled_width
+from graphattn.models.heads.pooling import Source2TokenPooling, count_pooled_features, pool
 
 FORMULAS = {
     "cls+max": lambda own: 0.5 * (own[0] + own.amax(0)),
@@ -22,7 +22,7 @@ FORMULAS = {
 def test_values_and_gradients_follow_the_formula(pooling, lengths, seed):
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randn(sum(lengths), 3, generator=generator, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(len(lengths), pooled_width(pooling, 3), generator=generator, dtype=torch.float64)
+    weight = torch.randn(len(lengths), count_pooled_features(pooling, 3), generator=generator, dtype=torch.float64)
     ours = pool(tokens, torch.tensor(lengths), pooling)
     expected = torch.stack([FORMULAS[pooling](own) for own in tokens.split(lengths)])
     torch.testing.assert_close(ours, expected)

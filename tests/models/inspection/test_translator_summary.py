@@ -57,7 +57,7 @@ def test_what_it_writes_when_no_targets_are_given(translator):
 
 
 def test_targets_that_do_not_fit(translator, make_classifier):
-    with pytest.raises(DataError, match="3 sources and 2 targets"):
+    with pytest.raises(DataError, match="3 sources but 2 targets"):
         summarise(translator, SOURCES, targets=TARGETS[:2])
     with pytest.raises(ConfigError) as caught:
         summarise(make_classifier("window:3=1"), ["dogs"], targets=["a"])

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.training.text_metrics import compared, signatures, text_metrics
+from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
 
 REFERENCES = ["the cat sat on the mat", "a dog runs over green grass today", "two birds sing"]
 TEXTS = ["the cat sat on a mat", "a dog runs on green grass", "two birds sing"]
@@ -85,7 +85,7 @@ def test_bootstrap_tells_chance_from_difference():
     worse = ["a cat" if number % 4 else text for number, text in enumerate(references)]
     other = [text.replace("over", "on") if number % 2 else text for number, text in enumerate(references)]
     twin = [text if number % 2 else text.replace("over", "on") for number, text in enumerate(references)]
-    table = compared(references, {"one": other, "worse": worse, "twin": twin}, samples=300)
+    table = compare_systems(references, {"one": other, "worse": worse, "twin": twin}, samples=300)
     assert table.keys() == {"bleu", "chrf"}
     bleu_row = table["bleu"]
     assert list(bleu_row) == ["one", "worse", "twin"]
@@ -93,8 +93,10 @@ def test_bootstrap_tells_chance_from_difference():
     assert bleu_row["worse"]["p_value"] < 0.01 < 0.2 < bleu_row["twin"]["p_value"]
     assert bleu_row["one"]["score"] == pytest.approx(text_metrics(references, other)["bleu"])
     assert abs(bleu_row["one"]["mean"] - bleu_row["one"]["score"]) < bleu_row["one"]["half_width"]
-    assert compared(references, {"one": other, "worse": worse}, samples=300)["bleu"]["worse"] == bleu_row["worse"]
-    assert compared(references, {"one": other, "same": other}, samples=300)["chrf"]["same"]["p_value"] == 1.0
+    assert (
+        compare_systems(references, {"one": other, "worse": worse}, samples=300)["bleu"]["worse"] == bleu_row["worse"]
+    )
+    assert compare_systems(references, {"one": other, "same": other}, samples=300)["chrf"]["same"]["p_value"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def log_probability(translator, graph, target=TARGET):
 
 def without_source(monkeypatch, place, source):
     """Let the decoder write its token number ``place`` without a look at a source's token."""
-    plain, calls = decoder_attention.attended, []
+    plain, calls = decoder_attention.attend_rows, []
 
     def attended(query, key, value, *, mask=None, causal=False, weights=None):
         if mask is not None:
