@@ -114,7 +114,7 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
-        """(S, F) inputs of the last layers, for scikit-learn or semantic search; for pairs, both texts' concatenated."""
+        """(S, F) inputs of the last layers, for scikit-learn or semantic search; for pairs, those of both texts."""
         self._check_fitted()
         return encode_corpus(self.model_, self._corpus(self._columns(as_list(X))))
 
@@ -185,9 +185,7 @@ class TextClassifier(LabellingEstimator):
         labels = resolve_labels(X, y, "label")
         if not self._is_multilabel:
             return [_check_single(label) for label in labels]
-        if y is None and any(
-            isinstance(label, tuple) for label in labels
-        ):  # JSON Lines may contain both "x" and ["x", "y"]
+        if y is None and any(isinstance(label, tuple) for label in labels):  # JSON Lines may mix both
             labels = [(label,) if isinstance(label, str) else label for label in labels]
         return [_unique_labels(label) for label in labels]
 

@@ -1,10 +1,11 @@
-"""One forward pass of a model with its attention weights, and the maps that are made of them."""
+"""Capture the attention weights of a forward pass, and convert them to maps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def capture_scores(model: TextModel, batch: Batch, *, features: bool = False) ->
     """
     layers: list[LayerWeights] = []
     by_feature: list[dict[str, Tensor]] = []
-    modules = _tensorized_layers(model) if features else []
+    modules = _find_tensorized_layers(model) if features else []
     per_head = 1 + max((module.head_feats for module in modules), default=0)
     check_num_weights(count_weights(model.encoder, batch.graph) * per_head, batch.graph)
     with in_evaluation(model), _recording_features(modules, by_feature):
@@ -125,7 +126,7 @@ def _recording_features(modules: Iterable[TensorizedAttention], layers: list[dic
             hook.remove()
 
 
-def _tensorized_layers(model: TextModel) -> list[TensorizedAttention]:
+def _find_tensorized_layers(model: TextModel) -> list[TensorizedAttention]:
     return [module for module in model.encoder.modules() if isinstance(module, TensorizedAttention)]
 
 
@@ -195,7 +196,7 @@ def attention_maps(
     texts : names of the batch's texts
     """
     types = edge_types(relations)
-    positions = {one: EdgePositions.of(graph, one) for several in types.values() for one in several}
+    positions = {edge_type: EdgePositions.of(graph, edge_type) for edge_type in chain.from_iterable(types.values())}
     maps: list[AttentionMap] = []
     for layer, weights in enumerate(capture.layers):
         features = capture.features[layer] if capture.features else {}

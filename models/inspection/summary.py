@@ -83,7 +83,7 @@ def summarise(
         _add_chunk(summary, estimator, chunk, chunk_targets)
         summary.texts += len(chunk)
     if references is not None and next(references, None) is not None:
-        raise DataError(f"there are more targets than the {summary.texts} sources")
+        raise DataError(f"there are more targets than {summary.texts} sources")
     if not summary.texts:
         raise DataError("there are no texts to summarise")
     if not summary.heads:
@@ -158,8 +158,10 @@ class AttentionSummary:
         lengths = graph.batch_num_nodes(TOKEN).numpy()
         self._sentences += len(lengths)
         edge_kinds = EdgeKinds(sentences)
-        edges = {name: [_TypedEdges(graph, one, edge_kinds) for one in several] for name, several in types.items()}
-        self.units |= {name: one.unit for name, several in edges.items() for one in several if one.unit is not None}
+        edges = {
+            name: [_TypedEdges(graph, edge_type, edge_kinds) for edge_type in group] for name, group in types.items()
+        }
+        self.units |= {name: part.unit for name, parts in edges.items() for part in parts if part.unit is not None}
         for relation in types:
             if (scale := scale_of(relation)) is not None:
                 self._widths[relation] = self._widths.get(relation, 0.0) + float(Scale(scale).widths(lengths).sum())
@@ -348,7 +350,7 @@ def save_tables(tables: Mapping[str, pd.DataFrame], path: str | os.PathLike[str]
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot be made ({error.strerror})", path=path, hint="Choose another folder.") from error
+        raise DataError(f"cannot be created ({error.strerror})", path=path, hint="Give another folder.") from error
     for name, table in tables.items():
         write_by_suffix(path / f"{name}.csv", {".csv": partial(table.to_csv, index=False)})
     return path

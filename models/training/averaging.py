@@ -1,4 +1,4 @@
-"""Averages of the weights over many steps or epochs, which replace the noisier last weights."""
+"""Averages of the weights over steps or epochs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
+from typing_extensions import override
 
 
 class Average(Callback):
@@ -22,22 +23,22 @@ class Average(Callback):
         """The average of each trained parameter, in their order."""
 
     @contextmanager
-    def in_place(self, model: nn.Module) -> Iterator[None]:
-        """Let a model have the average for a while."""
-        weights = _trained(model)
-        own = [weight.detach().clone() for weight in weights]
+    def swapped_in(self, model: nn.Module) -> Iterator[None]:
+        """Replace a model's weights by the average inside the block."""
+        weights = _trainable(model)
+        saved = [weight.detach().clone() for weight in weights]
         _copy(self.mean(), weights)
         try:
             yield
         finally:
-            _copy(own, weights)
+            _copy(saved, weights)
 
 
 class WeightAverage(Average):
-    r"""Keeps an exponential moving average of the trained weights, also across a resume.
+    r"""An exponential moving average of the trained weights, also across a resume.
 
     After step n, counted from 1, :math:`a_n = d_n a_{n-1} + (1 - d_n) w_n`, with :math:`a_0 = w_0` and
-    :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that the first weights soon vanish. Unlike Lightning's
+    :math:`d_n = \min(decay, (1 + n) / (10 + n))`, so that the initial weights soon vanish. Unlike Lightning's
     callback it does not copy frozen word vectors.
 
     Parameters
@@ -47,7 +48,7 @@ class WeightAverage(Average):
     Attributes
     ----------
     average : one tensor for each trained parameter, in their order
-    steps : optimizer steps in the average
+    steps : number of averaged steps
     """
 
     def __init__(self, decay: float):
@@ -55,35 +56,35 @@ class WeightAverage(Average):
         self.average: list[Tensor] = []
         self.steps = 0
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Start from the current weights, or from a checkpoint."""
-        weights = _trained(pl_module.model)
+        weights = _trainable(pl_module.model)
         start = self.average or weights
         self.average = [tensor.detach().to(w.device, copy=True) for tensor, w in zip(start, weights, strict=True)]
 
+    @override
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Update the average if the batch ended a step."""
-        if trainer.global_step == self.steps:
+        if trainer.global_step == self.steps:  # gradients are still accumulated
             return
         self.steps = trainer.global_step
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        get_ema_multi_avg_fn(decay)(self.average, _trained(pl_module.model), self.steps)
+        get_ema_multi_avg_fn(decay)(self.average, _trainable(pl_module.model), self.steps)
 
+    @override
     def mean(self) -> list[Tensor]:
-        """The moving average."""
         return self.average
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
         return {"average": self.average, "steps": self.steps}
 
+    @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
         self.average, self.steps = state_dict["average"], state_dict["steps"]
 
 
 class EpochAverage(Average):
-    """The mean of the weights at the ends of the last epochs (Vaswani et al. 2017, section 6.1), also across a resume.
+    """The mean of the weights after the last epochs (Vaswani et al. 2017, section 6.1), also across a resume.
 
     Parameters
     ----------
@@ -91,32 +92,32 @@ class EpochAverage(Average):
 
     Attributes
     ----------
-    ends : for each of these epochs the trained parameters, in their order
+    ends : the trained parameters after each of these epochs
     """
 
     def __init__(self, epochs: int):
         self.epochs = epochs
         self.ends: list[list[Tensor]] = []
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Add this epoch's weights."""
-        weights = [weight.detach().clone() for weight in _trained(pl_module.model)]
+        weights = [weight.detach().clone() for weight in _trainable(pl_module.model)]
         self.ends = [*self.ends, weights][-self.epochs :]
 
+    @override
     def mean(self) -> list[Tensor]:
-        """The mean over the kept epochs."""
         return [torch.stack(ends).mean(0) for ends in zip(*self.ends, strict=True)]
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
         return {"ends": self.ends}
 
+    @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
         self.ends = state_dict["ends"]
 
 
-def _trained(model: nn.Module) -> list[Tensor]:
+def _trainable(model: nn.Module) -> list[Tensor]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 

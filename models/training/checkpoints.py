@@ -1,4 +1,4 @@
-"""The folder of a training run: its options and its last checkpoint, written atomically."""
+"""The folder of a training run: options and last checkpoint, written atomically."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from typing import Any
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
+from typing_extensions import override
 
 from graphattn.builders.files import atomic_file, folder_lock
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.options import TrainingOptions
 
-CHECKPOINT, HISTORY, BEST, RUN_SETTINGS = "last.ckpt", "history.json", "best.safetensors", "training.json"
+CHECKPOINT, HISTORY, BEST, SETTINGS = "last.ckpt", "history.json", "best.safetensors", "training.json"
 
-_IRRELEVANT = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
+_CHANGEABLE = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
+"""Options that may differ when a run resumes."""
 _REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 
@@ -31,7 +33,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
     Raises
     ------
     ConfigError
-        when the folder cannot be written to, or another run is using it
+        when the folder is not writable, or another run is using it
     """
     if options.run_dir is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +49,7 @@ def run_folder(options: TrainingOptions) -> Iterator[Path]:
                     stale.unlink()
         except OSError as error:
             raise ConfigError(
-                f"{{run_dir}} {folder_path} cannot be written to ({error.strerror}); give a folder that can be written",
+                f"{{run_dir}} {folder_path} is not writable ({error.strerror}); give another folder",
                 options=("run_dir",),
             ) from error
         except DataError as error:
@@ -71,49 +73,48 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
     ConfigError
         naming the first difference
     """
-    values = {name: value for name, value in options.to_dict().items() if name not in _IRRELEVANT}
-    own = json.loads(json.dumps({**values, **about}, default=str))
-    checkpoint, started_with = folder / CHECKPOINT, folder / RUN_SETTINGS
+    values = {name: value for name, value in options.to_dict().items() if name not in _CHANGEABLE}
+    settings = json.loads(json.dumps({**values, **about}, default=str))
+    checkpoint = folder / CHECKPOINT
     if not options.resume:
         checkpoint.unlink(missing_ok=True)
     if checkpoint.exists():
-        earlier = _started_with(started_with)
-        changed = [name for name in {**own, **earlier} if earlier.get(name) != own.get(name)]
-        if changed:
-            name = changed[0]
-            shown = f"{{{name}}}" if name in values else name
+        earlier = _read_settings(folder / SETTINGS)
+        changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
+        if changed is not None:
+            shown = f"{{{changed}}}" if changed in values else changed
             raise ConfigError(
-                f"{folder} holds a run with another {shown} ({earlier.get(name)!r}, now {own.get(name)!r}). "
+                f"{folder} has a run with another {shown} ({earlier.get(changed)!r}, now {settings.get(changed)!r}). "
                 "Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
-                options=(name, "run_dir", "resume"),
+                options=(changed, "run_dir", "resume"),
             )
-    if not checkpoint.exists():
+    else:
         (folder / HISTORY).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
-    with atomic_file(started_with, sync=True) as temporary:
-        temporary.write_text(json.dumps(own, indent=1), encoding="utf-8")
+    with atomic_file(folder / SETTINGS, sync=True) as temporary:
+        temporary.write_text(json.dumps(settings, indent=1), encoding="utf-8")
     return checkpoint if checkpoint.exists() else None
 
 
-def _started_with(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict):
             return values
     except (OSError, ValueError):
         pass
-    raise _damaged(path)
+    raise _damaged_file_error(path)
 
 
-def _damaged(path: Path) -> ConfigError:
+def _damaged_file_error(path: Path) -> ConfigError:
     return ConfigError(
-        f"{path} is missing or damaged, so that the run cannot go on; give {{resume=False}} to start again",
+        f"{path} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
         options=("resume",),
     )
 
 
 def is_first_process() -> bool:
-    """Whether this process writes files; of several processes only the first does."""
+    """Whether this process writes files: the first of several."""
     return rank_zero_only.rank == 0  # type: ignore[attr-defined]
 
 
@@ -123,29 +124,23 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     Lightning writes to the system's temporary folder and moves the file, which is not atomic across file systems.
     """
 
+    @override
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write beside, then rename."""
         content = io.BytesIO()
         torch.save(checkpoint, content)  # torch.save to a file hides the disk's error
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path, sync=True) as temporary:
             temporary.write_bytes(content.getbuffer())
 
+    @override
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
-        """Tensors and plain values only.
-
-        Raises
-        ------
-        ConfigError
-            when the file is damaged
-        """
         try:
-            checkpoint = torch.load(path, map_location=map_location or "cpu", weights_only=True)
-            # files of other names, between Lightning's processes, hold only weights
+            checkpoint: dict[str, Any] = torch.load(path, map_location=map_location or "cpu", weights_only=True)
+            # Lightning's processes exchange files of other names with weights only
             if Path(path).name == CHECKPOINT and not all(key in checkpoint for key in _REQUIRED):
-                raise ValueError("it is no checkpoint")
+                raise ValueError("not a checkpoint")
             return checkpoint
         except OSError:
             raise
-        except Exception as error:  # each kind of damage has its own
-            raise _damaged(Path(path)) from error
+        except Exception as error:  # damaged files raise many types
+            raise _damaged_file_error(Path(path)) from error

@@ -14,12 +14,13 @@ from typing import Any, Literal
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
-from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.multiprocessing import ProcessRaisedException
 from torch.utils.data import DataLoader
+from typing_extensions import override
 
 from graphattn import exceptions
 from graphattn.builders import BudgetBatches
@@ -42,7 +43,7 @@ from graphattn.models.training.checkpoints import (
 from graphattn.models.training.module import Decide, Evaluate, SharedBatches, TrainingModule, quiet
 
 LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
-"""Precision -> its name in Lightning."""
+"""Precision -> Lightning's name."""
 
 
 class KeepBest(Callback):
@@ -50,9 +51,9 @@ class KeepBest(Callback):
 
     Parameters
     ----------
-    metric : the dev metric that chooses the best epoch; None when there is no dev set and the last epoch counts
+    metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
     folder : for the history of all epochs
-    average : replaces the weights in measuring and keeping; None for the weights themselves
+    average : evaluate and keep this average instead of the weights
     """
 
     def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
@@ -62,92 +63,93 @@ class KeepBest(Callback):
         self.rows: list[dict[str, float]] = []
         self.stopped = False
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Do not continue a run that stopped early."""
-        trainer.should_stop = self.stopped
+        trainer.should_stop = self.stopped  # do not continue a run that stopped early
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Keep the weights unless an earlier epoch has a better metric; ties go to the latest epoch."""
-        with nullcontext() if self.average is None else self.average.in_place(pl_module.model):
-            self._measure_and_keep(trainer, pl_module)
+        with nullcontext() if self.average is None else self.average.swapped_in(pl_module.model):
+            self._finish_epoch(trainer, pl_module)
 
-    def _measure_and_keep(self, trainer: pl.Trainer, pl_module: Any) -> None:
+    def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Keep the weights unless an earlier epoch has a better metric; ties go to the latest epoch."""
         row = pl_module.finish_epoch()
         value = None if self.metric is None else row[f"dev_{self.metric}"]
         self.rows = [*self.rows, row]
         if value is None or self.best is None or value >= self.best:
             self.best = value
             self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
-            in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None  # even one may be started
+            in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None
             if in_children and trainer.is_global_zero:
-                save_file(self.weights, self.folder / BEST)  # for the process that started the others, should they fail
+                save_file(self.weights, self.folder / BEST)  # for the parent process, in case of an error
         if trainer.is_global_zero:
             with atomic_file(self.folder / HISTORY, sync=True) as temporary:
                 text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)
                 temporary.write_text(text, encoding="utf-8")
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Store whether the run stopped early."""
         checkpoint["stopped"] = trainer.should_stop
 
+    @override
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Restore whether the run stopped early."""
         self.stopped = checkpoint["stopped"]
 
+    @override
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Restore the best weights."""
         self.restore(pl_module.model)
 
     def restore(self, model: nn.Module) -> bool:
-        """Load the weights of the best epoch into a model; False if no epoch ended."""
+        """Load the weights of the best epoch into a model; False before the first epoch has ended."""
         if not self.weights and (self.folder / BEST).exists():
             self.weights = load_file(self.folder / BEST)
         if self.weights:
             model.load_state_dict(self.weights)
         return bool(self.weights)
 
-    def figures(self) -> list[dict[str, float]]:
-        """The metrics of all epochs, also of those in other processes."""
+    def read_history(self) -> list[dict[str, float]]:
+        """The metrics of all epochs, also from other processes."""
         history = self.folder / HISTORY
         if not self.rows and history.exists():
             self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
         return self.rows
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
         return {"best": self.best, "weights": self.weights, "rows": self.rows}
 
+    @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
         self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
 
 
 class CheckpointsInEpochs(Callback):
-    """Save checkpoints also within an epoch, so that a kill costs only minutes.
+    """Save checkpoints within an epoch.
 
     Parameters
     ----------
-    path : the file, which is replaced each time
+    path : the file; each checkpoint replaces it
     minutes : minimum time between two checkpoints
     """
 
     def __init__(self, path: Path, minutes: float):
         self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
 
+    @override
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Save if it is time and no accumulated gradients are pending."""
-        waiting = (batch_idx + 1) % trainer.accumulate_grad_batches
-        if waiting or trainer.is_last_batch:
+        accumulating = (batch_idx + 1) % trainer.accumulate_grad_batches
+        if accumulating or trainer.is_last_batch:
             return
         if trainer.strategy.broadcast(time.monotonic() - self.last >= self.seconds):
             trainer.save_checkpoint(self.path)
             self.last = time.monotonic()
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """The epoch's own checkpoint restarts the clock."""
-        self.last = time.monotonic()
+        self.last = time.monotonic()  # each epoch ends with a checkpoint
 
 
 class Progress(RichProgressBar):
@@ -162,10 +164,10 @@ class Progress(RichProgressBar):
         super().__init__()
         self.shown = ("train_loss", f"dev_{metric}")
 
+    @override
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        """The figures at the end of the bar."""
-        figures = trainer.callback_metrics
-        return {name: round(float(figures[name]), 3) for name in self.shown if name in figures}
+        metrics = trainer.callback_metrics
+        return {name: round(float(metrics[name]), 3) for name in self.shown if name in metrics}
 
 
 def train(
@@ -180,19 +182,19 @@ def train(
     about: Mapping[str, Any] | None = None,
     history: list[dict[str, float]] | None = None,
 ) -> list[dict[str, float]]:
-    """Train a model in place; it ends with the weights of the best epoch on the dev set.
+    """Train a model in place and load the weights of the best epoch on the dev set.
 
     Parameters
     ----------
-    model : to train
+    model : the model
     corpus : training set with targets
-    options : ``run_dir`` makes the run resumable
-    dev : dev set; without one the last epoch counts
-    evaluate : decisions on the dev set -> metrics; with several processes it must be picklable
-    decide : model and dev set -> decisions; as ``evaluate``
-    metric : the one that chooses the best epoch
-    about : options of the model, name -> plain value; a run with others is not resumed
-    history : list that the epochs are appended to, also when training fails
+    options : with ``run_dir`` the run can resume
+    dev : dev set; without one the last epoch is kept
+    evaluate : decisions on the dev set -> metrics; picklable for several processes
+    decide : model and dev set -> decisions; picklable for several processes
+    metric : the metric that chooses the best epoch
+    about : options of the model, name -> plain value; they must be equal to resume a run
+    history : list to which epochs are appended, also if training fails
 
     Returns
     -------
@@ -201,9 +203,9 @@ def train(
     Raises
     ------
     TrainingError
-        when the loss is no longer finite; the model then has the weights of the best epoch so far
+        when the loss is not finite; the model then has the weights of the best epoch so far
     ConfigError
-        when ``run_dir`` holds a run with other options
+        when ``run_dir`` has a run with other options
     """
     history = [] if history is None else history
     loader = DataLoader(corpus, sampler=SharedBatches(_batches(corpus, options)), batch_size=None)
@@ -211,9 +213,9 @@ def train(
     sets = {"training set": corpus.fingerprint(), "dev set": None if dev is None else dev.fingerprint()}
     with run_folder(options) as folder, quiet(), torch.random.fork_rng():
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
-        keep = KeepBest(metric if dev is not None else None, folder, _average(options))
+        keep = KeepBest(metric if dev is not None else None, folder, _make_average(options))
         try:
-            trainer = _trainer(options, folder, keep)
+            trainer = _make_trainer(options, folder, keep)
         except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
             raise ConfigError(
                 f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine: {error}",
@@ -223,15 +225,15 @@ def train(
             with _interruptible():
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
         except ProcessRaisedException as error:
-            raise _as_raised(error) from None
+            raise _unwrap_error(error) from None
         except OSError as error:
             raise TrainingError(
                 f"{folder} cannot be written to ({error.strerror or error}); make room and train again "
                 "to resume from the last checkpoint there"
             ) from error
         finally:
-            if keep.restore(model):  # otherwise the folder's figures belong to a checkpoint that was not reached
-                history.extend(keep.figures())
+            if keep.restore(model):  # otherwise the folder's history is of a checkpoint that was not loaded
+                history.extend(keep.read_history())
             model.zero_grad()
             forget_gradients()
     return history
@@ -255,32 +257,32 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     except (SystemExit, Exception) as error:
-        if not isinstance(error, SystemExit) and not _began_with_ctrl_c(error):
+        if not isinstance(error, SystemExit) and not _follows_ctrl_c(error):
             raise
         signal.signal(signal.SIGINT, handler)
         raise KeyboardInterrupt from None
 
 
-def _began_with_ctrl_c(error: BaseException) -> bool:
+def _follows_ctrl_c(error: BaseException) -> bool:
     """Whether an error was raised while Lightning cleaned up after Ctrl-C."""
     before = error.__context__
-    return before is not None and (isinstance(before, KeyboardInterrupt) or _began_with_ctrl_c(before))
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _follows_ctrl_c(before))
 
 
-def _as_raised(error: ProcessRaisedException) -> Exception:
-    """Our own error from another process as if it was raised here; other errors unchanged."""
+def _unwrap_error(error: ProcessRaisedException) -> Exception:
+    """The GraphAttnError that another process raised; other errors unchanged."""
     name, _, message = str(error).strip().rpartition("\n")[2].partition(": ")
     kind = getattr(exceptions, name.removeprefix(f"{exceptions.__name__}."), None)
     return kind(message) if isinstance(kind, type) and issubclass(kind, GraphAttnError) else error
 
 
-def _average(options: TrainingOptions) -> Average | None:
+def _make_average(options: TrainingOptions) -> Average | None:
     if options.average_epochs is not None:
         return EpochAverage(options.average_epochs)
     return None if options.average is None else WeightAverage(options.average)
 
 
-def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:
+def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:
     callbacks: list[Callback] = [keep] if keep.average is None else [keep.average, keep]
     if options.patience is not None and keep.metric is not None:
         callbacks.append(
@@ -295,14 +297,14 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
         )
         if options.checkpoint_minutes is not None:
             callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
-    loggers = []
+    loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]
     return pl.Trainer(
         accelerator=options.accelerator,
         devices=options.devices,
         num_nodes=options.nodes,
-        strategy=_strategy(options),
+        strategy=_choose_strategy(options),
         precision=LIGHTNING_PRECISIONS[options.resolve_precision()],
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
@@ -321,7 +323,7 @@ def _trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Train
     )
 
 
-def _strategy(options: TrainingOptions) -> str:
+def _choose_strategy(options: TrainingOptions) -> str:
     """Spawn processes when several devices are requested; fork them in an interactive session."""
     if options.strategy != "auto" or options.nodes > 1 or options.devices == 1:
         return options.strategy

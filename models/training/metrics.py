@@ -1,4 +1,4 @@
-"""Metrics of decisions, by scikit-learn and seqeval; no formula of our own."""
+"""Metrics of labels and tags, by scikit-learn and seqeval."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def multilabel_metrics(gold: npt.NDArray, predicted: npt.NDArray) -> dict[str, f
     ----------
     gold, predicted : (S, C) zeros and ones
     """
-    # with one class scikit-learn would take "not of the class" for a second one
+    # with one column, scikit-learn would average over the class and its complement
     micro, macro = ("binary", "binary") if np.shape(gold)[1] == 1 else ("micro", "macro")
     return {
         "micro_f1": 100 * float(f1_score(gold, predicted, average=micro, zero_division=0)),
@@ -58,7 +58,7 @@ def tagging_metrics(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[
     Parameters
     ----------
     gold, predicted : one sequence of tags for each sentence
-    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for tags that mark no entities
+    scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for other tags
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The Lightning module: a model with its loss, optimizer, schedule and evaluation, and its part of each batch."""
+"""The Lightning module: loss, optimizer, schedule and evaluation of a model, and batches for several processes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
+from typing_extensions import override
 
 from graphattn.builders import BudgetBatches
 from graphattn.exceptions import DivergenceError
@@ -31,33 +32,34 @@ _LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
 
 class SharedBatches(Sampler[BatchShard]):
-    """Each process's part of every batch, so that several processes take the same steps as one.
+    """Distribute each batch over all processes, so that several take the same steps as one.
 
     Parameters
     ----------
-    batches : the batches of all processes together
+    batches : the whole batches
 
     Attributes
     ----------
-    done : batches of this epoch before the checkpoint that was resumed
+    done : number of this epoch's batches before the checkpoint
     """
 
     def __init__(self, batches: BudgetBatches):
         self.batches, self.rank, self.processes, self.done = batches, 0, 1, 0
-        self._of_epoch = list(batches)
+        self._epoch_batches = list(batches)
 
     def set_epoch(self, epoch: int) -> None:
         """Shuffle for another epoch; Lightning calls this."""
         if epoch != self.batches.epoch:
             self.batches.set_epoch(epoch)
-            self._of_epoch = list(self.batches)
+            self._epoch_batches = list(self.batches)
 
+    @override
     def __iter__(self) -> Iterator[BatchShard]:
-        for batch in self._of_epoch[self.done :]:
+        for batch in self._epoch_batches[self.done :]:
             yield BatchShard(batch[self.rank :: self.processes], batch, self.processes)
 
     def __len__(self) -> int:
-        return len(self._of_epoch)
+        return len(self._epoch_batches)
 
 
 class TrainingModule(pl.LightningModule):
@@ -65,10 +67,10 @@ class TrainingModule(pl.LightningModule):
 
     Parameters
     ----------
-    model : to train
+    model : the model
     options : of the training
     loader : batches of the training set, from :class:`SharedBatches`
-    dev, evaluate : dev set and its metrics; None for no dev set
+    dev, evaluate : dev set and its metrics; None without a dev set
     decide : model and dev set -> decisions
     """
 
@@ -88,12 +90,12 @@ class TrainingModule(pl.LightningModule):
         self.losses: list[float] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickle in another process, where Lightning's messages must be silenced again."""
         super().__setstate__(state)
-        silence()
+        silence()  # this is a new process
 
+    @override
     def train_dataloader(self) -> DataLoader[Batch]:
-        """This process's part of the epoch's batches; called for each epoch, as their number may change."""
+        # Lightning calls this for each epoch, as the number of batches may change
         sampler = self.loader.sampler
         assert isinstance(sampler, SharedBatches)
         sampler.rank, sampler.processes = self.trainer.global_rank, self.trainer.world_size
@@ -102,25 +104,26 @@ class TrainingModule(pl.LightningModule):
         sampler.done = loop.epoch_loop.batch_progress.current.ready if loop.restarting else 0
         return self.loader
 
+    @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store the losses of the epoch so far, for the mean in the history."""
-        checkpoint["losses"] = self.losses
+        checkpoint["losses"] = self.losses  # for the mean in the history
 
+    @override
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the losses."""
         self.losses = checkpoint["losses"]
 
+    @override
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """Seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit."""
+        # seed each step's dropout, so that a resumed run equals an uninterrupted one bit for bit
         step = self.current_epoch * 1_000_003 + batch_idx
         seed = (self.options.seed * 7_919 + step) * 64 + self.global_rank
         if self.device.type == "cpu":
-            torch.default_generator.manual_seed(seed)  # torch.manual_seed also asks all devices
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed also seeds all devices
         else:
             torch.manual_seed(seed)
 
+    @override
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The loss; raises an error when it is not finite."""
         loss, _ = self.model.loss(batch)
         if not torch.isfinite(loss):
             raise self._divergence_error(
@@ -135,7 +138,7 @@ class TrainingModule(pl.LightningModule):
         return self.options.accumulate / left if batch_idx >= len(self.loader) - left else 1.0
 
     def finish_epoch(self) -> dict[str, float]:
-        """Measure on the dev set; log and return the epoch's metrics.
+        """Evaluate on the dev set; log and return the epoch's metrics.
 
         Raises
         ------
@@ -149,42 +152,36 @@ class TrainingModule(pl.LightningModule):
         row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": float(loss)}
         self.losses.clear()
         if self.dev is not None and self.evaluate is not None:
-            figures = self.evaluate(self.decide(self.model, self.dev))
-            row.update({f"dev_{name}": value for name, value in figures.items()})
+            metrics = self.evaluate(self.decide(self.model, self.dev))
+            row.update({f"dev_{name}": value for name, value in metrics.items()})
         self.log_dict({name: value for name, value in row.items() if name != "epoch"}, on_step=False, on_epoch=True)
         return row
 
     def _divergence_error(self, problem: str) -> DivergenceError:
-        kept = (
-            "the weights of the best epoch so far are kept"
-            if self.current_epoch
-            else "no epoch of this training has ended"
-        )
+        kept = "the weights of the best epoch so far are kept" if self.current_epoch else "no epoch has ended"
         return DivergenceError(f"{problem}; {kept}. Lower the learning rate, clip gradients, or use precision 32")
 
+    @override
     def configure_optimizers(self) -> Any:
-        """Adam or AdamW; no decay on biases, norms and vectors of words, characters and classes; warm-up, then decay.
-
-        Adam turns even a tiny decay into full steps where there is no other gradient, as for words that a batch lacks.
-        """
+        # Adam turns even a tiny decay into full steps without another gradient, as for words that a batch lacks
         options = self.options
-        exempt = {id(parameter) for parameter in _without_decay(self)} | {id(self.model.embedding.trained)}
+        exempt = {id(parameter) for parameter in _find_undecayed(self)} | {id(self.model.embedding.trained)}
         decayed, plain = (
-            [p for p in self.parameters() if p.requires_grad and (id(p) in exempt) is chosen]
-            for chosen in (False, True)
+            [p for p in self.parameters() if p.requires_grad and (id(p) in exempt) is is_exempt]
+            for is_exempt in (False, True)
         )
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
-        whole = not options.strategy.startswith(("fsdp", "deepspeed"))
-        betas = (0.9, options.beta2)
-        optimizer = kind(groups, lr=options.learning_rate, betas=betas, fused=whole)  # 9 times as fast on a CPU
+        fused = not options.strategy.startswith(("fsdp", "deepspeed"))  # 9 times as fast on a CPU
+        optimizer = kind(groups, lr=options.learning_rate, betas=(0.9, options.beta2), fused=fused)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.rate(step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
+    @override
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip by norm; Lightning rejects fused optimizers because of float16's scaled gradients."""
+        # Lightning rejects fused optimizers because of float16's scaled gradients
         if optimizer.defaults["fused"]:
             if gradient_clip_val:
                 nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
@@ -192,7 +189,7 @@ class TrainingModule(pl.LightningModule):
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def rate(self, step: int) -> float:
-        """Learning rate at a step as a share of the highest."""
+        """Learning rate at a step relative to its maximum."""
         warmup = self.options.warmup_steps or max(1, round(self.options.warmup * self.steps))
         if step < warmup:
             return (step + 1) / warmup
@@ -203,9 +200,9 @@ class TrainingModule(pl.LightningModule):
         done = min(1.0, (step - warmup) / max(1, self.steps - warmup))
         return 1 - done if self.options.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
+    @override
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Leave the graph on the CPU; the model moves the tensors it needs."""
-        return batch
+        return batch  # the model moves the tensors it needs
 
 
 @contextmanager
@@ -230,10 +227,10 @@ def silence() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-def _without_decay(model: nn.Module) -> Iterator[nn.Parameter]:
+def _find_undecayed(model: nn.Module) -> Iterator[nn.Parameter]:
     """Biases (perhaps with a row for each head or stream), parameters of norms, and embeddings."""
     for module in model.modules():
-        whole = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
+        all_parameters = isinstance(module, nn.Embedding) or "Norm" in type(module).__name__
         for name, parameter in module.named_parameters(recurse=False):
-            if whole or parameter.dim() < 2 or name.endswith("bias"):
+            if all_parameters or parameter.dim() < 2 or name.endswith("bias"):
                 yield parameter

@@ -1,14 +1,15 @@
-"""Metrics of written texts, by sacrebleu and rouge-score; no formula of our own."""
+"""Metrics of generated texts, by sacrebleu and rouge-score."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from graphattn.exceptions import ConfigError
 
 References = Sequence[str | Sequence[str]]
-"""For each text what it should be, or several texts that it may be."""
+"""One or several references for each text."""
 
 ROUGE = {"rouge1": "rouge_1", "rouge2": "rouge_2", "rougeL": "rouge_l"}
 """rouge-score's name of a metric -> ours."""
@@ -17,12 +18,12 @@ ROUGE = {"rouge1": "rouge_1", "rouge2": "rouge_2", "rougeL": "rouge_l"}
 def text_metrics(references: References, texts: Sequence[str]) -> dict[str, float]:
     """BLEU and chrF of a whole corpus, and means of ROUGE-1, ROUGE-2 and ROUGE-L (F1, stemmed), all in percent.
 
-    Of several references ROUGE takes the best, text by text; BLEU and chrF use all.
+    With several references, ROUGE uses the best one of each text; BLEU and chrF use all.
 
     Parameters
     ----------
-    references : what the texts should be
-    texts : what was written, as it is, not cut into tokens
+    references : of each text
+    texts : generated texts, not tokenized
 
     Raises
     ------
@@ -41,30 +42,28 @@ def text_metrics(references: References, texts: Sequence[str]) -> dict[str, floa
 
 
 def signatures(references: References, texts: Sequence[str]) -> dict[str, str]:
-    """What BLEU and chrF were computed with, as sacrebleu writes it for papers."""
-    found = {}
-    for name, metric in _sacrebleu().items():
+    """sacrebleu's signatures of BLEU and chrF, to report in papers."""
+    metrics = _sacrebleu()
+    for metric in metrics.values():
         metric.corpus_score(list(texts), _streams(references))
-        found[name] = metric.get_signature().format()
-    return found
+    return {name: metric.get_signature().format() for name, metric in metrics.items()}
 
 
 def compare_systems(
     references: References, systems: Mapping[str, Sequence[str]], *, samples: int = 1000
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Whether other systems differ from the first: paired bootstrap resampling (Koehn 2004), by sacrebleu.
+    """Test whether systems differ from the first: paired bootstrap resampling (Koehn 2004), by sacrebleu.
 
     Parameters
     ----------
-    references : what the texts should be
+    references : of each text
     systems : name -> its texts; the first is the baseline
-    samples : how often the corpus is drawn anew, always by the same seed
+    samples : number of samples of the corpus; the seed is fixed
 
     Returns
     -------
-    Metric -> system -> ``score``, and ``mean`` and ``half_width`` of its 95 % interval; but for the baseline also
-    ``p_value``, how likely a difference this large is by chance: 1 where there is none, for which sacrebleu itself
-    gives its smallest value.
+    Metric -> system -> ``score``, and ``mean`` and ``half_width`` of its 95 % interval; except for the baseline also
+    ``p_value``. It is 1 for equal scores, where sacrebleu returns its smallest value.
 
     Examples
     --------
@@ -80,10 +79,10 @@ def compare_systems(
     named: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in systems.items()]
     results: Any
     _, results = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)()
-    columns = zip(metrics, list(results.values())[1:], strict=True)  # the first holds the names
+    columns = zip(metrics, list(results.values())[1:], strict=True)  # the first has the names
     return {
-        metric: {name: _row(result, own[0].score) for name, result in zip(systems, own, strict=True)}
-        for metric, own in columns
+        metric: {name: _row(result, column[0].score) for name, result in zip(systems, column, strict=True)}
+        for metric, column in columns
     }
 
 
@@ -99,7 +98,7 @@ def _sacrebleu(**options: Any) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     except ImportError:
-        raise _missing("BLEU and chrF need sacrebleu") from None
+        raise _missing_library_error("BLEU and chrF need sacrebleu") from None
     return {"bleu": BLEU(**options), "chrf": CHRF(**options)}
 
 
@@ -107,26 +106,24 @@ def _rouge(references: References, texts: Sequence[str]) -> dict[str, float]:
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError:
-        raise _missing("ROUGE needs rouge-score") from None
+        raise _missing_library_error("ROUGE needs rouge-score") from None
     scorer = RougeScorer(list(ROUGE), use_stemmer=True)
     sums = dict.fromkeys(ROUGE.values(), 0.0)
     for reference, text in zip(references, texts, strict=True):
-        scores = scorer.score_multi(_several(reference), text)
-        for theirs, name in ROUGE.items():
-            sums[name] += scores[theirs].fmeasure
+        scores = scorer.score_multi(_as_list(reference), text)
+        for key, name in ROUGE.items():
+            sums[name] += scores[key].fmeasure
     return {name: 100 * total / max(1, len(texts)) for name, total in sums.items()}
 
 
 def _streams(references: References) -> list[list[str | None]]:
-    """References as sacrebleu wants them: all first ones, all second ones; None where a text has no more."""
-    several = [_several(reference) for reference in references]
-    most = max(map(len, several), default=1)
-    return [[own[place] if place < len(own) else None for own in several] for place in range(most)]
+    """Transpose references for sacrebleu: all first ones, all second ones ...; None if a text has fewer."""
+    return [list(stream) for stream in zip_longest(*map(_as_list, references))] or [[]]
 
 
-def _several(reference: str | Sequence[str]) -> list[str]:
+def _as_list(reference: str | Sequence[str]) -> list[str]:
     return [reference] if isinstance(reference, str) else list(reference)
 
 
-def _missing(what: str) -> ConfigError:
-    return ConfigError(f"{what}, which is not installed: pip install 'graphattn[translation]'")
+def _missing_library_error(need: str) -> ConfigError:
+    return ConfigError(f"{need}, which is not installed: pip install 'graphattn[translation]'")

@@ -1,4 +1,4 @@
-"""Small corpora for every task, estimators so small that they train in a blink, and processes of their own."""
+"""Small corpora for every task, small estimators that train in a moment, and new processes."""
 
 import json
 import subprocess
@@ -16,14 +16,18 @@ WORDS = "the a film plot actor was is not very quite rather slow dull fine great
 NOUNS = {"dog": "hund", "cat": "katze", "child": "kind", "tree": "baum", "house": "haus", "bird": "vogel"}
 ADJECTIVES = {"small": "klein", "big": "gross", "old": "alt", "red": "rot"}
 VERBS = {"sees": "sieht", "likes": "mag", "finds": "findet"}
-KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
 
 
 @pytest.fixture(scope="session")
 def corpus() -> Callable[..., tuple[list, list]]:
-    """Inputs and labels of a task: ``corpus(kind, count)``; some inputs have no word, some only one."""
+    """Inputs and labels of a task: ``corpus(kind, count)``; one input has no word, another only one.
+
+    Kinds are ``classifier``, ``multilabel``, ``pair``, ``tagger``, ``crf`` and ``translator``, whose inputs have words.
+    """
 
     def make(kind: str, count: int = 40) -> tuple[list, list]:
+        if kind == "translator":
+            return _translations(count)
         random = Random(7)
         inputs = [
             _words(random, 0 if number == 3 else 1 if number == 5 else random.randint(2, 12)) for number in range(count)
@@ -41,6 +45,17 @@ def corpus() -> Callable[..., tuple[list, list]]:
         return pairs, ["same" if one == other else "different" for one, other in pairs]
 
     return make
+
+
+def _translations(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Distinct sentences, and translations with other words in another order."""
+    random, pairs = Random(seed), {}
+    while len(pairs) < count:
+        one, two = random.sample(list(NOUNS), 2)
+        how, what, verb = (random.choice(list(words)) for words in (ADJECTIVES, ADJECTIVES, VERBS))
+        source = f"the {how} {one} {verb} a {what} {two}."
+        pairs[source] = f"Ein {NOUNS[two]}, {ADJECTIVES[what]}, den {NOUNS[one]} {ADJECTIVES[how]} {VERBS[verb]}!"
+    return list(pairs), list(pairs.values())
 
 
 def _words(random: Random, count: int) -> list[str]:
@@ -69,16 +84,21 @@ def tiny() -> Callable[..., Any]:
     """An untrained estimator: ``tiny(kind, encoder, inputs={...}, head={...}, training={...}, **arguments)``."""
     from graphattn.models import (
         BiLSTMOptions,
+        DecoderOptions,
         HeadOptions,
         InputOptions,
         MSTransOptions,
         PairClassifier,
+        SearchOptions,
         SequenceTagger,
+        SubwordOptions,
         TextClassifier,
         TrainingOptions,
         TransformerOptions,
+        TranslationTraining,
+        Translator,
     )
-    from graphattn.models.encoders import encoder_options
+    from graphattn.models.encoders import ENCODERS, encoder_options
 
     encoders = {
         "ms-trans": lambda: MSTransOptions(hidden=12, heads=3, layers=2, scales=("1", "3", "N/4"), alpha=1.0),
@@ -97,7 +117,20 @@ def tiny() -> Callable[..., Any]:
     def small(encoder: str) -> Any:
         return encoders[encoder]() if encoder in encoders else replace(encoder_options(encoder), hidden=20)
 
+    def make_translator(encoder: Any, *, inputs: Any = None, training: Any = None, **arguments: Any) -> Any:
+        sizes = {"hidden": 16, "layers": 1, "heads": 4, "ffn": 24, "dropout": 0.1}
+        brief = {"epochs": 2, "max_tokens": 200, "warmup_steps": 5, "learning_rate": 0.01}
+        return Translator(
+            ENCODERS[encoder][0].for_translation(sizes) if isinstance(encoder, str) else encoder,
+            inputs=SubwordOptions(**{"vocabulary_size": 90, **(inputs or {})}),
+            decoder=DecoderOptions(1, 2, 24, 0.1),
+            training=TranslationTraining(**{**brief, **(training or {})}),
+            **{"search": SearchOptions(beam=2, max_length=12), **arguments},
+        )
+
     def make(kind: str = "classifier", encoder: Any = "ms-trans", **arguments: Any) -> Any:
+        if kind == "translator":
+            return make_translator(encoder, **arguments)
         estimator, fixed, inputs, head = kinds[kind]
         options = {
             "inputs": InputOptions(
@@ -108,15 +141,14 @@ def tiny() -> Callable[..., Any]:
                 **{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **arguments.pop("training", {})}
             ),
         }
-        chosen = small(encoder) if isinstance(encoder, str) else encoder
-        return estimator(chosen, **options, **fixed, **arguments)
+        return estimator(small(encoder) if isinstance(encoder, str) else encoder, **options, **fixed, **arguments)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def able(tiny: Callable[..., Any]) -> Callable[..., Any]:
-    """An untrained estimator that can learn its corpus by heart."""
+    """An untrained estimator that can memorise its corpus."""
 
     def make(kind: str, inputs: dict[str, Any] | None = None, **arguments: Any) -> Any:
         return tiny(
@@ -199,23 +231,25 @@ def described() -> Callable[[Any], dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def toy_pairs() -> Callable[..., tuple[list[str], list[str]]]:
-    """Sentences and their translations, all different: other words, another order."""
+    """Sentences and their translations: ``toy_pairs(count, seed)``."""
+    return _translations
 
-    def make(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-        random, pairs = Random(seed), {}
-        while len(pairs) < count:
-            one, two = random.sample(list(NOUNS), 2)
-            how, what, verb = (random.choice(list(words)) for words in (ADJECTIVES, ADJECTIVES, VERBS))
-            source = f"the {how} {one} {verb} a {what} {two}."
-            pairs[source] = f"Ein {NOUNS[two]}, {ADJECTIVES[what]}, den {NOUNS[one]} {ADJECTIVES[how]} {VERBS[verb]}!"
-        return list(pairs), list(pairs.values())
 
-    return make
+@pytest.fixture(scope="session")
+def figures() -> Callable[[Any, Any], list[Any]]:
+    """The probabilities of each input, or the score of its translation."""
+
+    def predict(estimator: Any, inputs: Any) -> list[Any]:
+        if hasattr(estimator, "predict_proba"):
+            return list(estimator.predict_proba(inputs))
+        return [output.score for (output,) in estimator.outputs(inputs)]
+
+    return predict
 
 
 @pytest.fixture
 def killed_at(monkeypatch) -> Callable[[int, int], Any]:
-    """``with killed_at(epoch, batch):`` what trains inside ends there, as by a kill: nothing is tidied up."""
+    """``with killed_at(epoch, batch):`` training inside the block stops there without any clean-up."""
     from graphattn.models.training.module import TrainingModule
 
     @contextmanager
@@ -237,7 +271,7 @@ def killed_at(monkeypatch) -> Callable[[int, int], Any]:
 
 @pytest.fixture(scope="session")
 def same_weights() -> Callable[[Any, Any], bool]:
-    """Whether two fitted estimators, or weights by name, are alike to the last bit."""
+    """Whether two fitted estimators, or weights by name, are equal bit for bit."""
     import torch
 
     def same(one: Any, other: Any) -> bool:

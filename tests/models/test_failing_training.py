@@ -57,8 +57,7 @@ def test_no_number_in_the_first_epoch_leaves_no_model(corpus, tiny):
         estimator.fit(*corpus("classifier", 24))
     assert str(caught.value).startswith("the loss is ")
     assert str(caught.value).endswith(
-        " in epoch 1, batch 2; no epoch of this training has ended. Lower the learning rate, clip gradients, or use "
-        "precision 32"
+        " in epoch 1, batch 2; no epoch has ended. Lower the learning rate, clip gradients, or use precision 32"
     )
     with pytest.raises(NotFittedError):
         estimator.predict(["film"])
@@ -78,7 +77,7 @@ def test_a_last_step_that_breaks_the_weights(corpus, tiny, monkeypatch):
     with pytest.raises(TrainingError) as caught:
         estimator.fit(texts, labels)
     assert str(caught.value) == (
-        "weights are not finite after epoch 1; no epoch of this training has ended. "
+        "weights are not finite after epoch 1; no epoch has ended. "
         "Lower the learning rate, clip gradients, or use precision 32"
     )
 

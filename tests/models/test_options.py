@@ -1,4 +1,4 @@
-"""Options: checked, copied, written as plain values, known to scikit-learn."""
+"""Options: bounds, copies, plain values, scikit-learn's parameters, precision."""
 
 import json
 from dataclasses import fields, is_dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 
 from graphattn import Scale
@@ -21,6 +22,7 @@ from graphattn.models import (
     TranslationTraining,
 )
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.options import BF16_FLAGS, supports_bf16
 
 ALL = (InputOptions, TrainingOptions, HeadOptions, MSTransOptions, TransformerOptions, BiLSTMOptions)
 
@@ -147,3 +149,54 @@ def test_unknown_option_is_named():
     assert str(caught.value) == (
         "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pair_features, pooling"
     )
+
+
+def simulate_cpu(monkeypatch, *flags):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(flags, True) | {"architecture": "any"})
+
+
+def resolve_auto(accelerator="auto"):
+    return TrainingOptions(precision="auto", accelerator=accelerator).resolve_precision()
+
+
+@pytest.mark.parametrize("flag", BF16_FLAGS)
+def test_auto_precision_is_bf16_on_a_cpu_that_supports_it(monkeypatch, flag):
+    simulate_cpu(monkeypatch, "avx2", flag)
+    assert supports_bf16("cpu")
+    assert resolve_auto("cpu") == resolve_auto() == "bf16"
+
+
+def test_auto_precision_is_float32_elsewhere(monkeypatch):
+    simulate_cpu(monkeypatch, "avx2", "avx512_f")
+    assert resolve_auto() == "32"
+    simulate_cpu(monkeypatch, "amx_bf16")
+    assert resolve_auto("mps") == "32"
+    monkeypatch.delattr(torch.cpu, "get_capabilities")  # an older PyTorch
+    assert resolve_auto("cpu") == "32"
+
+
+@pytest.mark.parametrize("supported", [False, True])
+def test_auto_precision_prefers_the_gpu(monkeypatch, supported):
+    simulate_cpu(monkeypatch, "amx_bf16")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: supported)
+    assert resolve_auto() == ("bf16" if supported else "32")
+    assert resolve_auto("cpu") == "bf16"
+
+
+def test_other_precisions_stay(monkeypatch):
+    simulate_cpu(monkeypatch)
+    assert TrainingOptions(precision="bf16").resolve_precision() == "bf16"
+    simulate_cpu(monkeypatch, "amx_bf16")
+    assert TrainingOptions().resolve_precision() == "32"
+
+
+@pytest.mark.parametrize(("flags", "precision"), [((), "32"), (("amx_bf16",), "bf16")])
+def test_training_resolves_the_precision(monkeypatch, flags, precision, corpus, tiny):
+    simulate_cpu(monkeypatch, *flags)
+    auto, explicit = (
+        tiny("classifier", "transformer", training={"precision": name}).fit(*corpus("classifier", 16))
+        for name in ("auto", precision)
+    )
+    assert auto.history_ == explicit.history_

@@ -5,11 +5,10 @@ agreement.
 """
 
 from graphattn.models.inspection.attributions.agreement import agreement, edge_agreement, token_agreement
-from graphattn.models.inspection.attributions.flow import attention_flow
 from graphattn.models.inspection.attributions.gradients import by_source, by_token, gradient_times_weight
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions.leave_one_out import leave_one_edge_out
-from graphattn.models.inspection.attributions.rollout import attention_rollout
+from graphattn.models.inspection.attributions.rollout import attention_flow, attention_rollout
 
 __all__ = [
     "agreement",

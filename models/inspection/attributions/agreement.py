@@ -9,11 +9,17 @@ import numpy as np
 import pandas as pd
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.inspection.attributions.flow import MOST_EDGES, attention_flow
 from graphattn.models.inspection.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions.leave_one_out import EDGE, edge_sums, leave_one_edge_out
-from graphattn.models.inspection.attributions.rollout import attention_rollout, has_paths, layer_matrices, node_table
+from graphattn.models.inspection.attributions.rollout import (
+    MOST_EDGES,
+    attention_flow,
+    attention_rollout,
+    has_paths,
+    layer_matrices,
+    node_table,
+)
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator

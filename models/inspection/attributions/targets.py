@@ -112,12 +112,12 @@ def select_class(
     if word is not None and not 0 <= word < len(scores):
         raise ConfigError(f"{{word}} is {word}; words count from 0 to {len(scores) - 1}", options=("word",))
     items = tuple(range(len(scores))) if word is None else (word,)
-    predicted = _predicted_classes(head, scores)
-    chosen = tuple(predicted[item] if label is None else classes.index(label) for item in items)
-    return ClassLogOdds(items, chosen, isinstance(head, ClassificationHead) and head.multilabel)
+    predicted = _predict_classes(head, scores)
+    selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
+    return ClassLogOdds(items, selected, isinstance(head, ClassificationHead) and head.multilabel)
 
 
-def _predicted_classes(head: Head, scores: Tensor) -> list[int]:
+def _predict_classes(head: Head, scores: Tensor) -> list[int]:
     """The most probable class of each item; with a CRF, the best tag sequence."""
     if isinstance(head, TaggingHead) and head.crf is not None:
         mask = torch.ones(1, len(scores), dtype=torch.bool, device=scores.device)

@@ -204,7 +204,7 @@ def test_another_run_is_not_taken_up(graphattn, corpora_folder, tmp_path, tiny, 
     answer = graphattn(*command, "--hidden", "20")
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 'model.run'} holds a run with another encoder.hidden (16, now 20). Give another "
+        f"error: {tmp_path / 'model.run'} has a run with another encoder.hidden (16, now 20). Give another "
         "--run-dir, the same options and data to resume, or --no-resume to start again\n",
     )
     assert graphattn(*command, "--hidden", "20", "--no-resume").code == 0

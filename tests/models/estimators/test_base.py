@@ -17,10 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFittedError
-from graphattn.models import Estimator, MSTransOptions, PairClassifier, SequenceTagger, TextClassifier, TrainingOptions
+from graphattn.models import (
+    Estimator,
+    MSTransOptions,
+    PairClassifier,
+    SequenceTagger,
+    TextClassifier,
+    TrainingOptions,
+    Translator,
+)
 from graphattn.models.encoders import ENCODERS
 
-KINDS = ("classifier", "multilabel", "pair", "tagger", "crf")
+KINDS = ("classifier", "multilabel", "pair", "tagger", "crf", "translator")
 ESTIMATORS = (TextClassifier, PairClassifier, SequenceTagger)
 
 
@@ -308,13 +316,14 @@ def test_unknown_labels_may_count_as_wrong(corpus, tiny):
     )
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, Translator])
 def test_nothing_before_fit(estimator, tmp_path):
     expected = f"this {estimator.__name__} is not trained yet; call fit, or graphattn.load a saved one"
     made = estimator()
     for call, arguments in (
         (made.predict, (["a"],)),
-        (made.predict_proba, (["a"],)),
+        (getattr(made, "predict_proba", made.predict), (["a"],)),
+        (made.non_default_options, ()),
         (made.score, (["a"], ["x"])),
         (made.evaluate, (["a"], ["x"])),
         (made.attention, ("a",)),
@@ -355,6 +364,21 @@ def test_options_are_checked_when_they_are_used(changes, message, corpus, tiny):
     estimator = tiny("classifier").set_params(**changes)
     assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == message
     assert not hasattr(estimator, "model_")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_that_fails_changes_nothing(kind, corpus, tiny, figures):
+    inputs, labels = corpus(kind, 16)
+    estimator = tiny(kind, training={"epochs": 1})
+    before = dict(vars(estimator))
+    wrong = {"dev": (inputs[:2], labels[:1])}
+    with pytest.raises(DataError):
+        estimator.fit(inputs, labels, **wrong)
+    assert vars(estimator) == before
+    expected = figures(estimator.fit(inputs, labels), inputs)
+    with pytest.raises(DataError):
+        estimator.fit(inputs, labels, **wrong)
+    assert all(np.array_equal(row, other) for row, other in zip(figures(estimator, inputs), expected, strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,13 +3,11 @@
 import json
 import warnings
 
-import numpy as np
 import pytest
-import torch
 
 import graphattn
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError, NotFittedError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, ModelDirectoryError
 from graphattn.experiments.cli.predict import predict_lines
 from graphattn.models.decoders.options import (
     DecoderOptions,
@@ -20,35 +18,16 @@ from graphattn.models.decoders.options import (
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.estimators.translator import Translator
 
-every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
-
 
 @pytest.fixture(scope="session")
-def small():
-    """A translator that trains in a blink: ``small(encoder, inputs={...}, training={...})``."""
-
-    def make(encoder="transformer", inputs=None, training=None, **arguments):
-        sizes = {"hidden": 16, "layers": 1, "heads": 4, "ffn": 24, "dropout": 0.1}
-        return Translator(
-            ENCODERS[encoder][0].for_translation(sizes) if isinstance(encoder, str) else encoder,
-            inputs=SubwordOptions(**{"vocabulary_size": 90, **(inputs or {})}),
-            decoder=DecoderOptions(1, 2, 24, 0.1),
-            training=TranslationTraining(
-                **{"epochs": 2, "max_tokens": 200, "warmup_steps": 5, "learning_rate": 0.01, **(training or {})}
-            ),
-            **{"search": SearchOptions(beam=2, max_length=12), **arguments},
-        )
-
-    return make
+def small(tiny):
+    """A translator that trains in a moment: ``small(encoder, inputs={...}, training={...})``."""
+    return lambda encoder="transformer", **arguments: tiny("translator", encoder, **arguments)
 
 
 def trees(texts):
     """Sentences with heads, so that every encoder has its arcs."""
     return [Sentence(text.split(), heads=range(len(text.split()))) for text in texts]
-
-
-def weights_of(translator):
-    return {name: tensor.clone() for name, tensor in translator.model_.state_dict().items()}
 
 
 def test_it_learns_pairs_by_heart_and_what_they_have_in_common(toy_pairs):
@@ -67,64 +46,16 @@ def test_it_learns_pairs_by_heart_and_what_they_have_in_common(toy_pairs):
     assert translator.score(sources[200:], targets[200:]) > 0.9
 
 
-@every_encoder
-def test_a_saved_model_is_the_same_bit_for_bit(encoder, small, toy_pairs, tmp_path):
-    sources, targets = toy_pairs(20)
-    translator = small(encoder).fit(trees(sources), targets)
-    loaded = graphattn.load(translator.save(tmp_path / "model"))
-    assert loaded.outputs(trees(sources), count=2) == translator.outputs(trees(sources), count=2)
-    assert weights_of(loaded).keys() == weights_of(translator).keys()
-    assert all(torch.equal(own, weights_of(loaded)[name]) for name, own in weights_of(translator).items())
-    assert (loaded.history_, loaded.search) == (translator.history_, translator.search)
-
-
-def test_a_new_process_predicts_the_same(small, toy_pairs, tmp_path, fresh_process):
-    sources, targets = toy_pairs(20)
-    translator = small().fit(sources, targets)
-    translator.save(tmp_path / "model")
-    script = """
-import graphattn
-found = graphattn.load(given["path"]).outputs(given["sources"])
-print(json.dumps([[own.text, own.score.hex()] for own, in found]))
-"""
-    answer = fresh_process(script, path=str(tmp_path / "model"), sources=sources)
-    expected = [[own.text, own.score.hex()] for (own,) in translator.outputs(sources)]
-    assert json.loads(answer.stdout) == expected, answer.stderr
-
-
-def test_a_killed_run_ends_as_an_undisturbed_one(small, toy_pairs, tmp_path, killed_at):
-    sources, targets = toy_pairs(40)
-    undisturbed = small(training={"epochs": 3}).fit(sources, targets)
-    disturbed = small(training={"epochs": 3, "run_dir": str(tmp_path / "run")})
-    with killed_at(1, 1):
-        disturbed.fit(sources, targets)
-    disturbed.fit(sources, targets)
-    assert disturbed.history_ == undisturbed.history_
-    expected = weights_of(undisturbed)
-    assert all(torch.equal(own, expected[name]) for name, own in weights_of(disturbed).items())
-
-
-def test_same_seed_same_bits(small, toy_pairs):
-    pairs = toy_pairs(20)
-    one, two = (small().fit(*pairs) for _ in range(2))
-    other = small(training={"seed": 1}).fit(*pairs)
-    assert one.history_ == two.history_ != other.history_
-    assert one.outputs(pairs[0]) == two.outputs(pairs[0])
-
-
 def test_the_dev_set_chooses_the_epoch_by_bleu(small, toy_pairs):
     sources, targets = toy_pairs(30)
     references = [(target, "another one") for target in targets[20:]]
-    translator = small(training={"epochs": 3}).fit(sources[:20], targets[:20], dev=(sources[20:], references))
+    translator = small(training={"epochs": 3}, search=SearchOptions(max_length=None))
+    translator.fit(sources[:20], targets[:20], dev=(sources[20:], references))
     names = {"epoch", "train_loss", "dev_bleu", "dev_chrf", "dev_rouge_1", "dev_rouge_2", "dev_rouge_l"}
     assert [row.keys() for row in translator.history_] == [names] * 3
     translator.search.beam = 1  # as on the dev set
-    translator.search.max_length = None
     best = max(row["dev_bleu"] for row in translator.history_)
-    small_again = small(training={"epochs": 3}, search=SearchOptions(max_length=None))
-    small_again.fit(sources[:20], targets[:20], dev=(sources[20:], references)).search.beam = 1
-    best = max(row["dev_bleu"] for row in small_again.history_)
-    assert small_again.evaluate(sources[20:], references)["bleu"] == pytest.approx(best, abs=1e-6)
+    assert translator.evaluate(sources[20:], references)["bleu"] == pytest.approx(best, abs=1e-6)
 
 
 def test_an_empty_list_of_references(small, toy_pairs):
@@ -294,10 +225,10 @@ def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path, 
     with pytest.raises(ConfigError) as caught:
         small(inputs={"vocabulary_size": 70}, training=run).fit(sources, targets)
     assert str(caught.value) == (
-        f"{tmp_path / 'run'} holds a run with another inputs.vocabulary_size (90, now 70). Give another run_dir, the "
+        f"{tmp_path / 'run'} has a run with another inputs.vocabulary_size (90, now 70). Give another run_dir, the "
         "same options and data to resume, or resume=False to start again"
     )
-    with pytest.raises(ConfigError, match="holds a run with another training set"):
+    with pytest.raises(ConfigError, match="has a run with another training set"):
         small(training=run).fit([*sources, "a zebra sleeps"], [*targets, "Ein zebra!"])
 
 
@@ -312,15 +243,8 @@ def test_a_directory_with_another_vocabulary_is_refused(small, toy_pairs, tmp_pa
         "tokenizer.json"
     ]
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelDirectoryError, match="config.json does not fit the other files"):
+    with pytest.raises(ModelDirectoryError, match="json does not fit the other files"):
         graphattn.load(tmp_path / "model")
-
-
-def test_not_fitted():
-    for use in (lambda t: t.predict(["a"]), lambda t: t.save("x"), lambda t: t.evaluate(["a"], ["b"])):
-        with pytest.raises(NotFittedError) as caught:
-            use(Translator())
-        assert str(caught.value) == ("this Translator is not trained yet; call fit, or graphattn.load a saved one")
 
 
 def test_parameters_as_scikit_learn_has_them():
@@ -331,12 +255,6 @@ def test_parameters_as_scikit_learn_has_them():
     assert again.get_params()["search__beam"] == 7
     assert again.decoder.decoder_layers == 6
     assert repr(again.set_params(training__epochs=3)).startswith("Translator(encoder='ms-trans', preset='base'")
-
-
-def test_bfloat16(small, toy_pairs):
-    sources, targets = toy_pairs(20)
-    translator = small(training={"precision": "bf16"}).fit(sources, targets)
-    assert all(np.isfinite(own.score) for (own,) in translator.outputs(sources))
 
 
 def test_another_preset_brings_its_own_settings():
@@ -361,20 +279,6 @@ def test_a_run_with_other_references_is_not_resumed(small, toy_pairs, tmp_path):
     small(**options).fit(sources, targets, dev=(sources[:4], targets[:4]))
     with pytest.raises(ConfigError):
         small(**options).fit(sources, targets, dev=(sources[:4], targets[4:8]))
-
-
-def test_a_fit_that_fails_leaves_what_was_there(small, toy_pairs):
-    sources, targets = toy_pairs(20)
-    wrong = {"dev": ([sources[0] * 300], [targets[0]])}
-    translator = small(training={"epochs": 1})
-    with pytest.raises(DataError):
-        translator.fit(sources, targets, **wrong)
-    with pytest.raises(NotFittedError):
-        translator.predict(sources[:1])
-    found = translator.fit(sources, targets).predict(sources[:3])
-    with pytest.raises(DataError):
-        translator.fit(sources, targets, **wrong)
-    assert translator.predict(sources[:3]) == found
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -5000.0])

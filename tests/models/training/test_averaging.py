@@ -159,7 +159,7 @@ def test_what_fails_in_place_of_the_weights_leaves_them():
     before = [weight.detach().clone() for weight in model.parameters()]
 
     def interrupted():
-        with average.in_place(model):
+        with average.swapped_in(model):
             assert model.weight.detach().eq(7).all()
             raise KeyboardInterrupt
 

@@ -1,10 +1,12 @@
-"""Rollout against products of dense matrices."""
+"""Rollout against products of dense matrices, flow against linear programming."""
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from graphattn.exceptions import ConfigError
-from graphattn.models.inspection.attributions import attention_flow, attention_rollout
+from graphattn.models.inspection.attributions import attention_flow, attention_rollout, rollout
+from graphattn.models.inspection.attributions.rollout import layer_matrices
 
 TEXT = "fine and never dull"
 
@@ -66,3 +68,44 @@ def test_heads_from_word_to_word_have_no_path_to_tokens(word_classifier):
     for found in (attention_rollout, attention_flow):
         with pytest.raises(ConfigError, match="between words"):
             found(attention)
+
+
+def largest_flow(matrices, source, ends):
+    """Maximise the flow into the last layer: one variable per edge; inflow equals outflow at each inner node."""
+    edges = [
+        (layer, s, t, matrix[t, s])
+        for layer, matrix in enumerate(matrices)
+        for t, s in zip(*matrix.nonzero(), strict=True)
+    ]
+    count, top = len(ends), len(matrices)
+    gains = [-1.0 if layer == top - 1 else 0.0 for layer, *_ in edges]
+    balance, limits = [], []
+    for layer in range(1, top):
+        for node in range(count):
+            into = [int((edge[0], edge[2]) == (layer - 1, node)) for edge in edges]
+            out_of = [int(edge[:2] == (layer, node)) for edge in edges]
+            balance.append(np.subtract(into, out_of))
+    for node in range(count):
+        limits.append([float((edge[0], edge[2]) == (top - 1, node)) for edge in edges])
+    starts = [float(edge[0] == 0 and edge[1] != source) for edge in edges]
+    equal = np.array([*balance, starts])
+    found = linprog(gains, limits, ends, equal, np.zeros(len(equal)), bounds=[(0, edge[3]) for edge in edges])
+    assert found.success
+    return -found.fun
+
+
+@pytest.mark.parametrize("target", [None, 0, 3])
+def test_flow_equals_linear_programming(target, classifier):
+    attention = classifier.attention(TEXT)
+    matrices = [matrix.toarray() for matrix in layer_matrices(attention, 0.5)]
+    ends = np.full(5, 1 / 5) if target is None else (np.arange(5) == target).astype(float)
+    found = attention_flow(attention, target=target)
+    expected = [largest_flow(matrices, source, ends) for source in range(5)]
+    np.testing.assert_allclose(found.attribution, expected, atol=1e-6)
+
+
+def test_flow_rejects_long_texts(classifiers, monkeypatch):
+    attention = classifiers["transformer"].attention(TEXT)
+    monkeypatch.setattr(rollout, "MOST_EDGES", 49)
+    with pytest.raises(ConfigError, match="50 edges"):
+        attention_flow(attention)
