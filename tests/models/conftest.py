@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -144,6 +145,17 @@ def tiny() -> Callable[..., Any]:
         return estimator(small(encoder) if isinstance(encoder, str) else encoder, **options, **fixed, **arguments)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def fitted(corpus: Callable[..., tuple[list, list]], tiny: Callable[..., Any]) -> Callable[[str, str], Any]:
+    """An estimator after one epoch on its corpus, shared by all tests, which must not change it."""
+
+    @cache
+    def fit(kind: str, encoder: str) -> Any:
+        return tiny(kind, encoder, training={"epochs": 1, "dev_fraction": 0.0}).fit(*corpus(kind))
+
+    return lambda kind, encoder="ms-trans": fit(kind, encoder)
 
 
 @pytest.fixture(scope="session")

@@ -249,68 +249,54 @@ def test_without_dev_set_the_last_epoch_counts(fraction, corpus, tiny):
     assert [set(row) for row in estimator.history_] == [{"epoch", "train_loss"}] * 2
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([], [], "there are no training examples"),
-        (["a", "b"], ["x"], "2 inputs but 1 labels. Give one for each."),
-        (["a", "b"], None, "input 0 has no label. Give y, or inputs with labels."),
-        (
-            [Example("a", label="x"), Example("b")],
-            None,
-            "input 1 has no label. Give y, or inputs with labels.",
-        ),
-        (["a", "b"], ["x", "x"], "all 2 labels are 'x'; training needs at least two different ones"),
-        (["a", "b"], [("x",), "y"], "label ('x',) is a collection. Use TextClassifier(multilabel=True)."),
-        (["a", "b"], ["x", 1], "labels of several types: [\"'x'\", '1']; use strings"),
-    ],
-)
-def test_inputs_that_cannot_be_learnt_from(X, y, message, tiny):
-    assert message_of(DataError, tiny("classifier").fit, X, y) == message
+X, Y = ["a b", "b"] * 4, ["x", "y"] * 4
 
 
 @pytest.mark.parametrize(
-    ("dev", "message"),
+    ("method", "arguments", "message"),
     [
-        ((["a b"], ["x"], 1), "the dev set has 3 parts. Give (inputs, labels), or inputs with labels."),
-        ((["a b"], ["x", "y"]), "the dev set: 1 inputs but 2 labels. Give one for each."),
-        ((["a b"], ["z"]), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
-        ((["a b"], [None]), "the dev set has label None, which the training set lacks. Known are: x, y."),
-        (["a b"], "the dev set: input 0 has no label. Give y, or inputs with labels."),
+        ("fit", ([], []), "there are no training examples"),
+        ("fit", (["a", "b"], ["x"]), "2 inputs but 1 labels. Give one for each."),
+        ("fit", (["a", "b"],), "input 0 has no label. Give y, or inputs with labels."),
+        ("fit", ([Example("a", label="x"), Example("b")],), "input 1 has no label. Give y, or inputs with labels."),
+        ("fit", (["a", "b"], ["x", "x"]), "all 2 labels are 'x'; training needs at least two different ones"),
+        ("fit", (["a", "b"], [("x",), "y"]), "label ('x',) is a collection. Use TextClassifier(multilabel=True)."),
+        ("fit", (["a", "b"], ["x", 1]), "labels of several types: [\"'x'\", '1']; use strings"),
+        ("fit", (X, Y, (X, Y, 1)), "the dev set has 3 parts. Give (inputs, labels), or inputs with labels."),
+        ("fit", (X, Y, (X[:1], Y)), "the dev set: 1 inputs but 8 labels. Give one for each."),
+        ("fit", (X, Y, (["a"], ["z"])), "the dev set has label 'z', which the training set lacks. Known are: x, y."),
+        ("fit", (X, Y, (["a"], [None])), "the dev set has label None, which the training set lacks. Known are: x, y."),
+        ("fit", (X, Y, X), "the dev set: input 0 has no label. Give y, or inputs with labels."),
         (
-            ([], []),
+            "fit",
+            (X, Y, ([], [])),
             "the dev set: there are no examples in it. Without a dev set, a share of the training set is held out.",
         ),
-        ("a b", "the dev set: a str is given where many inputs are expected. Put it into a list."),
+        ("fit", (X, Y, "a b"), "the dev set: a str is given where many inputs are expected. Put it into a list."),
+        ("evaluate", ([], []), "there are no examples to evaluate on"),
+        ("evaluate", (["a", "b"], ["good"]), "2 inputs but 1 labels. Give one for each."),
+        (
+            "evaluate",
+            (["a"], ["fine"]),
+            "the evaluation set has label 'fine', which the training set lacks. Known are: bad, good.",
+        ),
+        ("evaluate", ("a", ["good"]), "a str is given where many inputs are expected. Put it into a list."),
     ],
 )
-def test_dev_sets_that_do_not_fit(dev, message, tiny):
-    assert message_of(DataError, tiny("classifier").fit, ["a", "b"] * 4, ["x", "y"] * 4, dev=dev) == message
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([], [], "there are no examples to evaluate on"),
-        (["a", "b"], ["good"], "2 inputs but 1 labels. Give one for each."),
-        (["a"], ["fine"], "the evaluation set has label 'fine', which the training set lacks. Known are: bad, good."),
-        ("a", ["good"], "a str is given where many inputs are expected. Put it into a list."),
-    ],
-)
-def test_evaluations_that_cannot_be(X, y, message, corpus, tiny):
-    estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
-    assert message_of(DataError, estimator.evaluate, X, y) == message
-    if "lacks" in message:
-        assert estimator.score(X, y) == 0.0  # as for cross-validation, whose folds may lack a class
+def test_invalid_data(method, arguments, message, tiny, fitted):
+    if method == "evaluate":
+        assert message_of(DataError, fitted("classifier").evaluate, *arguments) == message
     else:
-        assert message_of(DataError, estimator.score, X, y) == message
+        dev = {"dev": arguments[2]} if len(arguments) == 3 else {}
+        assert message_of(DataError, tiny("classifier").fit, *arguments[:2], **dev) == message
 
 
-def test_unknown_labels_may_count_as_wrong(corpus, tiny):
-    texts, labels = corpus("classifier", 12)
-    estimator = tiny("classifier", training={"epochs": 1}).fit(texts, labels)
+def test_unknown_labels_may_count_as_wrong(corpus, fitted):
+    texts, labels = corpus("classifier")
+    estimator = fitted("classifier")
     right = [estimator.predict([texts[0]])[0], "fine"]
     assert estimator.evaluate([texts[0]] * 2, right, unknown="wrong")["accuracy"] == 50.0
+    assert estimator.score([texts[0]] * 2, right) == 0.5  # folds of a cross-validation may lack a class
     assert message_of(ConfigError, estimator.evaluate, texts, labels, unknown="skip") == (
         "unknown is 'skip'; choose error or wrong"
     )
@@ -382,9 +368,9 @@ def test_a_fit_that_fails_changes_nothing(kind, corpus, tiny, figures):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_unknown_metric_is_told_before_any_epoch(kind, corpus, tiny, monkeypatch):
+def test_an_unknown_metric_is_an_error_before_training(kind, corpus, tiny, fitted, monkeypatch):
     data = corpus(kind, 12)
-    names = ", ".join(tiny(kind, training={"epochs": 1}).fit(*data).evaluate(*data))
+    names = ", ".join(fitted(kind).evaluate(*data))
     monkeypatch.setattr("graphattn.models.training.loop.train", None)
     told = message_of(ConfigError, tiny(kind, training={"metric": "auc"}).fit, *data)
     assert told == f"metric 'auc' is not measured; choose one of: {names}"

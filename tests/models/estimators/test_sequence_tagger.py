@@ -49,9 +49,9 @@ def test_scheme_can_be_named(corpus, tiny):
 
 
 @pytest.mark.parametrize("kind", ["tagger", "crf"])
-def test_one_row_of_probabilities_for_each_word(kind, corpus, tiny):
-    words, tags = corpus(kind)
-    estimator = tiny(kind).fit(words, tags)
+def test_one_row_of_probabilities_for_each_word(kind, corpus, fitted):
+    words, _ = corpus(kind)
+    estimator = fitted(kind)
     rows = estimator.predict_proba(words)
     assert [row.shape for row in rows] == [(len(own), len(estimator.classes_)) for own in words]
     for row in rows:
@@ -69,9 +69,8 @@ def test_sub_words_have_one_tag_for_each_word(kind, corpus, able):
     assert estimator.score(words, tags) > 0.8
 
 
-def test_texts_are_cut_into_words(corpus, tiny):
-    words, tags = corpus("tagger")
-    estimator = tiny("tagger").fit(words, tags)
+def test_texts_are_split_into_words(fitted):
+    estimator = fitted("tagger")
     assert estimator.predict(["the film was slow"]) == estimator.predict([["the", "film", "was", "slow"]])
 
 
@@ -115,9 +114,8 @@ def test_tags_nothing_can_be_learnt_from(X, y, message, tiny):
     assert str(caught.value) == message
 
 
-def test_unknown_tags_at_evaluation(corpus, tiny):
-    words, tags = corpus("crf")
-    estimator = tiny("crf", training={"epochs": 1}).fit(words, tags)
+def test_unknown_tags_at_evaluation(fitted):
+    estimator = fitted("crf")
     with pytest.raises(DataError) as caught:
         estimator.evaluate([["a", "b"]], [["B-NEW", "O"]])
     assert str(caught.value) == (
@@ -129,10 +127,9 @@ def test_unknown_tags_at_evaluation(corpus, tiny):
 
 @pytest.mark.parametrize("unknown", ["error", "wrong"])
 @pytest.mark.parametrize("tags", [["NOUN", "VERB"], ["IN", "IN"], ["O", "IN"]])
-def test_tags_that_mark_no_entities_cannot_be_measured_by_them(tags, unknown, corpus, tiny):
-    estimator = tiny("crf", training={"epochs": 1}).fit(*corpus("crf"))
+def test_tags_that_mark_no_entities_cannot_be_measured_by_them(tags, unknown, fitted):
     with pytest.raises(DataError) as caught:
-        estimator.evaluate([["a", "b"]], [tags], unknown=unknown)
+        fitted("crf").evaluate([["a", "b"]], [tags], unknown=unknown)
     assert str(caught.value) == (
         f"field 'tags': the tags of the evaluation set mark no entities: {next(t for t in tags if t != 'O')!r}. "
         "The model's tags have the scheme IOB2."

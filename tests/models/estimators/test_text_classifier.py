@@ -122,10 +122,9 @@ def test_a_matrix_of_other_columns(columns, tiny):
         estimator.fit(texts, matrix, dev=(texts, np.ones((3, columns), int)))
 
 
-def test_unknown_labels_among_several(corpus, tiny):
-    estimator = tiny("multilabel", training={"epochs": 1}).fit(*corpus("multilabel"))
+def test_unknown_labels_among_several(fitted):
     with pytest.raises(DataError) as caught:
-        estimator.evaluate(["a"], [("slow", "new")])
+        fitted("multilabel").evaluate(["a"], [("slow", "new")])
     assert str(caught.value) == (
         "the evaluation set has label 'new', which the training set lacks. Known are: dull, great, slow."
     )
