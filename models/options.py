@@ -267,7 +267,7 @@ def supports_bf16(accelerator: str = "auto") -> bool:
     accelerator : Lightning's name of the device
     """
     if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if accelerator not in ("auto", "cpu"):
         return False
     flags: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older PyTorch

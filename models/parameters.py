@@ -45,14 +45,14 @@ class Parameters:
             else:
                 setattr(self, outer, value)
         for name, values in nested.items():
-            part = self._nested(name)
+            part = self._get_nested(name)
             if not hasattr(part, "set_params"):
                 invalid = next(iter(values))
                 raise ValueError(f"Invalid parameter {invalid!r} for {name}={part!r}, which has no parameters.")
             part.set_params(**values)
         return self
 
-    def _nested(self, name: str) -> Any:
+    def _get_nested(self, name: str) -> Any:
         """The parameter whose parameters :meth:`set_params` is about to change."""
         return getattr(self, name)
 

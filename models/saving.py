@@ -208,13 +208,13 @@ def load(path: str | Path) -> Estimator:
     task = _find_task(path, files.config)
     encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
     if encoder not in ENCODERS:
-        raise _unregistered_error(path, "encoder", encoder)
+        raise _error_for_unregistered(path, "encoder", encoder)
     try:
         return task._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
         relation = _find_unregistered_name(error)
         if relation is not None:
-            raise _unregistered_error(path, "relation", relation) from error
+            raise _error_for_unregistered(path, "relation", relation) from error
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
@@ -234,11 +234,11 @@ def read_task(path: str | Path) -> type[Estimator]:
 def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
     name = config.get("task")
     if name not in TASKS:
-        raise _unregistered_error(path, "task", name)
+        raise _error_for_unregistered(path, "task", name)
     return TASKS[name]
 
 
-def _unregistered_error(path: str | Path, kind: str, name: object) -> ModelDirectoryError:
+def _error_for_unregistered(path: str | Path, kind: str, name: object) -> ModelDirectoryError:
     return ModelDirectoryError(
         f"{path} is a model with the {kind} {name!r}, which is not registered. Call register_{kind} before you load "
         "it; on the command line, name the module that does so: graphattn --import MODULE ..."

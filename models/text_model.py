@@ -48,6 +48,8 @@ class Trainable(nn.Module):
 class TextModel(Trainable):
     """Token ids on a graph -> token vectors -> encoder -> head."""
 
+    embedding: TokenEmbedding
+
     def __init__(self, embedding: TokenEmbedding, encoder: Encoder, head: Head):
         super().__init__()
         self.embedding, self.encoder, self.head = embedding, encoder, head

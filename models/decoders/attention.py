@@ -14,7 +14,8 @@ from graphattn.layers.linear import Linear
 
 def split_heads(tensor: Tensor, heads: int) -> Tensor:
     """(R, T, H D) -> (R, H, T, D)."""
-    return tensor.unflatten(2, (heads, -1)).transpose(1, 2)
+    split: Tensor = tensor.unflatten(2, (heads, -1))
+    return split.transpose(1, 2)
 
 
 def attend_rows(

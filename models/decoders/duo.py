@@ -111,4 +111,5 @@ def make_duo_decoder(width: int, options: DecoderOptions, duo: DuoTransformerOpt
 
 def _split_streams(streams: Tensor) -> Tensor:
     """(R, T, 2 width) -> (R, T, 2, width)."""
-    return streams.unflatten(2, (STREAMS, -1))
+    split: Tensor = streams.unflatten(2, (STREAMS, -1))
+    return split

@@ -40,8 +40,9 @@ class ModelScores:
 
     def scores(self, tokens: Tensor) -> Tensor:
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
-        scores = self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1)
-        return scores.log_softmax(1).unflatten(0, tokens.shape)
+        rows = self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1)
+        scores: Tensor = rows.log_softmax(1).unflatten(0, tokens.shape)
+        return scores
 
     def keep(self, sources: Tensor, beams: Tensor) -> None:
         """Keep some sources and some of their beams."""

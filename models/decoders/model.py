@@ -69,6 +69,8 @@ class TranslationModel(Trainable):
     label_smoothing : probability mass spread over all tokens in the loss
     """
 
+    embedding: SharedEmbedding
+
     def __init__(
         self,
         embedding: SharedEmbedding,

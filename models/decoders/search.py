@@ -78,7 +78,7 @@ class Rules:
 
     def score(self, log_probability: float, length: int) -> float:
         """The score of a text; ``length`` excludes its end."""
-        return log_probability / (length + 1) ** self.options.length_penalty
+        return log_probability / float((length + 1) ** self.options.length_penalty)
 
 
 def _mask_repetitions(scores: Tensor, tokens: Tensor, size: int) -> None:

@@ -51,7 +51,7 @@ class BiLSTMEncoder(Encoder):
         for _ in range(options.layers):
             for direction in (self.forwards, self.backwards):
                 direction.append(nn.LSTM(options.hidden, options.hidden // 2, batch_first=True))
-        self.register_load_state_dict_pre_hook(_rename_former_weights)
+        self.register_load_state_dict_pre_hook(_rename_former_weights)  # type: ignore[no-untyped-call]
 
     @override
     def relations(self) -> list[Relation]:

@@ -132,7 +132,8 @@ class DuoTransformerLayer(nn.Module):
         """(N, 2, hidden) -> (N, 2, hidden)."""
         streams = self.attention_norm(streams, self.dropout(self._attend(edges, streams, weights)))
         inner = self.dropout(F.relu(self.widen(streams), inplace=True))
-        return self.ffn_norm(streams, self.dropout(self.narrow(inner)))
+        output: Tensor = self.ffn_norm(streams, self.dropout(self.narrow(inner)))
+        return output
 
     def _attend(self, edges: Mapping[str, Edges], streams: Tensor, weights: LayerWeights | None) -> Tensor:
         """Heads for both streams in one pass: the first half for the first stream, scored by the second."""
@@ -143,7 +144,8 @@ class DuoTransformerLayer(nn.Module):
             heads = attend(edges[ALL], *parts)
         else:
             heads, weights[ALL] = attend(edges[ALL], *parts, return_weights=True)
-        return self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
+        output: Tensor = self.output(heads.flatten(1).unflatten(1, (STREAMS, -1)))
+        return output
 
 
 class DuoTransformerEncoder(Encoder):

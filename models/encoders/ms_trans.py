@@ -155,9 +155,9 @@ class MSTransLayer(nn.Module):
         """(N, hidden) -> (N, hidden)."""
         added = F.relu(self.attention(edges, tokens, weights=weights), inplace=True)
         added = dropout(added, self.dropout, self.training)
-        if torch.is_grad_enabled() or added.dtype != tokens.dtype:
-            return self.norm(tokens + added)
-        return self.norm(added.add_(tokens))  # in place to save memory
+        in_place = not torch.is_grad_enabled() and added.dtype == tokens.dtype  # saves memory
+        output: Tensor = self.norm(added.add_(tokens) if in_place else tokens + added)
+        return output
 
 
 class NodeStates:

@@ -124,10 +124,10 @@ class MTSALayer(nn.Module):
 
     def forward(self, edges: Mapping[str, Edges], tokens: Tensor, weights: LayerWeights | None = None) -> Tensor:
         """(N, hidden) -> (N, width)."""
-        attended = self.attention(edges, tokens, weights=weights)
-        if self.norm is None:
-            return attended
-        return self.norm(tokens + dropout(attended, self.dropout, self.training))
+        output: Tensor = self.attention(edges, tokens, weights=weights)
+        if self.norm is not None:
+            output = self.norm(tokens + dropout(output, self.dropout, self.training))
+        return output
 
 
 class MTSAEncoder(Encoder):

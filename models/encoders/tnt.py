@@ -78,4 +78,5 @@ class TNTEncoder(Encoder):
             tokens = outer(edges, tokens + parts, across)
             if weights is not None and inside is not None and across is not None:
                 weights.append({GROUP: inside[ALL], **across})
-        return self.norm(tokens)
+        output: Tensor = self.norm(tokens)
+        return output

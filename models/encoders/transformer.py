@@ -62,9 +62,11 @@ class TransformerLayer(nn.Module):
         """(N, hidden) -> (N, hidden)."""
         if self.norm_first:
             tokens = tokens + self.dropout(self.attention(edges, self.attention_norm(tokens), weights=weights))
-            return tokens + self.dropout(self._feed_forward(self.ffn_norm(tokens)))
-        tokens = self.attention_norm(tokens + self.dropout(self.attention(edges, tokens, weights=weights)))
-        return self.ffn_norm(tokens + self.dropout(self._feed_forward(tokens)))
+            tokens = tokens + self.dropout(self._feed_forward(self.ffn_norm(tokens)))
+        else:
+            tokens = self.attention_norm(tokens + self.dropout(self.attention(edges, tokens, weights=weights)))
+            tokens = self.ffn_norm(tokens + self.dropout(self._feed_forward(tokens)))
+        return tokens
 
     def _feed_forward(self, tokens: Tensor) -> Tensor:
         return self.narrow(self.dropout(F.relu(self.widen(tokens), inplace=True)))
@@ -91,4 +93,5 @@ class TransformerEncoder(Encoder):
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:
         edges = edges_of(graph, [ALL], tokens.device)
         tokens = tokens + position_vectors(graph, self.width, tokens.device)
-        return self.norm(run_layers(self.layers, edges, tokens, weights))
+        output: Tensor = self.norm(run_layers(self.layers, edges, tokens, weights))
+        return output

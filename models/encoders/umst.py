@@ -231,7 +231,8 @@ class UMSTLayer(nn.Module):
         _store_weights(weights, [ALL, ALL_WORDS], attention_weights)
         tokens = tokens + self.dropout(attended)
         wide = Derived.of(tokens).normalize(self.ffn_norm).linear(self.widen.weight, self.widen.bias)
-        return tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
+        output: Tensor = tokens + self.dropout(self.narrow(self.dropout(F.relu(wide, inplace=True))))
+        return output
 
     def _mix(
         self, nodes: Tensor, relation: str, edges: Edges, mixers: Mapping[str, Mixer], weights: LayerWeights | None
@@ -239,9 +240,10 @@ class UMSTLayer(nn.Module):
         """Add to the nodes what a relation's mixer returns."""
         mixer_weights: list[Tensor] | None = None if weights is None else []
         norm = cast(nn.LayerNorm, self.mix_norms[relation])
-        added = mixers[relation](edges, Derived.of(nodes).normalize(norm), mixer_weights)
+        added: Tensor = mixers[relation](edges, Derived.of(nodes).normalize(norm), mixer_weights)
         _store_weights(weights, [relation], mixer_weights)
-        return nodes + self.dropout(added)
+        output: Tensor = nodes + self.dropout(added)
+        return output
 
 
 def _store_weights(weights: LayerWeights | None, names: list[str], collected: list[Tensor] | None) -> None:
@@ -296,7 +298,8 @@ class UMSTEncoder(Encoder):
             tokens = layer(text, tokens, {name: self.mixers[number] for name, number in numbers.items()}, layer_weights)
             if weights is not None and layer_weights is not None:
                 weights.append(layer_weights)
-        return self.norm(tokens)
+        output: Tensor = self.norm(tokens)
+        return output
 
 
 def word_classes(graph: TextBatch) -> Tensor:

@@ -356,10 +356,10 @@ class Estimator(Parameters):
         return type(self)(self.encoder_.name)
 
     @override
-    def _nested(self, name: str) -> Any:
+    def _get_nested(self, name: str) -> Any:
         if name == "encoder" and isinstance(self.encoder, str):
             self.encoder = self.resolved_encoder()
-        return super()._nested(name)
+        return super()._get_nested(name)
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 

@@ -388,10 +388,9 @@ class LabellingEstimator(Estimator):
         self, batch: Batch, *, vectors: Tensor | None = None, hidden: pd.DataFrame | None = None
     ) -> Tensor:
         model = self.model_
-        scores: Tensor = (
-            model(batch) if vectors is None else model.head(model.encoder(batch.graph, vectors), batch.graph)
-        )
-        return scores.unflatten(0, (batch.size, -1))
+        rows = model(batch) if vectors is None else model.head(model.encoder(batch.graph, vectors), batch.graph)
+        scores: Tensor = rows.unflatten(0, (batch.size, -1))
+        return scores
 
     @override
     def count_tokens(self, text: str) -> int:

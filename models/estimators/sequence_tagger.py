@@ -243,8 +243,8 @@ class SequenceTagger(LabellingEstimator):
                 repairable = _find_invalid_tag(tags, scheme, repair=True) is None
                 hint = f"Correct the tags, or {verb} {_REPAIR}." if repairable else error.hint
                 path, line = _origin(tags)
-                place = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
-                message = f"{place} {error.message}"
+                position = "in the sentence that begins here," if path else f"sentence {index} of the {where}:"
+                message = f"{position} {error.message}"
                 raise DataError(message, path=path, line=line, field="tags", hint=hint, options=_REPAIR_OPTIONS)
 
     @override

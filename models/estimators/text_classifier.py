@@ -254,8 +254,8 @@ class TextClassifier(LabellingEstimator):
     def _metric_names(self) -> list[str]:
         from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
-        one = np.ones((1, 1), int)
-        return list(multilabel_metrics(one, one) if self._is_multilabel else classification_metrics(one[0], one[0]))
+        ones = np.ones((1, 1), int)
+        return list(multilabel_metrics(ones, ones) if self._is_multilabel else classification_metrics(ones[0], ones[0]))
 
     def _check_width(self, labels: Sequence[Any], where: str) -> None:
         """Reject a matrix with another number of columns than the training set's."""

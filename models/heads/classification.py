@@ -102,7 +102,8 @@ class ClassificationHead(Head):
 
     def scores(self, sentences: Tensor) -> Tensor:
         """(B, pooled features) of sentences -> (items, classes)."""
-        return self.perceptron(self.items_of(sentences)).float()
+        scores: Tensor = self.perceptron(self.items_of(sentences))
+        return scores.float()
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:

@@ -55,7 +55,8 @@ class TaggingHead(Head):
     @override
     def forward(self, tokens: Tensor, graph: TextBatch) -> Tensor:
         """(N, F) -> (W, classes), words without ``[CLS]``."""
-        return self.classify(tokens[first_tokens(graph)]).float()
+        scores: Tensor = self.classify(tokens[first_tokens(graph)])
+        return scores.float()
 
     @override
     def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:

@@ -82,4 +82,5 @@ def shares_of_strongest(targets: Ints, weights: Floats, count: int) -> npt.NDArr
     best = (weights == largest[targets]).astype(float)
     ties = np.ones_like(largest)
     ties[targets[starts]] = np.add.reduceat(best, starts, axis=0)
-    return best / ties[targets]
+    shares: npt.NDArray[np.float64] = best / ties[targets]
+    return shares

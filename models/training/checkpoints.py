@@ -103,10 +103,10 @@ def _read_settings(path: Path) -> dict[str, Any]:
             return values
     except (OSError, ValueError):
         pass
-    raise _damaged_file_error(path)
+    raise _error_for_damage(path)
 
 
-def _damaged_file_error(path: Path) -> ConfigError:
+def _error_for_damage(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} is missing or damaged, so the run cannot resume; give {{resume=False}} to start again",
         options=("resume",),
@@ -115,7 +115,7 @@ def _damaged_file_error(path: Path) -> ConfigError:
 
 def is_first_process() -> bool:
     """Whether this process writes files: the first of several."""
-    return rank_zero_only.rank == 0  # type: ignore[attr-defined]
+    return bool(rank_zero_only.rank == 0)  # type: ignore[attr-defined]
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -143,4 +143,4 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         except OSError:
             raise
         except Exception as error:  # damaged files raise many types
-            raise _damaged_file_error(Path(path)) from error
+            raise _error_for_damage(Path(path)) from error

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import lightning.pytorch as pl
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.multiprocessing import ProcessRaisedException
+from torch.multiprocessing.spawn import ProcessRaisedException
 from torch.utils.data import DataLoader
 from typing_extensions import override
 

@@ -36,7 +36,7 @@ def classification_metrics(gold: Sequence[Any], predicted: Sequence[Any]) -> dic
     }
 
 
-def multilabel_metrics(gold: npt.NDArray, predicted: npt.NDArray) -> dict[str, float]:
+def multilabel_metrics(gold: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, float]:
     """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
 
     Parameters

@@ -90,7 +90,7 @@ class TrainingModule(pl.LightningModule):
         self.losses: list[float] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         silence()  # this is a new process
 
     @override

@@ -16,6 +16,7 @@ from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Corpus
 from graphattn.models.estimators.prediction import MAX_EDGES, MAX_TOKENS
 from graphattn.models.inspection.attention import Attention, attention_of
+from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, in_evaluation, part_name
 from graphattn.schema import TOKEN, CanonicalRelation
 
@@ -143,7 +144,7 @@ def remove_edges(
     """
     types = edge_types(relations)
     copies = len(graph.batch_num_nodes(TOKEN)) // len(texts)
-    removed: dict[CanonicalRelation, list[np.ndarray]] = {}
+    removed: dict[CanonicalRelation, list[Ints]] = {}
     for (relation, source_part, target_part), group in edges.groupby(EDGE[:3]):
         text, edge_type = _find_edge_type(types[relation], texts, source_part, target_part)
         ids = _edge_ids(EdgePositions.of(graph, edge_type), texts.index(text) * copies, group)
@@ -165,10 +166,11 @@ def _find_edge_type(
     )
 
 
-def _edge_ids(positions: EdgePositions, first_copy: int, edges: pd.DataFrame) -> np.ndarray:
+def _edge_ids(positions: EdgePositions, first_copy: int, edges: pd.DataFrame) -> Ints:
     """Ids of edges, each in its copy of the text; edges are sorted by target, then by source."""
     begin, stop = positions.starts[first_copy], positions.starts[first_copy + 1]
     width = int(positions.sources.max(initial=0)) + 1
     codes = positions.targets[begin:stop].astype(np.int64) * width + positions.sources[begin:stop]
     offsets = np.searchsorted(codes, edges.target.to_numpy() * width + edges.source.to_numpy())
-    return positions.starts[first_copy + edges["copy"].to_numpy()] + offsets
+    ids: Ints = positions.starts[first_copy + edges["copy"].to_numpy()] + offsets
+    return ids

@@ -11,6 +11,7 @@ from networkx.algorithms.flow import shortest_augmenting_path
 
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention import Attention
+from graphattn.models.inspection.attention_map import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -113,7 +114,7 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
     return matrices
 
 
-def top_row(attention: Attention, target: int | None) -> np.ndarray:
+def top_row(attention: Attention, target: int | None) -> Floats:
     """(nodes,) share of each node of the last layer; zero for nodes that are not tokens."""
     last = max(part.layer for part in attention.maps)
     texts_attending = _attending_texts(attention, last)
@@ -130,11 +131,12 @@ def top_row(attention: Attention, target: int | None) -> np.ndarray:
         np.arange(len(nodes)) < length if target is None else np.arange(len(nodes)) == (target if length else -1)
         for nodes, length in zip(attention.tokens.values(), lengths, strict=True)
     ]
-    row = np.concatenate(counts).astype(float)
-    return row / row.sum()
+    row: Floats = np.concatenate(counts).astype(float)
+    row /= row.sum()
+    return row
 
 
-def node_table(attention: Attention, values: np.ndarray) -> pd.DataFrame:
+def node_table(attention: Attention, values: Floats) -> pd.DataFrame:
     """One row per node with its attribution."""
     rows = [(part, position, text) for part, nodes in attention.tokens.items() for position, text in enumerate(nodes)]
     return pd.DataFrame(rows, columns=["part", "position", "token"]).assign(attribution=values)
