@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from graphattn.builders import Example, Sentence
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFittedError
+from graphattn.exceptions import ConfigError, DataError, GraphAttnError, GraphAttnWarning, NotFittedError
 from graphattn.models import (
     Estimator,
     MSTransOptions,
@@ -25,6 +25,7 @@ from graphattn.models import (
     TextClassifier,
     TrainingOptions,
     Translator,
+    load,
 )
 from graphattn.models.encoders import ENCODERS
 
@@ -161,8 +162,6 @@ def test_grid_search(corpus, tiny):
 
 
 def test_parameters_set_after_fit_wait_for_the_next_fit(corpus, tiny, tmp_path):
-    from graphattn.models import load
-
     texts, labels = corpus("classifier")
     estimator = tiny("classifier").fit(texts, labels)
     before = estimator.predict_proba(texts)
@@ -446,3 +445,50 @@ def test_the_epoch_whose_weights_were_kept(figures, expected):
     rows = [{"epoch": epoch, **({} if one is None else {"dev_accuracy": one})} for epoch, one in enumerate(figures)]
     made = SimpleNamespace(history_=rows, training=SimpleNamespace(metric=None), main_metric="accuracy")
     assert Estimator.best_epoch(made)["epoch"] == expected
+
+
+def test_non_default_options(tiny, corpus, tmp_path):
+    estimator = TextClassifier("bilstm", training=tiny("classifier").training)
+    estimator.set_params(encoder__hidden=8, inputs__embedding=6, training__epochs=1, class_weight="balanced")
+    estimator.fit(*corpus("classifier", 12))
+    options = estimator.non_default_options()
+    assert (options["hidden"], options["embedding"]) == (8, 6)
+    assert options["class_weight"] == "balanced"
+    assert "pooling" not in options  # the encoder's own
+    assert load(estimator.save(tmp_path / "model")).non_default_options() == options
+
+
+def test_notes_are_saved(tiny, corpus, tmp_path):
+    classifier = tiny(training={"epochs": 1}).fit(*corpus("classifier", 12))
+    folder = classifier.save(str(tmp_path / "model"), notes={"origin.txt": "a test\n"})
+    assert folder == tmp_path / "model"
+    assert (folder / "origin.txt").read_text() == "a test\n"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"inputs__vectors": "missing.txt"}, {"encoder": MSTransOptions(hidden=30, heads=4)}], ids=str
+)
+def test_options_that_fail_change_nothing(changes, tiny, corpus, tmp_path):
+    texts, labels = corpus("classifier", 16)
+    estimator = tiny("classifier", training={"epochs": 1}).fit(texts, labels)
+    expected = estimator.predict_proba(texts)
+    with pytest.raises(GraphAttnError):
+        estimator.set_params(**changes).fit(texts, labels)
+    assert "_vectors" not in vars(estimator)
+    assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), expected)
+
+
+def test_class_weights_are_saved(tiny, corpus, tmp_path):
+    texts, labels = corpus("classifier", 16)
+    for given in ("balanced", dict.fromkeys(set(labels), 2.0), None):
+        estimator = tiny("classifier", class_weight=given, training={"epochs": 1}).fit(texts, labels)
+        assert load(estimator.save(tmp_path / "model")).class_weight == given
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.bool_, np.str_, np.float64])
+def test_class_weights_of_numpys_labels_are_saved(tiny, corpus, tmp_path, kind):
+    texts, labels = corpus("classifier", 16)
+    known = np.array([label == labels[0] for label in labels]).astype(kind)
+    given = dict.fromkeys(np.unique(known), 2.0)
+    estimator = tiny("classifier", class_weight=given, training={"epochs": 1}).fit(texts, known)
+    assert load(estimator.save(tmp_path / "model")).class_weight == given
