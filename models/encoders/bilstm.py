@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ class BiLSTMEncoder(Encoder):
         for _ in range(options.layers):
             for direction in (self.forwards, self.backwards):
                 direction.append(nn.LSTM(options.hidden, options.hidden // 2, batch_first=True))
-        self.register_load_state_dict_pre_hook(_rename_former_weights)  # type: ignore[no-untyped-call]
+        register: Callable[..., Any] = self.register_load_state_dict_pre_hook
+        register(_rename_former_weights)
 
     @override
     def relations(self) -> list[Relation]:

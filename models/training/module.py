@@ -90,7 +90,8 @@ class TrainingModule(pl.LightningModule):
         self.losses: list[float] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        restore: Callable[[dict[str, Any]], None] = super().__setstate__
+        restore(state)
         silence()  # this is a new process
 
     @override

@@ -344,7 +344,11 @@ for name, (path, X) in given["models"].items():
     assert (done.returncode, done.stderr) == (0, "")
     printed = dict(json.loads(line) for line in done.stdout.splitlines())
     for name, (estimator, _, X, expected) in saved.items():
-        labels = [label if isinstance(label, (str, int)) else list(label) for label in estimator.predict(X)]
+        labels = estimator.predict(X)
+        if isinstance(labels, np.ndarray):
+            labels = labels.tolist()
+        else:
+            labels = [label if isinstance(label, str) else list(label) for label in labels]
         assert printed[name] == labels, name
         rows = np.concatenate([np.atleast_2d(row) for row in expected])
         assert np.array_equal(np.load(tmp_path / f"{name}.npy"), rows), name

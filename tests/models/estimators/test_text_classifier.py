@@ -225,23 +225,31 @@ def test_several_labels_as_an_array_of_names(corpus, tiny, kind):
     assert all(isinstance(labels, tuple) for labels in estimator.predict(texts))
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, torch.tensor], ids=["array", "sparse", "tensor"])
-def test_several_labels_as_a_matrix(form, corpus, able, tmp_path):
+def test_several_labels_as_a_matrix(corpus, able, tmp_path):
     texts, labels = corpus("multilabel", 60)
     names = ["dull", "great", "never", "slow"]
     matrix = np.array([[name in several for name in names] for several in labels]).astype(int)
-    estimator = able("multilabel").fit(texts, form(matrix))
+    estimator = able("multilabel").fit(texts, matrix)
     assert estimator.classes_.tolist() == [0, 1, 2, 3]
     predicted = estimator.predict(texts)
     assert predicted.shape == matrix.shape
     assert (predicted == (estimator.predict_proba(texts) > 0.5)).all()
-    assert estimator.score(texts, form(matrix)) == pytest.approx(
+    assert estimator.score(texts, matrix) == pytest.approx(
         2 * (predicted & matrix).sum() / (predicted.sum() + matrix.sum())
     )
     assert estimator.score(texts, matrix) > 0.8
     loaded = load(estimator.save(tmp_path / "model"))
     assert np.array_equal(loaded.predict(texts[:5]), predicted[:5])
     assert loaded.predict([]).shape == (0, 4)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, torch.tensor], ids=["sparse", "tensor"])
+def test_forms_of_a_matrix(form, corpus, tiny):
+    texts, labels = corpus("multilabel", 16)
+    matrix = np.array([[name in several for name in ("dull", "great")] for several in labels]).astype(int)
+    expected, estimator = (tiny("multilabel", training={"epochs": 1}).fit(texts, y) for y in (matrix, form(matrix)))
+    assert np.array_equal(estimator.predict_proba(texts), expected.predict_proba(texts))
+    assert estimator.score(texts, form(matrix)) == expected.score(texts, matrix)
 
 
 def test_several_labels_are_cross_validated(corpus, tiny):
