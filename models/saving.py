@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -234,14 +234,17 @@ def read_task(path: str | Path) -> type[Estimator]:
 def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
     name = config.get("task")
     if name not in TASKS:
-        raise _error_for_unregistered(path, "task", name)
+        raise _error_for_unregistered(path, "task", name, known=TASKS)
     return TASKS[name]
 
 
-def _error_for_unregistered(path: str | Path, kind: str, name: object) -> ModelDirectoryError:
+def _error_for_unregistered(
+    path: str | Path, kind: str, name: object, *, known: Iterable[str] = ()
+) -> ModelDirectoryError:
+    problem = f"; known {kind}s are {', '.join(known)}" if known else ", which is not registered"
     return ModelDirectoryError(
-        f"{path} is a model with the {kind} {name!r}, which is not registered. Call register_{kind} before you load "
-        "it; on the command line, name the module that does so: graphattn --import MODULE ..."
+        f"{path} is a model with the {kind} {name!r}{problem}. Call register_{kind} before you load it; on the command "
+        "line, name the module that does so: graphattn --import MODULE ..."
     )
 
 
