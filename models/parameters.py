@@ -1,4 +1,4 @@
-"""scikit-learn's parameter protocol (``get_params``, ``set_params``, ``__sklearn_tags__``) without its slow import."""
+"""Parameters as in scikit-learn (``get_params``, ``set_params``, ``__sklearn_tags__``), without its slow import."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def text_metrics(references: References, texts: Sequence[str]) -> dict[str, floa
 
 
 def signatures(references: References, texts: Sequence[str]) -> dict[str, str]:
-    """sacrebleu's signatures of BLEU and chrF, to report in papers."""
+    """Signatures of BLEU and chrF by sacrebleu, to report in papers."""
     metrics = _sacrebleu()
     for metric in metrics.values():
         metric.corpus_score(list(texts), _streams(references))
