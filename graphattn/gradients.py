@@ -1,4 +1,4 @@
-"""Autograd functions: a typed ``apply``, errors on double backward, zero gradients for unused inputs."""
+"""Autograd functions: typed ``apply``, errors on double backward, zero gradients for unused inputs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ def apply(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:
     call: Any = function.apply
     out: Tensor = call(*inputs)
     return out
+
+
+def apply_pair(function: type[torch.autograd.Function], *inputs: Any) -> tuple[Tensor, Tensor]:
+    """:func:`apply` for functions with two outputs."""
+    call: Any = function.apply
+    outputs: tuple[Tensor, Tensor] = call(*inputs)
+    return outputs
 
 
 def forbid_double_backward(tensor: Tensor) -> Tensor:

@@ -50,4 +50,5 @@ def _softmax_with_mask(edges: Edges, graph: DGLGraph, scores: Tensor) -> Tensor:
     """Softmax of (E, H) scores; where all scores of a destination are -inf its weights are 0, not DGL's NaN."""
     maximum = dgl.ops.copy_e_max(graph, scores.detach())  # (N_dst, H)
     masked = (maximum == float("-inf"))[edges.destinations]
-    return dgl.ops.edge_softmax(graph, scores.masked_fill(masked, 0.0)).masked_fill(masked, 0.0)
+    weights: Tensor = dgl.ops.edge_softmax(graph, scores.masked_fill(masked, 0.0))
+    return weights.masked_fill(masked, 0.0)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphattn.edges import Edges
-from graphattn.gradients import apply, raise_on_double_backward
+from graphattn.gradients import apply, apply_pair, raise_on_double_backward
 
 CHUNK = 1 << 21
 """Upper bound for the numbers in one gathered (E, H, D) array."""
@@ -39,7 +39,7 @@ def attend(
     keep = None
     if dropout:
         keep = F.dropout(query.new_ones(edges.num_edges, query.shape[1]), dropout)
-    out, weights = _SegmentAttention.apply(query, key, value, bias, edges, scale, keep, return_weights)
+    out, weights = apply_pair(_SegmentAttention, query, key, value, bias, edges, scale, keep, return_weights)
     return out, weights if return_weights else None
 
 

@@ -25,6 +25,7 @@ from graphattn.backends.cpu.call import Call
 from graphattn.backends.cpu.tasks import Saved
 from graphattn.edges import Edges
 from graphattn.exceptions import BackendError
+from graphattn.gradients import apply, apply_pair
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -55,7 +56,7 @@ def attend(
         return out.bfloat16(), None if weights is None else weights.bfloat16()
     plain = bias is None and not (return_weights and (dropout or torch.is_grad_enabled()))
     call = Call([edges], [query.shape[1]], scale, dropout, plain=plain)
-    out, weights = _Attention.apply(query, key, value, bias, call, return_weights)
+    out, weights = apply_pair(_Attention, query, key, value, bias, call, return_weights)
     return out, weights if return_weights else None
 
 
@@ -76,7 +77,7 @@ def attend_heads(
     compact = projected.shape[1] != 3 * sum(heads)
     call = Call(edges, heads, scale, dropout, plain=True, compact=compact)
     weights = projected.new_zeros(int(call.weight_starts[-1]) if return_weights else 0)
-    out: Tensor = _ProjectedAttention.apply(projected, call, weights)
+    out = apply(_ProjectedAttention, projected, call, weights)
     if not return_weights:
         return out, []
     shapes = [(count, relation.num_edges) for relation, count in zip(edges, heads, strict=True)]

@@ -302,7 +302,8 @@ def _cut_into_chunks(low: np.ndarray, high: np.ndarray, size: int) -> tuple[np.n
     next_end = ends[np.clip(np.searchsorted(ends, cuts), 0, len(ends) - 1)]
     cuts = np.where(next_end - cuts < size // 2, next_end, cuts)
     cuts = np.unique(np.concatenate([[0], cuts, [count]]))
-    return _add_shared_keys(np.stack([cuts[:-1], cuts[1:], *_union_between(low, high, cuts)], axis=1))
+    chunks, shared = _add_shared_keys(np.stack([cuts[:-1], cuts[1:], *_union_between(low, high, cuts)], axis=1))
+    return chunks, shared
 
 
 @plan_kernel

@@ -28,7 +28,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 
 def lane_count(dtype: Any) -> int:
     """How many numbers of a type one register holds."""
-    return BYTES // (dtype.bitwidth // 8)
+    return BYTES // (int(dtype.bitwidth) // 8)
 
 
 class Vector(types.Type):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from graphattn.backends.cpu.tensorized.plan import Chunk, Plan, Strip
 from graphattn.backends.cpu.tensorized.scores import ScoreRule, exp_scores, multiply_slope
+from graphattn.gradients import apply_pair
 
 if TYPE_CHECKING:
     from graphattn.backends.cpu.tensorized.means import MeanWeights
@@ -37,7 +38,7 @@ def attend_in_blocks(
 
     ``means`` collects the mean weights of all edges.
     """
-    return _Blocks.apply(query, key, value, scores, plan, rule, means)
+    return apply_pair(_Blocks, query, key, value, scores, plan, rule, means)
 
 
 class _Blocks(torch.autograd.Function):

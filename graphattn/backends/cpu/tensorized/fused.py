@@ -23,6 +23,7 @@ from graphattn.backends.cpu.tensorized.plan import sentence_starts
 from graphattn.backends.cpu.tensorized.scores import SCALE_FUNCTIONS, ScoreRule
 from graphattn.backends.cpu.threads import run_in_threads
 from graphattn.edges import Edges
+from graphattn.gradients import apply_pair
 
 CHUNK = 1 << 14
 """Edges of one task: small, so that no thread waits long for another."""
@@ -39,7 +40,7 @@ def attend_fused(
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs (N_dst, H, F), and which rows (N_dst, H) need the exact computation; the bias is in slot order."""
-    return _Fused.apply(query, key, value, scores, bias, edges, rule)
+    return apply_pair(_Fused, query, key, value, scores, bias, edges, rule)
 
 
 class _Fused(torch.autograd.Function):

@@ -68,7 +68,8 @@ class Chunk:
             rows = rows[self.first : self.first + self.size * self.length]
         else:
             rows = rows.index_select(0, self.tokens)
-        return rows.unflatten(0, (self.size, self.length))
+        gathered: Tensor = rows.unflatten(0, (self.size, self.length))
+        return gathered
 
     def buffer(self, target: Tensor) -> Tensor:
         """(B, T, D) to fill before :meth:`scatter`; a view of ``target`` (N, D) where tokens are consecutive."""

@@ -78,9 +78,10 @@ def multiply_slope(gradient: Tensor, powers: Tensor, kept: Tensor | None, functi
     ``powers`` and ``kept`` are what :func:`exp_scores` returned.
     """
     if function == "log-sigmoid":
-        return torch.ops.aten.sigmoid_backward.grad_input(gradient, powers, grad_input=gradient)
-    gradient.mul_(powers)
-    if kept is None:
+        torch.ops.aten.sigmoid_backward.grad_input(gradient, powers, grad_input=gradient)
         return gradient
-    backward = torch.ops.aten.tanh_backward if function == "tanh" else torch.ops.aten.sigmoid_backward
-    return backward.grad_input(gradient, kept, grad_input=gradient)
+    gradient.mul_(powers)
+    if kept is not None:
+        backward = torch.ops.aten.tanh_backward if function == "tanh" else torch.ops.aten.sigmoid_backward
+        backward.grad_input(gradient, kept, grad_input=gradient)
+    return gradient
