@@ -162,7 +162,7 @@ def test_inconsistent_arguments_are_errors(tmp_path, options, message):
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_hostile_texts_are_drawn_literally(tmp_path, monkeypatch, suffix):
+def test_markup_and_control_characters_are_drawn_literally(tmp_path, monkeypatch, suffix):
     texts = record_texts(monkeypatch)
     edges = {"<b>$x$</b>": [(0, 3), (3, 0), (5, 5)], "--> &": [(i, i) for i in range(len(HOSTILE))]}
     with warnings.catch_warnings():
@@ -194,7 +194,7 @@ def test_pictures_grow_with_the_sentence(tmp_path, count):
     assert (width > 3000) == (count == 40)
 
 
-def test_an_empty_sentence_says_so(tmp_path, monkeypatch):
+def test_an_empty_sentence(tmp_path, monkeypatch):
     texts = record_texts(monkeypatch)
     draw_sentence([], {}, tmp_path / "graph.png")
     assert texts == ["(no tokens)"]

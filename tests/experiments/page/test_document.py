@@ -39,7 +39,7 @@ def test_the_file_needs_no_other_file(make_result):
     assert re.findall(r"""(?:src|href)=["']?([^"'\s>]{5})""", html) == ["data:"], "the icon"
 
 
-def test_only_our_own_script_and_style_may_run(make_result):
+def test_only_our_script_and_style_may_run(make_result):
     html = render_page([PageModel("a", [make_result().page])])
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])
     assert policy == content_policy(live=False)
@@ -52,7 +52,7 @@ def test_only_our_own_script_and_style_may_run(make_result):
     assert "unsafe" not in policy
 
 
-def test_the_live_page_may_request_its_own_server_only():
+def test_the_live_page_may_request_its_server_only():
     assert "connect-src 'self'" in content_policy(live=True)
 
 
