@@ -149,7 +149,7 @@ class DenseTransformer(ModuleContender):
         return lambda: masks
 
     @override
-    def apply(self, module: nn.Module, tokens: Tensor, context: Tensor | None) -> Tensor:
+    def apply(self, module: Callable[..., Tensor], tokens: Tensor, context: Tensor | None) -> Tensor:
         return module(tokens, src_key_padding_mask=context)
 
 
@@ -201,7 +201,8 @@ def _apply_masked_layer(layer: Any, tokens: Tensor, mask: Tensor) -> Tensor:
     query, key, value = projected.permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
     attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=attention.scale)
     added = F.relu(attention.output(attended.transpose(1, 2).flatten(2)))
-    return layer.norm(tokens + added)
+    output: Tensor = layer.norm(tokens + added)
+    return output
 
 
 CONTENDERS = (OursEncoder, DenseTransformer, MaskedDense, DGLEncoder)

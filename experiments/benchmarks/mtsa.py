@@ -5,6 +5,8 @@ Letters: B sentences, T tokens, C = 600 features, D = 300 of a head.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
@@ -99,7 +101,7 @@ class Tensorized(LayerContender, GraphContender):
         return problem.workload.graphs(TextGraphBuilder([Order()], cls=False))
 
     @override
-    def apply(self, module: nn.Module, tokens: Tensor, context: TextBatch) -> Tensor:
+    def apply(self, module: Callable[..., Tensor], tokens: Tensor, context: TextBatch) -> Tensor:
         return module(edges_of(context, RELATIONS), tokens)
 
 
@@ -119,7 +121,7 @@ class MultiHead(LayerContender):
         return nn.MultiheadAttention(WIDTH, 8, batch_first=True)
 
     @override
-    def apply(self, module: nn.Module, tokens: Tensor, context: None) -> Tensor:
+    def apply(self, module: Callable[..., tuple[Tensor, None]], tokens: Tensor, context: None) -> Tensor:
         return module(tokens, tokens, tokens, need_weights=False)[0]
 
 
@@ -149,7 +151,7 @@ class BiLSTM(LayerContender):
         return nn.LSTM(WIDTH, WIDTH // 2, batch_first=True, bidirectional=True)
 
     @override
-    def apply(self, module: nn.Module, tokens: Tensor, context: None) -> Tensor:
+    def apply(self, module: Callable[..., tuple[Tensor, object]], tokens: Tensor, context: None) -> Tensor:
         return module(tokens)[0]
 
 

@@ -88,7 +88,8 @@ class ModuleContender(Contender):
 
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
         """Run the module on a batch."""
-        return module(tokens)
+        output: Tensor = module(tokens)
+        return output
 
     def backward(self, output: Tensor, weight: Tensor) -> None:
         """Compute the loss and all gradients."""
@@ -116,4 +117,5 @@ class GraphContender(ModuleContender):
 
     @override
     def apply(self, module: Any, tokens: Tensor, context: Any) -> Tensor:
-        return module(context, tokens)
+        output: Tensor = module(context, tokens)
+        return output
