@@ -138,7 +138,7 @@ class Nudge:
         monkeypatch.setattr(sums, "sum_by_weights", self.sum_by_weights)
         monkeypatch.setattr(tensorized, "attach_mean_weights", self.attach_mean_weights)
         for module in (decoder_attention, duo_decoder):
-            monkeypatch.setattr(module, "attended", self.attended)
+            monkeypatch.setattr(module, "attend_rows", self.attend_rows)
 
     def changed(self, weights):
         """(E, heads) or (E, heads, F), with one that differs."""
@@ -156,7 +156,7 @@ class Nudge:
         targets = torch.arange(edges.num_destinations).repeat_interleave(edges.indptr.diff())
         return torch.zeros_like(out).index_add(0, targets, weights * value[edges.indices])
 
-    def attended(self, query, key, value, *, mask=None, causal=False, weights=None):
+    def attend_rows(self, query, key, value, *, mask=None, causal=False, weights=None):
         scores = query @ key.mT / math.sqrt(query.shape[-1])
         if causal:
             scores = scores + torch.full(scores.shape[2:], -math.inf).triu(1)

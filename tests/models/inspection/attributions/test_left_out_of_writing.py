@@ -43,7 +43,7 @@ def without_source(monkeypatch, place, source):
     """Let the decoder write its token number ``place`` without a look at a source's token."""
     plain, calls = decoder_attention.attend_rows, []
 
-    def attended(query, key, value, *, mask=None, causal=False, weights=None):
+    def attend_rows(query, key, value, *, mask=None, causal=False, weights=None):
         if mask is not None:
             if len(calls) // 2 == place:  # two layers for each token
                 mask = mask.clone()
@@ -51,7 +51,7 @@ def without_source(monkeypatch, place, source):
             calls.append(1)
         return plain(query, key, value, mask=mask, causal=causal, weights=weights)
 
-    monkeypatch.setattr(decoder_attention, "attended", attended)
+    monkeypatch.setattr(decoder_attention, "attend_rows", attend_rows)
 
 
 def test_edges_of_the_encoder(translator, monkeypatch):
