@@ -1,4 +1,4 @@
-"""A text batch and the DGL graph made of it have the same nodes, edges and features."""
+"""A text batch and its DGL graph have the same nodes, edges and features."""
 
 import copy
 import pickle
@@ -32,13 +32,13 @@ def graph(batch):
     return batch.to_dgl()
 
 
-def test_arrays_become_int32_edges():
+def test_arrays_are_converted_to_int32_edges():
     edges = RelationArrays(np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1]), np.array([4, 0])).to_edges(3)
     assert edges.indptr.dtype == edges.indices.dtype == torch.int32
     assert (edges.indptr.tolist(), edges.indices.tolist(), edges.num_sources) == ([0, 1, 2, 4], [0, 0, 0, 1], 3)
 
 
-def test_ranges_are_not_written_out(batch):
+def test_ranges_are_not_materialized(batch):
     edges = batch.edges[MEMBERSHIP]
     assert edges.ranges is not None
     assert edges._indices is None
@@ -62,20 +62,20 @@ def test_the_graph_has_the_same_nodes_edges_and_features(batch, graph):
     assert [part.num_edges(CHAIN) for part in dgl.unbatch(graph)] == [4, 0]
 
 
-def test_functions_of_edges_read_batches_and_graphs(batch, graph):
+def test_edge_functions_accept_batches_and_graphs(batch, graph):
     for kind in ("token", "word"):
         assert lengths_of(batch, kind).tolist() == lengths_of(graph, kind).tolist() == batch.node_counts[kind].tolist()
         assert lengths_of(batch, kind).dtype == lengths_of(graph, kind).dtype == torch.int64
-    for own in (batch, graph):
-        assert features_of(own, "token")["id"].tolist() == [7, 8, 9]
-        assert edges_of(own, ["next"])["next"].num_edges == 4
+    for source in (batch, graph):
+        assert features_of(source, "token")["id"].tolist() == [7, 8, 9]
+        assert edges_of(source, ["next"])["next"].num_edges == 4
         with pytest.raises(GraphError, match="no relation 'group'; it has: in, next"):
-            edges_of(own, ["group"])
+            edges_of(source, ["group"])
 
 
-def test_attention_takes_batches_and_graphs(batch, graph):
+def test_attention_accepts_batches_and_graphs(batch, graph):
     values = torch.randn(3, 2, 4)
-    assert torch.equal(*(attend(own, values, values, values, etype="next") for own in (batch, graph)))
+    assert torch.equal(*(attend(source, values, values, values, etype="next") for source in (batch, graph)))
 
 
 def test_the_graph_gets_the_edges_of_the_batch(batch, graph):

@@ -1,4 +1,4 @@
-"""Batches: every sentence once, within budgets, like lengths together, the same again for a seed and an epoch."""
+"""Batches: every sentence once, within budgets, similar lengths together, deterministic for a seed and an epoch."""
 
 from itertools import chain, pairwise
 
@@ -36,7 +36,7 @@ def test_every_sentence_once_and_within_budgets(tokens, budget, shuffle, seed, e
 
 
 @given(tokens=sizes, budget=budgets)
-def test_no_batch_could_take_the_next_sentence_too(tokens, budget):
+def test_batches_are_full(tokens, budget):
     tokens = np.array(tokens, dtype=np.int64)
     made = list(BudgetBatches(tokens, edges=tokens**2, shuffle=False, **budget))
     for batch, following in pairwise(made):
@@ -52,12 +52,12 @@ def test_unshuffled_batches_go_from_long_to_short_and_keep_the_order_of_equals()
     assert list(batches) == [[3, 1], [4, 0], [2]]
 
 
-def test_a_sentence_above_a_budget_stands_alone():
+def test_a_sentence_above_the_budget_is_a_batch():
     assert list(BudgetBatches(np.array([50, 3, 3]), max_tokens=10, shuffle=False)) == [[0], [1, 2]]
     assert list(BudgetBatches(np.array([3, 3]), max_edges=5, edges=np.array([9, 2]), shuffle=False)) == [[0], [1]]
 
 
-def test_seed_and_epoch_decide_the_order():
+def test_the_order_depends_on_seed_and_epoch():
     tokens = np.random.default_rng(0).integers(1, 50, 500)
 
     def order(seed, epoch):
@@ -69,7 +69,7 @@ def test_seed_and_epoch_decide_the_order():
     assert order(1, 3) == order(1, 3)
     orders = [order(seed, epoch) for seed in (1, 2) for epoch in (0, 1, 2)]
     assert all(one != other for i, one in enumerate(orders) for other in orders[:i])
-    # Not only the order of batches changes: other sentences meet.
+    # The composition of batches changes, too.
     assert {frozenset(batch) for batch in order(1, 0)}.isdisjoint({frozenset(batch) for batch in order(1, 1)})
 
 
@@ -79,7 +79,7 @@ def test_iterating_twice_within_an_epoch_gives_the_same_batches():
 
 
 @pytest.mark.parametrize("budget", [{"max_sentences": 32}, {"max_tokens": 700}, {"max_edges": 5_000}])
-def test_like_lengths_stand_together(budget):
+def test_batches_have_sentences_of_similar_length(budget):
     tokens = np.random.default_rng(0).geometric(0.05, 20_000)
     edges = tokens * np.maximum(tokens // 4, 1)
     made = list(BudgetBatches(tokens, edges=edges, **budget))
@@ -120,13 +120,13 @@ def test_sentences_without_tokens_are_batched_too():
         ({"max_edges": 5}, "max_edges needs the edges of each sentence; give edges=builder.num_edges(layout)"),
     ],
 )
-def test_impossible_options_are_refused(options, message):
+def test_invalid_options_are_rejected(options, message):
     with pytest.raises(ConfigError) as caught:
         BudgetBatches(np.array([1, 2]), **options)
     assert str(caught.value) == message
 
 
-def test_a_budget_that_is_never_reached_changes_nothing():
+def test_a_large_budget_has_no_effect():
     tokens = np.random.default_rng(0).integers(1, 50, 1_000)
     plain = list(BudgetBatches(tokens, max_sentences=4))
     assert list(BudgetBatches(tokens, max_sentences=4, max_tokens=1_000_000)) == plain

@@ -60,12 +60,12 @@ def test_only_newlines_end_a_line(tmp_path_factory, texts):
     assert [text for _, text in numbered_lines(path)] == texts
 
 
-def test_a_line_may_be_longer_than_any_buffer(tmp_path):
+def test_a_line_can_be_longer_than_the_buffer(tmp_path):
     path = write(tmp_path, "long.txt.gz", gzip.compress(b"word " * 400_000 + b"\nend"))
     assert [len(text) for _, text in numbered_lines(path)] == [2_000_000, 3]
 
 
-def test_extension_is_read_without_case(tmp_path):
+def test_extensions_ignore_case(tmp_path):
     assert list(numbered_lines(write(tmp_path, "A.TXT.GZ", gzip.compress(b"a")))) == [(1, "a")]
 
 
@@ -85,7 +85,7 @@ def test_directory(tmp_path):
     assert message(tmp_path).startswith(f"{tmp_path}: is a directory, not a file. It is a store, for Store,")
 
 
-def test_impossible_path():
+def test_invalid_paths():
     assert message("a\0b") == "a\0b: cannot be opened (embedded null byte). Check the path and its permissions."
 
 
@@ -153,7 +153,7 @@ def test_damaged_archive(tmp_path, suffix):
 
 @pytest.mark.parametrize("content", PACK)
 @suffixes
-def test_the_extension_names_the_compression(tmp_path, suffix, content):
+def test_compression_follows_from_the_extension(tmp_path, suffix, content):
     path = write(tmp_path, "file" + suffix, PACK[content](b"text\n"))
     if suffix == content:
         assert list(numbered_lines(path)) == [(1, "text")]
@@ -161,13 +161,13 @@ def test_the_extension_names_the_compression(tmp_path, suffix, content):
         assert str(path) in message(path)
 
 
-def test_a_text_that_begins_like_bzip2_is_a_text(tmp_path):
+def test_a_text_can_start_like_bzip2(tmp_path):
     assert list(numbered_lines(write(tmp_path, "a", b"BZh9 is a magic number\n"))) == [(1, "BZh9 is a magic number")]
 
 
 @suffixes
 @pytest.mark.parametrize("peekable", [True, False])
-def test_standard_input_may_be_compressed_and_stays_open(monkeypatch, suffix, peekable):
+def test_standard_input_can_be_compressed_and_stays_open(monkeypatch, suffix, peekable):
     feed(monkeypatch, PACK[suffix](b"a\r\nb"), peekable=peekable)
     assert list(numbered_lines("-")) == [(1, "a"), (2, "b")]
     assert not sys.stdin.buffer.closed
@@ -205,7 +205,7 @@ def test_a_line_from_a_pipe_arrives_before_the_next_is_written(tmp_path):
 # Writing.
 
 
-def test_a_file_appears_at_the_end(tmp_path):
+def test_a_file_appears_when_it_is_complete(tmp_path):
     path = write(tmp_path, "a.txt", b"old")
     with atomic_file(path) as temporary:
         temporary.write_text("new")
@@ -218,7 +218,7 @@ def test_a_file_appears_at_the_end(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_is_kept_and_its_target_replaced(tmp_path):
+def test_writing_to_a_link_replaces_its_target(tmp_path):
     file, folder = write(tmp_path, "a.txt", b"old"), tmp_path / "b"
     folder.mkdir()
     links = [tmp_path / "link.txt", tmp_path / "link"]
@@ -233,7 +233,7 @@ def test_a_link_is_kept_and_its_target_replaced(tmp_path):
     assert (folder / "x").exists()
 
 
-def test_a_folder_appears_at_the_end(tmp_path):
+def test_a_folder_appears_when_it_is_complete(tmp_path):
     folder = tmp_path / "deep" / "a"
     for name in ("x", "y"):
         with atomic_folder(folder, sync=True) as temporary:
@@ -247,7 +247,7 @@ def test_a_folder_appears_at_the_end(tmp_path):
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_an_interrupted_replacement_is_undone(tmp_path, monkeypatch):
+def test_a_failed_replacement_is_undone(tmp_path, monkeypatch):
     folder = tmp_path / "a"
     folder.mkdir()
     write(folder, "old", b"")

@@ -1,4 +1,4 @@
-"""A batch's graph, built at once, equals the graphs of its sentences put together by DGL."""
+"""The graph of a batch equals `dgl.batch` of the graphs of its sentences."""
 
 from random import Random
 
@@ -105,7 +105,7 @@ def test_extra_features_survive_batching(random_sentence, cls):
 
 @settings(max_examples=30)
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
-def test_edges_are_those_of_the_table(random_sentence, edge_table, random, sizes, cls):
+def test_edges_equal_the_table(random_sentence, edge_table, random, sizes, cls):
     sentences = [random_sentence(random, size) for size in sizes]
     graph = TextGraphBuilder(EVERYTHING, cls=cls).batch(sentences)
     for sentence, single in zip(sentences, dgl.unbatch(graph), strict=True):
@@ -117,7 +117,7 @@ def test_edges_are_those_of_the_table(random_sentence, edge_table, random, sizes
 
 @settings(max_examples=30)
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans())
-def test_numbers_of_edges_are_those_of_the_graph(random_sentence, random, sizes, cls):
+def test_edge_counts_equal_those_of_the_graph(random_sentence, random, sizes, cls):
     builder = TextGraphBuilder(EVERYTHING, cls=cls)
     layout = builder.layout([random_sentence(random, size) for size in sizes])
     graph = builder.graph(layout)
@@ -136,7 +136,7 @@ def test_token_features_without_a_vocabulary():
     assert graph.ntypes == ["token"]
 
 
-def test_word_nodes_come_with_relations_that_need_them():
+def test_membership_adds_word_nodes():
     graph = TextGraphBuilder([Membership()]).batch([Sentence(["un", "known", "word"], word_ids=[0, 0, 1]), ["a"]])
     assert graph.batch_num_nodes("word").tolist() == [3, 2]
 
@@ -148,7 +148,7 @@ def test_word_nodes_come_with_relations_that_need_them():
         ([Membership(), Dependency()], ["in", "dependency"]),
     ],
 )
-def test_membership_may_come_with_several_relations(relations, names):
+def test_membership_is_added_once(relations, names):
     builder = TextGraphBuilder(relations)
     assert [relation.name for relation in builder.relations] == names
     graph = builder.build(Sentence(["a", "b"], heads=[2, 0]))
@@ -156,7 +156,7 @@ def test_membership_may_come_with_several_relations(relations, names):
 
 
 @pytest.mark.parametrize("cls", [False, True])
-def test_a_vocabulary_gives_ids(cls):
+def test_a_vocabulary_adds_ids(cls):
     texts = ["the dog barks", "the cat sleeps", "unknown"]
     vocabulary = Vocabulary.train([text.split() for text in texts[:2]])
     builder = TextGraphBuilder([Window(3)], cls=cls, vocabulary=vocabulary)
@@ -183,7 +183,7 @@ def test_sentences_without_tokens_are_kept():
     assert (nothing.num_nodes(), nothing.num_edges(), nothing.batch_size) == (0, 0, 0)
 
 
-def test_a_graph_has_the_same_edges_after_a_round_trip_to_coordinates():
+def test_edges_round_trip_through_coo():
     graph = TextGraphBuilder([Window(5)], cls=False).build(list("abcdefg"))
     sources, targets, ids = graph.edges(form="all", etype="window:5")
     assert ids.tolist() == list(range(graph.num_edges()))
@@ -202,7 +202,7 @@ def test_a_graph_has_the_same_edges_after_a_round_trip_to_coordinates():
         ),
     ],
 )
-def test_impossible_choices_of_relations_are_refused(relations, message):
+def test_invalid_sets_of_relations_are_rejected(relations, message):
     with pytest.raises(ConfigError) as caught:
         TextGraphBuilder(relations)
     assert str(caught.value) == message
@@ -233,13 +233,13 @@ def test_a_batch_needs_no_relation_and_a_dgl_graph_does():
         ),
     ],
 )
-def test_impossible_sources_are_refused(source, message):
+def test_invalid_sources_are_rejected(source, message):
     with pytest.raises(DataError) as caught:
         TextGraphBuilder([Dependency()]).build(source)
     assert str(caught.value) == message
 
 
-def test_too_many_edges_are_refused_before_they_are_made():
+def test_too_many_edges_are_rejected_before_they_are_built():
     builder = TextGraphBuilder([Window(1), Complete()])
     layout = builder.layout([["word"] * 60_000])
     assert builder.num_edges(layout).tolist() == [60_001 + 60_001**2]
@@ -264,24 +264,24 @@ class Backwards(RangeRelation):
         return here + 1, here
 
 
-def test_vectors_that_no_relation_compares_are_not_carried_along():
+def test_vectors_that_no_relation_needs_are_dropped():
     assert TextGraphBuilder([Window(3)], vectors=np.eye(4)).layout([["a"]]).vectors is None
 
 
-def test_ids_are_those_of_the_vocabulary_whatever_else_is_given():
+def test_ids_of_the_vocabulary_override_features():
     builder = TextGraphBuilder([Window(1)], cls=False, vocabulary=Vocabulary.train([["a", "b"]]))
     layout = builder.layout([["b", "a"]], features={"id": ([np.array([7, 8])], 9)})
     assert layout.features["id"].tolist() == [4, 3]
 
 
-def test_relations_of_users_are_looked_at_without_making_a_graph():
+def test_custom_relations_are_validated_without_a_graph():
     builder = TextGraphBuilder([Window(3), Backwards()], cls=False)
     layout = builder.layout([["a", "b"]])
     with pytest.raises(GraphError, match="relation 'backwards': a range stops before it begins"):
         builder.vet(layout)
 
 
-def test_too_many_edges_name_the_longest_text():
+def test_the_edge_count_error_names_the_longest_text():
     builder = TextGraphBuilder([Complete()], cls=False)
     with pytest.raises(GraphError, match="Of 2 texts the longest has 60,000 tokens"):
         builder.graph(builder.layout([["word"] * 60_000, ["word"]]))

@@ -1,4 +1,4 @@
-"""The columns of a batch: what stands where, with and without ``[CLS]``, and choices of sentences."""
+"""The columns of a batch, with and without ``[CLS]``, and selections of sentences."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_columns_without_cls():
     assert (len(layout), layout.num_tokens) == (3, 5)
 
 
-def test_cls_is_a_token_and_a_word_of_its_own():
+def test_cls_is_a_separate_token_and_word():
     layout = Layout.of([SUBWORDS, EMPTY, PLAIN], with_cls=True, deprel_id=ids)
     assert values(layout) == {
         "lengths": [4, 1, 3],
@@ -63,20 +63,20 @@ def test_cls_is_a_token_and_a_word_of_its_own():
     assert [bound.tolist() for bound in layout.word_bounds] == [[0, 1, 3, 4, 5, 6, 7], [1, 3, 4, 5, 6, 7, 8]]
 
 
-def test_dependencies_are_taken_only_when_asked_for():
+def test_dependencies_are_read_only_if_requested():
     layout = Layout.of([SUBWORDS, Sentence(["no", "heads"])], with_cls=True)
     assert layout.heads is None
     assert layout.deprels is None
 
 
-def test_a_sentence_of_a_file_without_heads_is_named_with_its_line():
+def test_a_sentence_without_heads_is_reported_with_its_line():
     sentence = Sentence(["a", "b"], origin=("trees.conllu", 7))
     with pytest.raises(DataError) as caught:
         Layout.of([PLAIN, sentence], with_cls=False, deprel_id=ids)
     assert str(caught.value).startswith("trees.conllu, line 7, field 'heads': sentence ('a b' ...) has no heads, but")
 
 
-def test_a_sentence_without_heads_is_named():
+def test_a_sentence_without_heads_is_reported():
     with pytest.raises(DataError) as caught:
         Layout.of([PLAIN, Sentence(list("abcdefg"))], with_cls=False, deprel_id=ids)
     assert str(caught.value) == (
@@ -108,7 +108,7 @@ def test_features_keep_their_type_and_rows(dtype):
         ),
     ],
 )
-def test_features_that_do_not_fit_are_refused(arrays, message):
+def test_features_of_the_wrong_length_are_rejected(arrays, message):
     with pytest.raises(DataError) as caught:
         Layout.of([SUBWORDS, PLAIN], with_cls=True, features={"x": (arrays, 0)})
     assert str(caught.value) == message
@@ -116,7 +116,7 @@ def test_features_that_do_not_fit_are_refused(arrays, message):
 
 @settings(max_examples=50)
 @given(random=st.randoms(use_true_random=False), sizes=batches, cls=st.booleans(), data=st.data())
-def test_taking_sentences_equals_flattening_them(random_sentence, random, sizes, cls, data):
+def test_take_equals_flattening_the_selection(random_sentence, random, sizes, cls, data):
     sentences = [random_sentence(random, size) for size in sizes]
     columns = [np.array([random.random() for _ in s.tokens]) for s in sentences]
     layout = Layout.of(sentences, with_cls=cls, deprel_id=len, features={"x": (columns, -1.0)})
@@ -132,7 +132,7 @@ def test_taking_sentences_equals_flattening_them(random_sentence, random, sizes,
     assert taken.features["x"].tolist() == direct.features["x"].tolist()
 
 
-def test_taking_from_a_layout_without_dependencies():
+def test_take_without_dependencies():
     layout = Layout.of([PLAIN, SUBWORDS], with_cls=True).take(np.array([1]))
     assert (layout.heads, layout.deprels, layout.word_ids.tolist()) == (None, None, [0, 1, 1, 2])
 
@@ -145,9 +145,9 @@ def test_every_column_equals_a_loop_over_sentences(random_sentence, random, size
     tokens, words = [], []
     for number, sentence in enumerate(sentences):
         start = len(words)
-        own = list(range(len(sentence)) if sentence.word_ids is None else sentence.word_ids)
-        own = [0, *(word + 1 for word in own)] if cls else own
-        tokens += [(number, position, word, start + word) for position, word in enumerate(own)]
+        word_ids = list(range(len(sentence)) if sentence.word_ids is None else sentence.word_ids)
+        word_ids = [0, *(word + 1 for word in word_ids)] if cls else word_ids
+        tokens += [(number, position, word, start + word) for position, word in enumerate(word_ids)]
         names = sentence.deprels or ("",) * sentence.num_words
         arcs = [(head - 1 + cls if head else -1, len(name)) for head, name in zip(sentence.heads, names, strict=True)]
         words += [(number, *arc) for arc in ([(-1, 0), *arcs] if cls else arcs)]
@@ -170,23 +170,23 @@ def flat(texts, vectors, **options):
     return Layout.of(texts, with_cls=True, vectors=vectors, features=columns, **options)
 
 
-def test_layouts_joined_equal_the_layout_of_all_texts():
+def test_concatenated_layouts_equal_the_layout_of_all_texts():
     vectors = np.eye(3)
-    found, expected = concatenate([flat(TEXTS[:2], vectors), flat(TEXTS[2:], vectors)]), flat(TEXTS, vectors)
+    concatenated, expected = concatenate([flat(TEXTS[:2], vectors), flat(TEXTS[2:], vectors)]), flat(TEXTS, vectors)
     for name in COLUMNS:
-        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+        assert getattr(concatenated, name).tolist() == getattr(expected, name).tolist()
     for name in ("counts", "sources", "targets"):
-        assert getattr(found.links, name).tolist() == getattr(expected.links, name).tolist()
-    assert found.features["x"].tolist() == expected.features["x"].tolist()
-    assert found.vectors is vectors
+        assert getattr(concatenated.links, name).tolist() == getattr(expected.links, name).tolist()
+    assert concatenated.features["x"].tolist() == expected.features["x"].tolist()
+    assert concatenated.vectors is vectors
 
 
-def test_layouts_joined_have_the_columns_that_all_have():
-    found = concatenate([flat(TEXTS[:2], None), flat(TEXTS[2:], None, deprel_id=None, with_sentences=False)])
-    assert (found.heads, found.deprels, found.sentence_ids) == (None, None, None)
-    assert found.lengths.tolist() == [4, 4, 2]
+def test_concatenated_layouts_have_the_common_columns():
+    concatenated = concatenate([flat(TEXTS[:2], None), flat(TEXTS[2:], None, deprel_id=None, with_sentences=False)])
+    assert (concatenated.heads, concatenated.deprels, concatenated.sentence_ids) == (None, None, None)
+    assert concatenated.lengths.tolist() == [4, 4, 2]
 
 
-def test_a_choice_of_texts_shares_the_vectors():
+def test_a_selection_shares_the_vectors():
     vectors = np.eye(3)
     assert flat(TEXTS, vectors).take([2]).vectors is vectors

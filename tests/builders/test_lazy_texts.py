@@ -1,4 +1,4 @@
-"""Layouts in files are the layouts that were put into them, in every process, and leave nothing behind."""
+"""Layouts in files equal the original layouts in every process, and no files remain."""
 
 import gc
 import pickle
@@ -42,17 +42,17 @@ def parts():
     return [whole.take([0, 1]), whole.take([2]), whole.take([3])]
 
 
-def assert_same(found, expected):
+def assert_same(actual, expected):
     for name in COLUMNS:
-        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
-    assert found.features.keys() == expected.features.keys() == {"id", "shape"}
+        assert np.array_equal(getattr(actual, name), getattr(expected, name)), name
+    assert actual.features.keys() == expected.features.keys() == {"id", "shape"}
     for name, values in expected.features.items():
-        assert np.array_equal(found.features[name], values)
+        assert np.array_equal(actual.features[name], values)
     for name in ("counts", "sources", "targets"):
-        assert np.array_equal(getattr(found.links, name), getattr(expected.links, name))
+        assert np.array_equal(getattr(actual.links, name), getattr(expected.links, name))
 
 
-def test_layouts_in_files_are_those_in_memory(parts, temporary):
+def test_layouts_in_files_equal_those_in_memory(parts, temporary):
     layout = memmap_layouts(iter(parts))
     assert_same(layout, concatenate(parts))
     assert_same(layout.take([3, 0, 2, 0]), concatenate(parts).take([3, 0, 2, 0]))
@@ -73,13 +73,13 @@ def test_other_processes_map_the_same_files(parts, temporary):
     assert_same(layout, concatenate(parts))
 
 
-def test_nothing_is_a_layout_too():
+def test_empty_layouts():
     builder = TextGraphBuilder([Window(3)], cls=False)
     layout = memmap_layouts([builder.layout([])])
     assert (len(layout), layout.num_tokens) == (0, 0)
 
 
-def test_failures_leave_nothing_behind(parts, temporary):
+def test_failures_leave_no_files(parts, temporary):
     def failing():
         yield parts[0]
         raise ValueError("no more")

@@ -1,4 +1,4 @@
-"""Sentences: their fields, what they reject (cyclic heads above all), and boundaries found by punctuation."""
+"""Sentences: their fields, errors (above all cyclic heads), and boundaries found by punctuation."""
 
 from random import Random
 
@@ -82,7 +82,7 @@ def test_trees_of_any_word_order_are_valid(random_sentence, random, num_words):
 
 
 @given(heads=st.integers(1, 6).flatmap(lambda n: st.lists(st.integers(0, n), min_size=n, max_size=n)))
-def test_heads_are_valid_exactly_if_every_word_leads_to_a_root(heads):
+def test_heads_are_valid_if_and_only_if_every_word_leads_to_a_root(heads):
     def leads_to_root(word):
         for _ in heads:
             word = heads[word - 1] if word else 0
@@ -110,10 +110,10 @@ def test_long_chains_are_checked_in_linear_time():
 
 
 def test_random_sentences_vary(random_sentence):
-    made = [random_sentence(Random(seed), 6) for seed in range(40)]
-    assert {sentence.word_ids is None for sentence in made} == {True, False}
-    assert {sentence.deprels is None for sentence in made} == {True, False}
-    assert len({sentence.heads for sentence in made}) > 30
+    sentences = [random_sentence(Random(seed), 6) for seed in range(40)]
+    assert {sentence.word_ids is None for sentence in sentences} == {True, False}
+    assert {sentence.deprels is None for sentence in sentences} == {True, False}
+    assert len({sentence.heads for sentence in sentences}) > 30
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,6 @@ def test_a_sentence_ends_after_its_punctuation(text, ids):
 
 
 @pytest.mark.parametrize("text", ["a . b ! ? c", "a ?! ' ) b . . . c", "Dr. X left . So did 3.5 % …"])
-def test_sub_words_that_keep_blanks_have_the_same_boundaries(text):
+def test_sub_words_with_blanks_have_the_same_boundaries(text):
     words = text.split()
     assert assign_sentence_ids([BLANK + word for word in words]) == assign_sentence_ids(words)

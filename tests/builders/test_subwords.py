@@ -33,7 +33,7 @@ def test_round_trip_of_any_text_with_known_characters(text, subwords):
     assert subwords.text(ids) == " ".join(text.split())
 
 
-def test_words_are_those_of_the_splitter(subwords):
+def test_words_equal_those_of_the_splitter(subwords):
     for text in TEXTS:
         (source,) = subwords.vocabulary.sentences(subwords.sources([text]))
         assert [word.strip(BLANK) for word in source.words] == WordSplitter.by_rule("words").split(text)

@@ -48,7 +48,7 @@ def test_conversion_keeps_the_spans(sentence, source, target):
 
 
 @given(marked_sentences(types=st.just("")), schemes)
-def test_types_may_be_missing(sentence, scheme):
+def test_types_are_optional(sentence, scheme):
     marked, length = sentence
     tags = write_tags(marked, length, scheme)
     assert set(tags) <= set("BIOES")
@@ -62,18 +62,18 @@ def test_spans_agree_with_seqeval(sentence, scheme):
 
 
 @pytest.mark.parametrize(("scheme", "prefixes"), [("IOB1", "BI"), ("IOB2", "BI"), ("BIOES", "BIES")])
-def test_a_sequence_is_valid_exactly_if_its_spans_are_written_as_it(scheme, prefixes):
+def test_a_sequence_is_valid_if_and_only_if_its_spans_round_trip(scheme, prefixes):
     @given(tag_lists(prefixes))
     def check(tags):
         repaired = extract_spans(tags, scheme, repair=True)
         rewritten = write_tags(repaired, len(tags), scheme)
         try:
-            found = extract_spans(tags, scheme)
+            spans = extract_spans(tags, scheme)
         except DataError:
             assert rewritten != tags
         else:
             assert rewritten == tags
-            assert found == repaired == by_seqeval(tags, scheme)
+            assert spans == repaired == by_seqeval(tags, scheme)
 
     check()
 

@@ -54,7 +54,7 @@ def test_word_level_tokens_keep_their_case(words):
     assert ids.tolist() == [10, 11, 12, 1]
 
 
-def test_word_level_normalizes_only_to_look_up():
+def test_word_level_normalizes_only_for_the_lookup():
     vocabulary = Vocabulary.train(['café isn\'t "so" ...'])
     assert (
         vocabulary.encode("CAFE\u0301 isn\u2019t “So” ......").tolist()
@@ -72,7 +72,7 @@ def test_given_words_stay_words(words, pieces):
     assert cut.tokens[-1] == "[UNK]"
 
 
-def test_words_given_in_pieces_are_split_again(pieces):
+def test_words_in_pieces_are_split_again(pieces):
     word = max("lower newest low widest".split(), key=lambda word: len(word) - len(pieces.sentence([word])))
     assert len(pieces.sentence([word])) < len(word)
     spelled = Sentence([*word, *word], word_ids=[0] * len(word) + [1] * len(word))
@@ -104,7 +104,7 @@ def test_unknown_parts_of_words_keep_their_text(pieces):
 
 @pytest.mark.parametrize("word", ["abc", "xyz", "a\u65e5\u672c"])
 def test_unknown_parts_after_a_blank_mark_keep_their_text(word):
-    """The mark of Llama's tokenizer shares its place with the first letter."""
+    """The mark of Llama's tokenizer has the same offsets as the first letter."""
     pieces = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "\u2581": 3, "a": 4}
     tokenizer = Tokenizer(models.BPE(pieces, [], unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -112,7 +112,7 @@ def test_unknown_parts_after_a_blank_mark_keep_their_text(word):
 
 
 @pytest.mark.parametrize("text", ["\u0130", "l\u0130\u0130x\u0130", "Zlow\u0130zest"])
-def test_parts_of_a_normalized_character_may_be_known(text):
+def test_parts_of_a_normalized_character_can_be_known(text):
     """Capital I with a dot is i and a dot in lower case."""
     known = Vocabulary.train(["lowest nil"] * 3, level="bpe")
     sentence = known.sentence(text)
@@ -145,7 +145,7 @@ def test_a_sentence_of_this_vocabulary_is_returned_unchanged(either):
     assert either.sentence(sentence) is sentence
 
 
-def test_text_never_gets_the_ids_of_padding_and_cls():
+def test_text_never_has_the_ids_of_padding_and_cls():
     for level in ("word", "bpe"):
         vocabulary = Vocabulary.train(["a b"], level=level, lowercase=False, split="whitespace")
         for source in ("[PAD] [CLS] [UNK]", ["[PAD]", "[CLS]", "[UNK]"]):
@@ -202,7 +202,7 @@ def test_every_given_word_has_a_token(words, pieces, given_words):
 
 
 @given(st.lists(UNICODE, max_size=3))
-def test_reading_back_gives_the_same_ids(words, pieces, texts):
+def test_decoding_and_encoding_gives_the_same_ids(words, pieces, texts):
     for vocabulary in (words, pieces):
         again = Vocabulary.from_json(vocabulary.to_json())
         assert again == vocabulary
@@ -242,12 +242,12 @@ def test_training_options(options, expected):
     assert Vocabulary.train(CORPUS, **options).words[3:] == expected
 
 
-def test_a_corpus_may_be_a_generator():
+def test_a_corpus_can_be_a_generator():
     assert Vocabulary.train(f"w{number % 7}" for number in range(10_000)).words[3:] == [f"w{n}" for n in range(7)]
 
 
 @pytest.mark.parametrize("level", ["word", "bpe"])
-def test_a_corpus_may_be_a_counter(level):
+def test_a_corpus_can_be_a_counter(level):
     counts = Counter(word for text in CORPUS for word in Vocabulary.train([]).sentence(text).words)
     assert Vocabulary.train(counts, level=level, size=20) == Vocabulary.train(CORPUS, level=level, size=20)
 
@@ -278,23 +278,23 @@ def test_options_out_of_bounds(options, named):
     assert caught.value.options == named
 
 
-def test_extra_words_are_for_whole_words():
+def test_extra_words_have_no_effect_on_bpe():
     assert Vocabulary.train(CORPUS, level="bpe", extra_words=["sea"]) == Vocabulary.train(CORPUS, level="bpe")
 
 
-def test_one_text_is_no_corpus():
+def test_a_single_text_is_not_a_corpus():
     with pytest.raises(DataError, match="one text where several are expected"):
         Vocabulary.train("a text")
 
 
-def test_bpe_size_holds_with_many_characters():
+def test_bpe_respects_the_size_with_many_characters():
     han = [chr(0x4E00 + number) for number in range(300)]
     vocabulary = Vocabulary.train([han, ["xyz"] * 5], level="bpe", size=50)
     assert len(vocabulary) == 50
     assert {"x", "y", "z", *han[:44]} <= {*vocabulary.words}
 
 
-def test_training_repeats_in_another_process():
+def test_training_is_reproducible_in_another_process():
     code = (
         "texts = [' '.join(chr(97 + (7 * n * k) % 26) + chr(97 + (n + k) % 26) for k in range(9)) for n in range(99)];"
         "both = [Vocabulary.train(texts, level=level, size=150).to_json() for level in ('word', 'bpe')]"
@@ -416,7 +416,7 @@ def test_words_are_a_copy(words):
     assert len(words) == len(words.words) == 18
 
 
-# tokenizers made elsewhere
+# tokenizers of other libraries
 
 
 def word_piece():
@@ -456,7 +456,7 @@ def unigram():
 
 
 def byte_level_without_special_tokens():
-    """As GPT-2's: nothing is unknown, and the only special token has another name."""
+    """Like GPT-2's: no unknown tokens, and the only special token has another name."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
@@ -468,7 +468,7 @@ def byte_level_without_special_tokens():
 
 
 def sentence_piece():
-    """As Llama's: marks before words, bytes for what is unknown, special tokens of other names."""
+    """Like Llama's: marks before words, byte fallback, special tokens with other names."""
     fallback = [f"<0x{byte:02X}>" for byte in range(256)]
     entries = ["<unk>", "<s>", "</s>", *fallback, "\u2581", "t", "h", "e", "\u2581t", "he", "\u2581the"]
     merges = [("\u2581", "t"), ("h", "e"), ("\u2581t", "he")]
@@ -500,7 +500,7 @@ def test_foreign_tokenizers(make, text):
     assert ids.max(initial=0) < len(vocabulary)
 
 
-def test_word_piece_from_elsewhere():
+def test_word_piece_of_another_library():
     vocabulary = Vocabulary.from_json(word_piece().to_str())
     sentence = vocabulary.sentence("The quick don't 漢字 <url>")
     assert sentence.tokens == ("the", "qui", "##ck", "don", "'", "t", "漢", "[UNK]", "<url>")
@@ -508,7 +508,7 @@ def test_word_piece_from_elsewhere():
     assert vocabulary.ids(sentence.tokens).tolist() == [9, 10, 11, 12, 13, 14, 15, 1, 16]
 
 
-def test_unknown_token_of_another_name():
+def test_unknown_token_with_another_name():
     vocabulary = Vocabulary.from_json(bare().to_str())
     assert vocabulary.words == ["[PAD]", "[UNK]", "[CLS]", "the", "<unk>"]
     assert vocabulary.encode("the dog's").tolist() == [3, 1, 1]
@@ -519,7 +519,7 @@ def test_unknown_token_of_another_name():
 
 
 @pytest.mark.parametrize("name", ["sst2/train.tsv", "mtl16/books.task.train"])
-def test_corpora_split_before_come_out_nearly_unchanged(corpora, name):
+def test_pre_split_corpora_hardly_change(corpora, name):
     lines = (corpora / name).read_text(encoding="utf-8", errors="replace").splitlines()
     texts = [line.partition("\t")[2] for line in lines]
     vocabulary = Vocabulary.train(texts)

@@ -75,19 +75,19 @@ def test_compressed(write):
     check_glove(WordVectors.read(write(gzip.compress(GLOVE.encode()), "v.txt.gz")))
 
 
-def test_words_with_spaces_and_odd_words(write):
+def test_words_with_spaces_and_unusual_words(write):
     vectors = WordVectors.read(write("a 1 2\n. . . 3 4\nnan 5 6\n\u00a0 7 8\n\u2028x 9 10\n1 11 12\n"))
     assert vectors.words == ["a", ". . .", "nan", "\u00a0", "\u2028x", "1"]
     assert vectors.matrix[:, 0].tolist() == [1, 3, 5, 7, 9, 11]
 
 
-def test_the_first_vector_of_a_repeated_word_counts(write):
+def test_the_first_vector_of_a_repeated_word_is_used(write):
     vectors = WordVectors.read(write("a 1 2\nb 3 4\na 5 6\n"))
     assert vectors.words == ["a", "b"]
     assert vectors.matrix.tolist() == [[1, 2], [3, 4]]
 
 
-def test_only_keeps_the_words_and_their_lower_case(write):
+def test_only_keeps_words_and_their_lower_case(write):
     vectors = WordVectors.read(write("3 1\nparis 1\nParis 2\nrome 3\n"), only=["Paris", "Oslo"])
     assert vectors.words == ["paris", "Paris"]
     assert WordVectors.read(write("3 1\nparis 1\nParis 2\nrome 3\n"), only={"paris"}).words == ["paris"]
@@ -171,7 +171,7 @@ def test_broken_line_in_the_middle_of_many(write):
 
 
 def test_adjacent_broken_lines(write):
-    """One number too few and one too many leave the total right."""
+    """One number too few and one too many cancel in the total."""
     assert error_of(write("a 1 2\nb 3\nc 4 5.0 6\n")) == f", line 2: 1 numbers after 'b', expected 2. {HINT}"
 
 
@@ -231,7 +231,7 @@ def test_a_file_without_vectors_has_no_copy(write, tmp_path, monkeypatch):
             WordVectors.read(path)
 
 
-def test_damaged_copy_and_useless_folder(write, tmp_path, monkeypatch):
+def test_damaged_copy_and_unusable_folder(write, tmp_path, monkeypatch):
     path, folder = write(GLOVE), tmp_path / "cache"
     monkeypatch.setenv("GRAPHATTN_CACHE", str(folder))
     WordVectors.read(path)
@@ -242,7 +242,7 @@ def test_damaged_copy_and_useless_folder(write, tmp_path, monkeypatch):
     check_glove(WordVectors.read(path))
 
 
-def test_limit_leaves_no_copy(write, tmp_path, monkeypatch):
+def test_no_copy_is_written_with_a_limit(write, tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHATTN_CACHE", str(tmp_path / "cache"))
     WordVectors.read(write(GLOVE), limit=1)
     assert not (tmp_path / "cache").exists()
@@ -281,13 +281,13 @@ def test_table_has_the_vectors_of_known_words(vectors):
     assert not np.array_equal(table[1], table[2])
 
 
-def test_exact_case_comes_first():
+def test_exact_case_has_priority():
     vectors = WordVectors(["us", "US"], np.array([[1.0], [2.0]]))
     vocabulary = Vocabulary.train(["US us Us"], lowercase=False)
     assert vectors.table(vocabulary, seed=0)[3:].tolist() == [[2], [1], [1]]
 
 
-def test_words_are_found_as_the_vocabulary_spells_them():
+def test_words_are_looked_up_in_the_spelling_of_the_vocabulary():
     """In lower case, with straight quotes; the exact word first, then the first of several spellings."""
     vectors = WordVectors(["Paris", "PARIS", "us", "US", "\u2019t"], np.arange(1.0, 6.0)[:, None])
     vocabulary = Vocabulary.train([["paris", "us", "'t"]])
@@ -296,19 +296,19 @@ def test_words_are_found_as_the_vocabulary_spells_them():
     sets = [vectors.with_spelling(vocabulary.spelling), WordVectors(["paris"], np.array([[7.0]]))]
     both = WordVectors.concatenate(sets, normalize=False)
     assert both.table(vocabulary, seed=0)[3].tolist() == [1, 7]
-    assert "paris" not in vectors  # itself stays as it is
+    assert "paris" not in vectors  # the original does not change
 
 
 @settings(max_examples=50, deadline=None)
 @given(words=st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5), lowercase=st.booleans())
-def test_spelling_is_what_the_normalizer_makes_of_a_word(words, lowercase):
+def test_spelling_equals_the_normalizer(words, lowercase):
     vocabulary = Vocabulary.train([["a"]], lowercase=lowercase)
     rule = make_normalizer("word", lowercase)
     for word in (*words, "Word", "A1", "x"):
         assert vocabulary.spelling(word) == rule.normalize_str(replace_surrogates(word))
 
 
-def test_unknown_words_have_the_spread_of_the_vectors(vectors):
+def test_unknown_words_have_the_deviation_of_the_vectors(vectors):
     vocabulary = Vocabulary.train([f"unknown{number}" for number in range(4000)])
     drawn = vectors.table(vocabulary, seed=3)[3:]
     np.testing.assert_allclose(drawn.mean(axis=0), vectors.matrix.mean(axis=0), atol=0.06)
@@ -328,7 +328,7 @@ def test_draws_depend_only_on_seed_and_word(vectors):
 
 
 def test_concatenation():
-    """Each block is the set's own look-up, or its mean; scaled to unit spread."""
+    """Each block is the look-up in its set, or the mean of the set, scaled to unit deviation."""
     draw = np.random.default_rng(0).normal
     sets = [WordVectors(["a", "B", "c"], draw(1, 5, (3, 2))), WordVectors(["b", "d"], draw(0, 0.1, (2, 3)))]
     for normalize in (True, False):
@@ -414,7 +414,7 @@ def test_an_indented_line(write):
     assert (words, matrix.tolist()) == (["a", "b"], [[1, 2], [3, 4]])
 
 
-def test_the_exact_word_wins_over_a_respelled_one():
+def test_exact_words_have_priority_over_other_spellings():
     vectors = WordVectors(["Paris", "paris"], np.array([[1.0], [2.0]])).with_spelling(str.lower)
     table = vectors.table(Vocabulary.train(["paris"]), seed=0)
     assert table[-1].tolist() == [2.0]

@@ -1,4 +1,4 @@
-"""No sentence is parsed twice, whoever asks; another parser or other words are another matter."""
+"""The cache of parses: no sentence is parsed twice, and parsers do not share parses."""
 
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -12,17 +12,17 @@ from graphattn.exceptions import DataError
 
 @dataclass
 class Chain:
-    """Each word depends on the one before; remembers what it was asked."""
+    """Each word depends on the one before; records its inputs."""
 
     name: str = "chain"
-    asked: list = field(default_factory=list)
+    inputs: list = field(default_factory=list)
 
     def parse(self, sentences):
-        self.asked += [tuple(words) for words in sentences]
+        self.inputs += [tuple(words) for words in sentences]
         return [Parse(tuple(range(len(words))), ("x",) * len(words)) for words in sentences]
 
     def read(self, texts):
-        self.asked += texts
+        self.inputs += texts
         return [
             Sentence(t.split(), heads=range(len(t.split())), deprels=["é"] * len(t.split()),
                      sentence_ids=[0] * len(t.split()))
@@ -38,27 +38,27 @@ def test_no_sentence_is_parsed_twice(tmp_path):
     assert CachedParser(parser, tmp_path / "c.sqlite").parse([["c"], ["a b"], ["a", "b"]]) == Chain().parse(
         [["c"], ["a b"], ["a", "b"]]
     )
-    assert parser.asked == [("a", "b"), (), ("c",), ("a b",)]
+    assert parser.inputs == [("a", "b"), (), ("c",), ("a b",)]
     assert cached.name == "chain"
 
 
-def test_raw_texts_are_remembered_apart(tmp_path):
+def test_raw_texts_and_word_lists_are_cached_separately(tmp_path):
     parser = Chain()
     cached = CachedParser(parser, tmp_path / "c.sqlite")
     assert cached.parse([["a"]]) == Chain().parse([["a"]])
     assert cached.read(["a", "x y", "a"]) == Chain().read(["a", "x y", "a"])
     assert cached.read(["x y"]) == Chain().read(["x y"])
-    assert parser.asked == [("a",), "a", "x y"]
+    assert parser.inputs == [("a",), "a", "x y"]
 
 
 def test_parsers_do_not_share_parses(tmp_path):
     for name in ("one", "two"):
         parser = Chain(name)
         CachedParser(parser, tmp_path / "c.sqlite").parse([["a"]])
-        assert parser.asked == [("a",)]
+        assert parser.inputs == [("a",)]
 
 
-def test_what_was_parsed_before_a_failure_is_kept(tmp_path):
+def test_parses_before_a_failure_are_cached(tmp_path):
     @dataclass
     class Failing(Chain):
         def parse(self, sentences):
@@ -71,7 +71,7 @@ def test_what_was_parsed_before_a_failure_is_kept(tmp_path):
         CachedParser(Failing(), tmp_path / "c.sqlite").parse(sentences)
     parser = Chain()
     CachedParser(parser, tmp_path / "c.sqlite").parse(sentences)
-    assert parser.asked == [(f"w{n}",) for n in range(500, 700)]
+    assert parser.inputs == [(f"w{n}",) for n in range(500, 700)]
 
 
 def ask(path, start):
@@ -88,10 +88,10 @@ def test_processes_share_a_cache(tmp_path):
     assert [process.exitcode for process in processes] == [0, 0]
     parser = Chain()
     CachedParser(parser, tmp_path / "c.sqlite").parse([[f"w{n}"] for n in range(900)])
-    assert parser.asked == []
+    assert parser.inputs == []
 
 
-def test_another_file_is_left_alone(tmp_path):
+def test_a_file_of_another_format_is_not_changed(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("mine " * 100)
     with pytest.raises(DataError) as caught:

@@ -25,14 +25,16 @@ def test_heads_count_over_the_text():
 
 
 @given(st.lists(st.lists(st.integers(1, 4), max_size=4), max_size=4))
-def test_every_word_has_its_own_head(sizes):
-    texts = [[f"w{n}" for n in range(sum(own))] for own in sizes]
-    ids = [[s for s, size in enumerate(own) for _ in range(size)] for own in sizes]
-    for words, own, parse in zip(texts, ids, parse_texts(Chain(), texts, ids), strict=True):
+def test_heads_are_valid_in_texts_of_any_number_of_sentences(sizes):
+    texts = [[f"w{n}" for n in range(sum(sentence_numbers))] for sentence_numbers in sizes]
+    ids = [[s for s, size in enumerate(sentence_numbers) for _ in range(size)] for sentence_numbers in sizes]
+    for words, sentence_numbers, parse in zip(texts, ids, parse_texts(Chain(), texts, ids), strict=True):
         Sentence(words, heads=parse.heads, deprels=parse.deprels)
         assert parse.deprels == tuple(words)
         assert all(head in (0, place) for place, head in enumerate(parse.heads))
-        assert [place for place, head in enumerate(parse.heads) if not head] == [own.index(s) for s in sorted({*own})]
+        assert [place for place, head in enumerate(parse.heads) if not head] == [
+            sentence_numbers.index(s) for s in sorted({*sentence_numbers})
+        ]
 
 
 @pytest.fixture(scope="module")

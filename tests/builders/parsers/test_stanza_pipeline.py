@@ -1,4 +1,4 @@
-"""Stanza's parses come through as Stanza makes them; what lacks is told with the way out."""
+"""Parses equal those of Stanza itself; errors about missing models, devices and packages show a fix."""
 
 import re
 import sys
@@ -19,18 +19,18 @@ def parser(corpora):
     return StanzaParser(folder=str(corpora / "stanza_en_ewt_small"), device="cpu")
 
 
-def attachment(gold, parsed):
-    """Unlabelled and labelled attachment score in percent; of a relation its universal part counts."""
+def attachment_scores(gold, parsed):
+    """Unlabelled and labelled attachment_scores score in percent; sub-types of relations are ignored."""
     rows = [
-        (own.heads[i] == s.heads[i], own.deprels[i].split(":")[0] == s.deprels[i].split(":")[0])
-        for s, own in zip(gold, parsed, strict=True)
+        (parse.heads[i] == s.heads[i], parse.deprels[i].split(":")[0] == s.deprels[i].split(":")[0])
+        for s, parse in zip(gold, parsed, strict=True)
         for i in range(s.num_words)
     ]
     heads, both = sum(head for head, _ in rows), sum(head and name for head, name in rows)
     return 100 * heads / len(rows), 100 * both / len(rows)
 
 
-def test_given_words_stay_the_words(parser):
+def test_given_words_are_not_split(parser):
     odd = [["Dogs", "bark", "."], [], ["a b", "", "\u00a0", "x" * 1500], ["don't"]]
     parses = parser.parse(odd)
     assert [(len(p.heads), len(p.deprels)) for p in parses] == [(3, 3), (0, 0), (4, 4), (1, 1)]
@@ -38,7 +38,7 @@ def test_given_words_stay_the_words(parser):
     assert parser.parse([]) == []
 
 
-def test_raw_text_is_cut_by_stanza(parser):
+def test_stanza_splits_raw_text(parser):
     read = parser.read(["Dogs bark. I didn't see it.", ""])
     assert read[0].tokens == ("Dogs", "bark", ".", "I", "did", "n't", "see", "it", ".")
     assert read[0].sentence_ids == (0, 0, 0, 1, 1, 1, 1, 1, 1)
@@ -46,7 +46,7 @@ def test_raw_text_is_cut_by_stanza(parser):
     assert read[1] == Sentence([], heads=[], deprels=[], sentence_ids=[])
 
 
-def test_parses_are_those_of_stanza_itself(parser, corpora):
+def test_parses_equal_those_of_stanza(parser, corpora):
     import stanza
 
     gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[:40]
@@ -56,11 +56,11 @@ def test_parses_are_those_of_stanza_itself(parser, corpora):
     )  # fmt: skip
     document = pipeline([list(sentence.words) for sentence in gold])
     expected = [[(word.head, word.deprel) for word in sentence.words] for sentence in document.sentences]
-    found = parser.parse([sentence.words for sentence in gold])
-    assert [list(zip(p.heads, p.deprels, strict=True)) for p in found] == expected
+    parses = parser.parse([sentence.words for sentence in gold])
+    assert [list(zip(p.heads, p.deprels, strict=True)) for p in parses] == expected
 
 
-def test_raw_texts_are_parsed_as_by_stanza_itself(parser, corpora):
+def test_parses_of_raw_texts_equal_those_of_stanza(parser, corpora):
     import stanza
 
     lines = (corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu").read_text(encoding="utf-8").splitlines()
@@ -70,16 +70,16 @@ def test_raw_texts_are_parsed_as_by_stanza_itself(parser, corpora):
         lang="en", dir=parser.folder, download_method=None, processors="tokenize,pos,lemma,depparse",
         tokenize_max_seqlen=1000, verbose=False, device="cpu",
     )  # fmt: skip
-    for text, own in zip(raw, parser.read(raw), strict=True):
+    for text, parse in zip(raw, parser.read(raw), strict=True):
         begin, expected = 0, []
         for number, sentence in enumerate(pipeline(text).sentences):
             for word in sentence.words:
                 expected.append((word.text, word.head + begin if word.head else 0, word.deprel, number))
             begin += len(sentence.words)
-        assert list(zip(own.tokens, own.heads, own.deprels, own.sentence_ids, strict=True)) == expected
+        assert list(zip(parse.tokens, parse.heads, parse.deprels, parse.sentence_ids, strict=True)) == expected
 
 
-def test_a_sentence_without_end_is_parsed_in_pieces(parser, monkeypatch):
+def test_an_endless_sentence_is_parsed_in_pieces(parser, monkeypatch):
     monkeypatch.setattr(stanza_pipeline, "MAX_WORDS", 3)
     (short,), (long, empty) = parser.parse([["Dogs", "bark", "."]]), parser.parse([["Dogs", "bark", "."] * 2, []])
     assert long.heads == (2, 0, 2, 5, 0, 5)
@@ -95,7 +95,7 @@ def test_a_sentence_without_end_is_parsed_in_pieces(parser, monkeypatch):
         ("gpu", "the parser's device is 'gpu'; give 'cpu', 'cuda' or 'cuda:1'"),
     ],
 )
-def test_a_device_that_is_not_there_is_told(parser, monkeypatch, device, message):
+def test_a_missing_device_is_reported(parser, monkeypatch, device, message):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2 if ":" in device else 0)
     with pytest.raises(ConfigError) as caught:
         replace(parser, device=device).parse([["a"]])
@@ -105,14 +105,14 @@ def test_a_device_that_is_not_there_is_told(parser, monkeypatch, device, message
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", "cpu", None])
 def test_the_pipeline_is_loaded_on_the_device(parser, monkeypatch, device):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    given = []
-    monkeypatch.setattr("stanza.Pipeline", lambda **options: given.append(options["device"]))
+    devices = []
+    monkeypatch.setattr("stanza.Pipeline", lambda **options: devices.append(options["device"]))
     stanza_pipeline._load.__wrapped__(replace(parser, device=device), True)
-    assert given == [device]
+    assert devices == [device]
 
 
 @pytest.mark.slow
-def test_the_quality_on_the_treebank_is_stanzas(parser, corpora, tmp_path):
+def test_attachment_scores_equal_those_of_stanza(parser, corpora, tmp_path):
     gold = list(read_conllu(corpora / "ud_english_ewt" / "en_ewt-ud-test.conllu"))
     words = tmp_path / "words.conll"
     words.write_text("".join("".join(f"{word}\tX\n" for word in s.words) + "\n" for s in gold))
@@ -120,8 +120,8 @@ def test_the_quality_on_the_treebank_is_stanzas(parser, corpora, tmp_path):
     build_store([CorpusFile(words, "conll", {"separator": "\t"})], tmp_path / "s", settings)
     parsed = list(Store(tmp_path / "s"))
     assert [s.words for s in parsed] == [s.words for s in gold]
-    unlabelled, labelled = attachment(gold, parsed)
-    assert (round(unlabelled, 1), round(labelled, 1)) == (85.6, 82.0), "as the model's own evaluation has it"
+    unlabelled, labelled = attachment_scores(gold, parsed)
+    assert (round(unlabelled, 1), round(labelled, 1)) == (85.6, 82.0), "the scores of the model's evaluation"
 
 
 def test_a_store_of_parsed_texts(parser, tmp_path):
@@ -143,7 +143,7 @@ def test_a_store_of_parsed_texts(parser, tmp_path):
         ({"package": "x"}, "'x' for 'en'", "'en', package='x', model_dir={folder!r}"),
     ],
 )
-def test_a_missing_model_is_told_with_its_command(parser, options, named, call):
+def test_a_missing_model_is_reported_with_the_download_command(parser, options, named, call):
     folder = parser.folder
     with pytest.raises(ConfigError) as caught:
         StanzaParser(folder=folder, **options).parse([["a"]])
@@ -153,12 +153,12 @@ def test_a_missing_model_is_told_with_its_command(parser, options, named, call):
     )
 
 
-def test_a_missing_folder_is_told_before_anything_is_parsed(parser, tmp_path):
+def test_a_missing_folder_is_reported_before_parsing(parser, tmp_path):
     with pytest.raises(ConfigError, match=re.escape(f"there is no Stanza model 'default' for 'en' in {tmp_path}.")):
         StanzaParser(folder=str(tmp_path)).name  # noqa: B018
 
 
-def test_without_stanza_the_install_line_is_told(monkeypatch):
+def test_without_stanza_the_error_shows_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "stanza", None)
     with pytest.raises(ConfigError) as caught:
         StanzaParser().parse([["a"]])

@@ -5,7 +5,7 @@ from graphattn.exceptions import DataError
 
 @pytest.fixture
 def corpus(tmp_path):
-    """Write lines, each ended by a newline, to a file of that name."""
+    """Write lines, each with a newline, to a file of that name."""
 
     def write(name, *lines):
         path = tmp_path / name
@@ -17,7 +17,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def broken():
-    """Assert that reading a file fails at a line; the error's options."""
+    """Assert that reading a file fails at a line; return the error's options."""
 
     def read_until(items, path, line):
         with pytest.raises(DataError) as caught:

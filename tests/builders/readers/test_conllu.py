@@ -43,24 +43,24 @@ def test_words_heads_relations_and_tags(corpus, tags, expected):
     assert list(read_conllu(path, tags=tags)) == [sentence, sentence]
 
 
-def test_an_empty_node_may_come_first(corpus):
+def test_a_sentence_can_start_with_an_empty_node(corpus):
     path = corpus("a.conllu", "0.1\tgone" + "\t_" * 8, row())
     assert [sentence.tokens for sentence in read_conllu(path)] == [("word",)]
 
 
-def test_forms_may_hold_blanks_hashes_and_underscores(corpus):
+def test_forms_can_contain_blanks_hashes_and_underscores(corpus):
     path = corpus("a.conllu", row(form="20  000"), row("2", form="#", head="1"), row("3", form="_", head="1"))
     assert next(read_conllu(path)).tokens == ("20  000", "#", "_")
 
 
-def test_what_is_nowhere_specified_is_none(corpus):
+def test_unspecified_columns_are_none(corpus):
     bare = row(upos="_", xpos="_", head="_", deprel="_")
     assert list(read_conllu(corpus("a.conllu", bare))) == [Sentence(("word",))]
     path = corpus("a.conllu", row(upos="_", deprel="_"), row("2", head="1", upos="X", deprel="_"))
     assert list(read_conllu(path)) == [Sentence(("word", "word"), heads=(0, 1), tags=("_", "X"))]
 
 
-def test_comments_and_blank_lines_make_no_sentence(corpus):
+def test_comments_and_blank_lines_are_not_sentences(corpus):
     path = corpus("a.conllu", "# newdoc", "", "", row(), "", "# end")
     (sentence,) = read_conllu(path)
     assert sentence.origin == (str(path), 4)
@@ -115,16 +115,16 @@ def test_unknown_tags():
     assert caught.value.options == ("tags",)
 
 
-def test_a_sentence_tells_where_its_first_word_stands(corpus):
+def test_the_origin_is_the_line_of_the_first_word(corpus):
     path = corpus("a.conllu", *SENTENCE.splitlines(), "", *SENTENCE.splitlines())
     assert [sentence.origin for sentence in read_conllu(path)] == [(str(path), 3), (str(path), 12)]
 
 
-def test_blanks_alone_end_a_sentence(corpus):
+def test_a_line_of_blanks_ends_a_sentence(corpus):
     assert len(list(read_conllu(corpus("a.conllu", row(), "  ", row())))) == 2
 
 
-def test_relations_without_heads_are_left_out(corpus):
+def test_relations_without_heads_are_ignored(corpus):
     sentence = next(read_conllu(corpus("a.conllu", row(head="_", deprel="nsubj"))))
     assert (sentence.heads, sentence.deprels) == (None, None)
 

@@ -29,7 +29,7 @@ formats = pytest.mark.parametrize("name", LINES)
 
 
 class Endless(io.RawIOBase):
-    """A stream that repeats its lines forever and counts the bytes it was asked for."""
+    """A stream that repeats its lines forever and counts the bytes read from it."""
 
     def __init__(self, head, lines):
         self.pending = "".join(line + "\n" for line in head).encode()
@@ -53,7 +53,7 @@ def test_every_format_is_tested():
 
 
 @formats
-def test_reading_is_lazy_and_takes_constant_memory(monkeypatch, name):
+def test_reading_is_lazy_and_needs_constant_memory(monkeypatch, name):
     head, lines, options = LINES[name]
     endless = Endless(head, lines)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
@@ -92,7 +92,7 @@ def test_pairs(corpus, name, lines, options):
     assert next(read_corpus(corpus(name, *lines), task="pair", **options)) == Example("one", "two", "1")
 
 
-def test_options_and_task_narrow_the_formats(corpus):
+def test_options_and_task_restrict_the_formats(corpus):
     path = corpus("a.tsv", "pos\t9\tid\ta film", "neg\t1\tid\tdull")
     assert next(read_corpus(path, columns=("label", None, None, "text"))) == Example("a film", label="pos")
     path = corpus("b.tsv", "Dogs NNS O", "bark VBP O")
@@ -154,7 +154,7 @@ def test_a_corpus_without_examples(corpus, name, line):
 
 @pytest.mark.parametrize("content", [b"", b"\0\1\2", b"caf\xe9\n"])
 @formats
-def test_what_is_no_text_is_refused_in_every_format(tmp_path, name, content):
+def test_files_without_text_are_rejected_in_every_format(tmp_path, name, content):
     path = tmp_path / "a"
     path.write_bytes(content)
     for format in ("auto", name):
@@ -164,14 +164,14 @@ def test_what_is_no_text_is_refused_in_every_format(tmp_path, name, content):
         list(read_corpus(tmp_path / "missing", format=name))
 
 
-def test_options_that_do_not_fit_the_format_that_is_seen(corpus):
+def test_options_must_match_the_detected_format(corpus):
     path = corpus("a.txt", "__label__x one", "__label__y two", "__label__x three")
     with pytest.raises(ConfigError) as caught:
         read_corpus(path, task="classify", label_separator="|")
     assert caught.value.options == ("format", "label_separator")
 
 
-def test_several_labels_are_an_option_of_some_formats(corpus):
+def test_only_some_formats_support_several_labels(corpus):
     fasttext, table = corpus("a.txt", *["__label__x __label__y one"] * 3), corpus("a.csv", "text,label", "one,x")
     assert next(read_corpus(fasttext, multilabel=True)).label == ("x", "y")
     assert next(read_corpus(table, multilabel=True)).label == "x"
@@ -247,7 +247,7 @@ def test_parsed_sources_keep_their_trees(name, write):
         ("a\nb\n", "x\n \n", "{target}, line 2: the line is empty. Delete it in both files, or complete it."),
     ],
 )
-def test_what_does_not_match(source, target, message, write):
+def test_different_numbers_of_sources_and_targets(source, target, message, write):
     paths = {"source": write("a.en", source), "target": write("a.de", target)}
     with pytest.raises(DataError) as caught:
         list(read_parallel(paths["source"], paths["target"]))

@@ -14,7 +14,7 @@ def test_one_label(corpus):
     ]
 
 
-def test_several_labels_wherever_they_stand(corpus):
+def test_labels_are_found_anywhere_in_a_line(corpus):
     path = corpus("a.txt", "__label__a __label__b what __label__a", "no label", "x__label__a")
     assert [(example.text, example.label) for example in read_fasttext(path, multilabel=True)] == [
         ("what", ("a", "b")),
@@ -23,20 +23,20 @@ def test_several_labels_wherever_they_stand(corpus):
     ]
 
 
-def test_prefix_is_taken_literally(corpus):
+def test_the_prefix_is_not_a_regular_expression(corpus):
     assert list(read_fasttext(corpus("a.txt", "l.b:x text", "lab:x l.b:y"), prefix="l.b:")) == [
         Example("text", label="x"),
         Example("lab:x", label="y"),
     ]
 
 
-def test_labels_may_be_left_out_for_prediction(corpus):
+def test_labels_are_optional_for_prediction(corpus):
     path = corpus("a.txt", "one", "", "__label__a two")
     assert list(read_fasttext(path, require_label=False)) == [Example("one"), Example(""), Example("two", label="a")]
 
 
 @pytest.mark.parametrize("multilabel", [True, False])
-def test_blank_lines_at_the_end_are_forgotten(corpus, multilabel):
+def test_blank_lines_at_the_end_are_skipped(corpus, multilabel):
     path = corpus("a.txt", "__label__a one", "", "  ", "")
     assert [example.text for example in read_fasttext(path, multilabel=multilabel)] == ["one"]
     path = corpus("b.txt", "__label__a one", "", "__label__a two")
@@ -54,7 +54,7 @@ def test_broken_lines(corpus, broken, line, options):
 
 
 @pytest.mark.parametrize("prefix", ["", "a b"])
-def test_impossible_prefix(prefix):
+def test_invalid_prefixes(prefix):
     with pytest.raises(ConfigError) as caught:
         read_fasttext("missing", prefix=prefix)
     assert caught.value.options == ("prefix",)

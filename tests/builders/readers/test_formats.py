@@ -47,7 +47,7 @@ def test_formats(corpus, name, lines, expected):
     assert detect(packed).name == expected
 
 
-def test_the_text_column_makes_a_header_whatever_its_name(corpus):
+def test_a_text_column_of_any_name_implies_a_header(corpus):
     path = corpus("a.tsv", "Satz\tKlasse", "ein Satz\t1")
     assert detect(path).name == "labelled"
     assert detect(path, text="Satz").name == "tsv"
@@ -91,7 +91,7 @@ def test_unknown_formats(corpus, lines):
 
 
 @pytest.mark.parametrize("content", ['[{"text": "a"}, {"text": "b"}]', '[\n {"text": "a"}\n]'])
-def test_a_json_array_is_told(corpus, content):
+def test_a_json_array_is_reported(corpus, content):
     with pytest.raises(DataError, match=r"is a JSON array, not JSON Lines\. .* jq -c '\.\[\]' OLD > NEW\.jsonl\."):
         detect(corpus("a.json", content))
 
@@ -166,7 +166,7 @@ def test_columns(corpus, lines, task, columns):
 
 
 @pytest.mark.parametrize("lines", [("good\ta film", "", "bad\ta play"), ("good\ta film", "bad", "good\ta play")])
-def test_a_slip_in_the_shortest_corpus_is_left_to_its_reader(corpus, lines):
+def test_the_reader_reports_a_malformed_line_of_a_short_corpus(corpus, lines):
     assert detect(corpus("a.txt", *lines)).name == "labelled"
 
 

@@ -102,12 +102,12 @@ def test_number_of_tokens_in_the_treebank_sample(corpora):
 
 
 def test_entities_of_conll_2003(corpora):
-    found = Counter(
+    counts = Counter(
         name
         for sentence in read_conll(corpora / "conll2003_ner/eng.testb")
         for name, _, _ in extract_spans(sentence.tags, "IOB1")
     )
-    assert found == {"LOC": 1668, "ORG": 1661, "PER": 1617, "MISC": 702}
+    assert counts == {"LOC": 1668, "ORG": 1661, "PER": 1617, "MISC": 702}
 
 
 def test_chunks_of_conll_2003_survive_every_scheme(corpora):

@@ -1,4 +1,4 @@
-"""Sentences as JSON Lines: every field, and each thing that can be wrong with one."""
+"""Sentences as JSON Lines: every field, and its errors."""
 
 import json
 
@@ -26,11 +26,11 @@ def test_all_fields_are_read(corpus):
         Sentence([], label="x"),
     ]
     assert list(read_sentences(path)) == expected
-    assert list(read_corpus(path)) == expected, "told by its first line"
+    assert list(read_corpus(path)) == expected, "detected by its first line"
     assert [sentence.origin for sentence in read_sentences(path)] == [(str(path), 1), (str(path), 2)]
 
 
-def test_labels_are_as_those_of_other_json_lines(corpus):
+def test_labels_follow_the_rules_of_json_lines(corpus):
     values = ("1", "true", '" x "', '""', '" "', "null", '[" a", "a", ""]')
     path = corpus("a.jsonl", *(f'{{"tokens": ["a"], "label": {value}}}' for value in values))
     assert [sentence.label for sentence in read_sentences(path)] == ["1", "true", "x", None, None, None, ("a",)]

@@ -32,11 +32,11 @@ def problem(path, **options):
         ("a.ndjson", ['{"text": "good", "label": "1"}', '{"label": 0, "text": "bad"}']),
     ],
 )
-def test_columns_are_found_by_name(corpus, name, lines):
+def test_columns_are_selected_by_name(corpus, name, lines):
     path = corpus(name, *lines)
     assert list(read_table(path)) == [Example("good", label="1"), Example("bad", label="0")]
     assert list(read_table(path, label=None)) == [Example("good"), Example("bad")]
-    # The same bytes under a name that says nothing.
+    # The same bytes in a file without an extension.
     other = corpus("other", *lines)
     kind = "jsonl" if "json" in name else name[2:]
     assert list(read_table(other, format=kind)) == list(read_table(path))
@@ -56,7 +56,7 @@ def test_pairs(corpus, name, lines):
 
 
 @given(rows=st.lists(st.tuples(texts, texts, st.sampled_from("ab")), min_size=1))
-def test_csv_gives_back_what_pythons_writer_wrote(tmp_path_factory, rows):
+def test_csv_round_trip_with_pythons_writer(tmp_path_factory, rows):
     table = io.StringIO(newline="")
     writer = csv.writer(table)
     writer.writerows([("text", "second", "label"), *rows])
@@ -66,32 +66,32 @@ def test_csv_gives_back_what_pythons_writer_wrote(tmp_path_factory, rows):
 
 
 @given(rows=st.lists(st.tuples(texts, texts, st.sampled_from("ab")), min_size=1))
-def test_json_lines_give_back_what_pythons_writer_wrote(tmp_path_factory, rows):
+def test_json_lines_round_trip_with_pythons_writer(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"
     records = [dict(zip(("text", "second", "label"), row, strict=True)) for row in rows]
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     assert list(read_table(path, second="second")) == [Example(*row) for row in rows]
 
 
-def test_csv_fields_may_hold_quotes_delimiters_and_newlines(corpus):
+def test_csv_fields_can_contain_quotes_delimiters_and_newlines(corpus):
     path = corpus("a.csv", "text,label\r", '"He said ""no"",\r', 'twice",1\r', "plain,0\r")
     assert list(read_table(path)) == [Example('He said "no",\ntwice', label="1"), Example("plain", label="0")]
 
 
-def test_tsv_quotes_are_ordinary_characters_unless_asked(corpus):
+def test_tsv_quotes_are_ordinary_characters_by_default(corpus):
     path = corpus("a.tsv", "text\tlabel", '" unclosed\t1', '"closed"\t0')
     assert [example.text for example in read_table(path)] == ['" unclosed', '"closed"']
     path = corpus("b.tsv", "text\tlabel", '"closed\ttab"\t0')
     assert list(read_table(path, quoted=True)) == [Example("closed\ttab", label="0")]
 
 
-def test_quotes_that_a_writer_of_tables_put_are_told_once(corpus):
+def test_one_warning_about_quoted_fields_of_a_tsv_file(corpus):
     rows = ["text\tlabel", 'plain "and" simple\t0', '"he said ""hi"" to me"\t1', '"again ""hi"""\t1']
     path = corpus("a.tsv", "\n".join(rows) + "\n")
-    with pytest.warns(GraphAttnWarning) as told:
+    with pytest.warns(GraphAttnWarning) as caught:
         examples = list(read_table(path))
     assert [example.text for example in examples][1:] == ['"he said ""hi"" to me"', '"again ""hi"""']
-    assert [str(warning.message) for warning in told] == [
+    assert [str(warning.message) for warning in caught] == [
         f"{path}, line 3: the text is in double quotes, which are read as part of it; "
         "quoted=True (--quoted) removes them, quoted=False (--no-quoted) silences this warning"
     ]
@@ -155,7 +155,7 @@ def test_missing_and_doubled_columns(corpus, broken, name, header, arguments, op
     assert options <= {*broken(read_table(path, **arguments), path, 1)}
 
 
-def test_what_to_do_about_a_missing_column(corpus):
+def test_a_missing_column_has_a_hint(corpus):
     with pytest.raises(DataError) as caught:
         list(read_table(corpus("a.tsv", f"text\tclass\t{'x' * 50}")))
     assert caught.value.message == f"there is no column 'label'; the columns are 'text', 'class', '{'x' * 37}...'"
@@ -225,23 +225,23 @@ def test_json_values_of_the_wrong_kind(corpus, record, field):
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"text": "a", "label": ' + "9" * 5_000 + "}"])
-def test_json_that_python_refuses_to_parse(corpus, content):
+def test_json_that_python_cannot_parse(corpus, content):
     assert problem(corpus("a.jsonl", content)).startswith("FILE, line 1: unreadable JSON: ")
 
 
-def test_blank_lines_at_the_end_are_forgotten(corpus):
+def test_blank_lines_at_the_end_are_skipped(corpus):
     for name, lines in (("a.csv", ["text,label", "a,1"]), ("a.tsv", ["text\tlabel", "a\t1"])):
         assert list(read_table(corpus(name, *lines, "", ""))) == [Example("a", label="1")]
     assert list(read_table(corpus("a.jsonl", '{"text": "a", "label": 1}', " "))) == [Example("a", label="1")]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_in_a_table_of_one_column_a_blank_line_is_an_empty_text(corpus, name):
+def test_a_blank_line_in_a_table_of_one_column_is_an_empty_text(corpus, name):
     path = corpus(name, "text", "a", "", "b", "")
     assert [example.text for example in read_table(path, label=None)] == ["a", "", "b", ""]
 
 
-def test_a_header_alone_holds_no_example(corpus):
+def test_a_header_alone_has_no_examples(corpus):
     assert list(read_table(corpus("a.csv", "text,label"))) == []
 
 
@@ -259,7 +259,7 @@ def test_a_header_alone_holds_no_example(corpus):
         (read_labelled_lines, {"columns": ("text", "tag")}, "columns"),
     ],
 )
-def test_wrong_options_are_errors_before_anything_is_read(read, arguments, option):
+def test_invalid_options_are_errors_before_reading(read, arguments, option):
     with pytest.raises(ConfigError) as caught:
         read("missing.txt", **arguments)
     assert caught.value.options == (option,)
@@ -270,17 +270,17 @@ def test_quotes_of_a_csv_file_can_be_kept(corpus):
     assert next(read_table(path, quoted=False)) == Example('"good"', label="1")
 
 
-def test_blanks_around_the_names_of_columns(corpus):
+def test_blanks_around_column_names(corpus):
     assert next(read_table(corpus("a.tsv", "label \t text", "1\tgood"))) == Example("good", label="1")
 
 
 @pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 37 + "...")])
-def test_long_names_of_columns_are_cut(corpus, length, shown):
+def test_long_column_names_are_truncated(corpus, length, shown):
     path = corpus("a.csv", f"{'x' * length},label", "a,1")
     assert f"the columns are '{shown}', 'label'." in problem(path)
 
 
-def test_blank_labels_between_separators_are_none(corpus):
+def test_blank_labels_between_separators_are_ignored(corpus):
     path = corpus("a.csv", "text,label", "good,a| |b|")
     assert next(read_table(path, label_separator="|")).label == ("a", "b")
 
@@ -309,7 +309,7 @@ def test_columns_in_any_order(corpus, columns, line):
     assert list(read_labelled_lines(corpus("a", line), columns=columns)) == [Example("one", "two", "yes")]
 
 
-def test_each_line_is_a_text_when_there_is_one_column(corpus):
+def test_lines_with_one_column_are_texts(corpus):
     texts = [example.text for example in read_labelled_lines(corpus("a", "one", "", "two", ""), columns="text")]
     assert texts == ["one", "", "two", ""]
 
@@ -339,5 +339,5 @@ def test_a_broken_line_without_a_header(corpus, broken, line, options):
     assert broken(read_labelled_lines(path), path, 5001) == options
 
 
-def test_a_separator_that_is_given_leaves_a_csv_file_its_quotes(corpus):
+def test_with_a_separator_a_csv_file_keeps_its_quotes(corpus):
     assert list(read_labelled_lines(corpus("a.csv", '1;"a, b"'), separator=";")) == [Example('"a, b"', label="1")]

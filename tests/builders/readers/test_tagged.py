@@ -35,7 +35,7 @@ def test_any_column(corpus, columns, tokens, tags):
     assert next(read_conll(corpus("a", *NEWS), **columns)) == Sentence(tokens, tags=tags)
 
 
-def test_tabs_decide_on_the_first_line_and_keep_blanks_in_columns(corpus):
+def test_a_tab_on_the_first_line_makes_tabs_the_separator(corpus):
     path = corpus("a", "New York\tB-LOC", "#\tO", "\u00a0\tO", "", "no tab here")
     sentences = read_conll(path)
     assert next(sentences) == Sentence(("New York", "#", "\u00a0"), tags=("B-LOC", "O", "O"))
@@ -52,7 +52,7 @@ def test_separator(corpus):
     assert next(read_conll(corpus("a", "New York|LOC"), separator="|")) == Sentence(("New York",), tags=("LOC",))
 
 
-def test_comments_are_skipped_only_when_told(corpus):
+def test_comments_are_skipped_only_with_the_option(corpus):
     path = corpus("a", "# id 1", "#1 CD", "# NN", "# id 2")
     assert list(read_conll(path, comment="# id")) == [Sentence(("#1", "#"), tags=("CD", "NN"))]
     with pytest.raises(DataError) as caught:
@@ -85,17 +85,17 @@ def test_empty_marks(option):
     assert caught.value.options == (option,)
 
 
-def test_documents_begin_in_the_token_column_too(corpus):
+def test_docstart_lines_are_detected_in_the_token_column(corpus):
     path = corpus("a.conll", "1 -DOCSTART- O", "", "1 Ada B-PER")
     assert [sentence.tokens for sentence in read_conll(path, token_column=1)] == [("Ada",)]
 
 
-def test_a_sentence_tells_where_it_begins(corpus):
+def test_the_origin_is_the_first_line(corpus):
     path = corpus("a", "", *NEWS)
     assert [sentence.origin for sentence in read_conll(path)] == [(str(path), 4), (str(path), 8)]
 
 
-def test_a_word_of_a_blank_that_is_none_of_the_separators(corpus):
+def test_a_no_break_space_can_be_a_word(corpus):
     assert next(read_conll(corpus("a", "a", "\u00a0", "b"), tag_column=None)) == Sentence(("a", "\u00a0", "b"))
 
 
@@ -104,7 +104,7 @@ tags = st.text(st.characters(exclude_characters=" \t\n\r\0\\/", exclude_categori
 
 
 @given(st.lists(st.lists(st.tuples(words, tags), min_size=1), min_size=1))
-def test_word_tag_lines_are_read_as_written(tmp_path_factory, sentences):
+def test_word_tag_round_trip(tmp_path_factory, sentences):
     lines = [" ".join(word.replace("/", "\\/") + "/" + tag for word, tag in sentence) for sentence in sentences]
     path = tmp_path_factory.mktemp("pos") / "a.pos"
     path.write_text("x/X\n" + "\n".join(lines), encoding="utf-8", newline="")
@@ -112,7 +112,7 @@ def test_word_tag_lines_are_read_as_written(tmp_path_factory, sentences):
     assert read == [[("x", "X")], *sentences]
 
 
-def test_the_last_separator_counts_unless_a_backslash_stands_before_it(corpus):
+def test_the_last_unescaped_separator_splits_word_and_tag(corpus):
     path = corpus("a.pos", r"and/or/CC  1\/2/CD //SYM \//SYM w/\/", "", r"http://x.y/URL")
     assert list(read_word_tag(path)) == [
         Sentence(("and/or", "1/2", "/", "/", "w"), tags=("CC", "CD", "SYM", "SYM", "\\/")),
@@ -132,11 +132,11 @@ def test_a_word_without_its_tag(corpus, broken, piece):
 
 
 @pytest.mark.parametrize("separator", ["", " ", "\\", "/ /", "/\n"])
-def test_impossible_separator(separator):
+def test_invalid_separators(separator):
     with pytest.raises(ConfigError) as caught:
         read_word_tag("missing", separator=separator)
     assert caught.value.options == ("separator",)
 
 
-def test_a_backslash_before_anything_else_stays(corpus):
+def test_a_backslash_before_other_characters_is_kept(corpus):
     assert next(read_word_tag(corpus("a.pos", r"C:\dir/NN"))) == Sentence((r"C:\dir",), tags=("NN",))

@@ -12,7 +12,7 @@ BATCH_SIZES = (0, 1, 4, 0, 9)
 
 @pytest.fixture(scope="session")
 def agrees(edge_table):
-    """Assert that a relation's edges in a batch are those of the table, destination by destination."""
+    """Assert that a relation's edges in a batch equal the table, in order of destinations."""
 
     def check(relation, sentences, cls):
         layout = Layout.of(sentences, with_cls=cls, deprel_id=getattr(relation, "deprel_id", None))
@@ -38,13 +38,13 @@ def agrees(edge_table):
 
 @pytest.fixture(scope="session")
 def sentences_of_many_lengths(random_sentence):
-    """One batch with empty, short and longer sentences, made from a `Random`."""
+    """One batch with empty, short and longer sentences, drawn from a `Random`."""
     return lambda random: [random_sentence(random, size) for size in BATCH_SIZES]
 
 
 @pytest.fixture(scope="session")
 def follows(batch_equals_singles):
-    """Assert that a relation, alone and in a batch, has the edges that a definition gives sentence by sentence.
+    """Assert that a relation, alone and in a batch, has the edges of its definition.
 
     The definition takes a sentence's number of tokens, ``[CLS]`` counted, and gives canonical edge type ->
     (destination, source) pairs. A batch must equal `dgl.batch` of the single graphs, edge for edge.
@@ -71,7 +71,7 @@ def follows(batch_equals_singles):
 
 @pytest.fixture(scope="session")
 def batch_equals_singles():
-    """Assert that a builder's batch is `dgl.batch` of its single graphs, edge for edge; returns these."""
+    """Assert that a builder's batch equals `dgl.batch` of its single graphs, edge for edge; return these."""
 
     def check(builder, sentences):
         singles = [builder.build(sentence) for sentence in sentences]

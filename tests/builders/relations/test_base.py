@@ -35,7 +35,7 @@ from graphattn.exceptions import ConfigError, EdgeCountError, GraphError
 
 
 class Repeated(Relation):
-    """From earlier tokens with the same text's first letter: irregular, with a feature on its edges."""
+    """From earlier tokens with the same first letter: irregular, with an edge feature."""
 
     name = "repeated"
 
@@ -54,7 +54,7 @@ class Repeated(Relation):
 
 
 class Previous(RangeRelation):
-    """Every token sees the one before it."""
+    """Every token attends to the previous one."""
 
     name = "previous"
 
@@ -140,14 +140,14 @@ def test_edges_are_counted_for_a_few_texts_at_a_time(monkeypatch, limit):
 
 @pytest.mark.parametrize("relation", [Random(2), Dilated(3, 2), Nearest(1, "place"), BinaryPartition(1).parts()[1]])
 def test_edges_are_counted_before_they_are_built(monkeypatch, relation):
-    def refuse(name, count):
+    def raise_edge_count(name, count):
         raise EdgeCountError(f"{name}: {count}")
 
     layout = TextGraphBuilder([Nearest(1, "place")], cls=False).layout(
         [list("abcde")], features={"place": ([np.eye(5)], 0)}
     )
     count = int(relation.num_edges(layout).sum())
-    monkeypatch.setattr(sys.modules[type(relation).__module__], "check_edge_count", refuse)
+    monkeypatch.setattr(sys.modules[type(relation).__module__], "check_edge_count", raise_edge_count)
     with pytest.raises(EdgeCountError) as caught:
         relation.edges(layout)
     assert str(caught.value) == f"{relation.name}: {count}"

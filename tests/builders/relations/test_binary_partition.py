@@ -1,4 +1,4 @@
-"""Binary partition: a tree of spans, and for each token a tiling of the text, fine near by and coarse far away."""
+"""Binary partition: a tree of spans, and a tiling of the text for each token, fine nearby and coarse far away."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def tree(length):
     return levels
 
 
-def walked(levels, start, count, step):
-    """BP-Transformer, section 3: ``count`` nodes a level; a node that is half sources gives its other child."""
+def walk(levels, start, count, step):
+    """BP-Transformer, section 3: ``count`` nodes per level; the sibling of a node that is already a source is added."""
     sources, at = [], start
     for level, nodes in enumerate(levels):
         left = count - len([node for node in sources if node[0] == level - 1 and node[2]])
@@ -45,7 +45,7 @@ def definition_for(count):
         name = f"binary:{count}"
         near, far = [], []
         for token in range(length):
-            sources = [(0, token), *walked(levels, token + 1, count, 1), *walked(levels, token - 1, count, -1)]
+            sources = [(0, token), *walk(levels, token + 1, count, 1), *walk(levels, token - 1, count, -1)]
             near += [(token, at) for level, at in sources if level == 0]
             far += [(token, spans[node]) for node in sources if node[0]]
         return {

@@ -35,7 +35,7 @@ TOKENS = st.sampled_from(
 MEMBERSHIP = Membership()
 
 
-def each_alone(relation, sentence, cls, pairs):
+def single_edges(relation, sentence, cls, pairs):
     return set(pairs(TextGraphBuilder([relation], cls=cls).build(sentence), relation.canonical))
 
 
@@ -50,7 +50,7 @@ def test_union_and_intersection_equal_sets(batch_equals_singles, pairs, random_s
     for composed, together in ((Union(*operands), set.union), (Intersection(*operands), set.intersection)):
         builder = TextGraphBuilder([composed], cls=cls)
         for sentence, graph in zip(sentences, batch_equals_singles(builder, sentences), strict=True):
-            expected = together(*(each_alone(operand, sentence, cls, pairs) for operand in operands))
+            expected = together(*(single_edges(operand, sentence, cls, pairs) for operand in operands))
             assert pairs(graph, composed.canonical) == sorted(expected)
         layout = builder.layout(sentences)
         assert composed.num_edges(layout).tolist() == builder.graph(layout).batch_num_edges().tolist()
@@ -135,7 +135,7 @@ def test_operators_and_names():
     assert Membership().reverse().canonical == ("word", "reverse(in)", "token")
 
 
-def test_needs_are_those_of_the_operands(random_sentence):
+def test_needs_are_the_union_of_the_operands(random_sentence):
     composed = Dependency("token") & Window(3)
     assert composed.needs_heads
     assert not (Window(1) | Window(3)).needs_heads
@@ -163,7 +163,7 @@ def test_invalid_compositions(compose, message):
 
 
 class Twice(Relation):
-    """Every token sees the first one, twice."""
+    """Every token attends to the first one, twice."""
 
     name = "twice"
 
@@ -178,7 +178,7 @@ def test_duplicate_edges_of_an_operand_count_once(pairs):
         assert pairs(graph, composed.canonical) == [(0, 0), (1, 0)]
 
 
-def test_a_composed_dependency_may_have_no_parse(pairs):
+def test_a_composed_dependency_can_be_optional(pairs):
     composed = Dependency("token", required=False) | Window(1)
     builder = TextGraphBuilder([composed], cls=False)
     assert pairs(builder.build(Sentence(["a", "b"], heads=[2, 0])), composed.canonical) == [
@@ -193,7 +193,7 @@ def test_compositions_of_sentence_nodes(pairs):
     assert pairs(graph, composed.canonical) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)]
 
 
-def test_may_read_ids():
+def test_reads_ids_if_an_operand_does():
     assert may_read_ids(Nearest(1))
     assert may_read_ids((Window(3) | Nearest(1)).reverse())
     assert may_read_ids(Window(3) | Twice())

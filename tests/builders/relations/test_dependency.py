@@ -19,7 +19,7 @@ IDS = {"self": 0, "": 1, "?": 1, "obj": 2, "nsubj": 3, "nsubj:pass": 3}
 @pytest.mark.parametrize("on", ["word", "token"])
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_arcs_labels_and_directions_equal_the_table(agrees, sentences_of_many_lengths, on, random, cls):
+def test_arcs_equal_the_table(agrees, sentences_of_many_lengths, on, random, cls):
     expected, arrays = agrees(Dependency(on, labels=LABELS), sentences_of_many_lengths(random), cls)
     assert arrays.data["label"].tolist() == [IDS[name] for _, _, name, _ in expected]
     assert arrays.data["direction"].tolist() == [direction for *_, direction in expected]
@@ -37,7 +37,7 @@ def test_a_small_tree(agrees):
     assert arrays.data["direction"].tolist() == [0, 1, 2, 0, 2, 1, 0]  # 1: from the head, 2: from the dependent
 
 
-def test_on_tokens_cls_keeps_its_self_loop(agrees):
+def test_cls_has_a_self_loop_between_tokens(agrees):
     sentence = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0])
     edges, _ = agrees(Dependency("token"), [sentence], cls=True)
     assert [edge[:2] for edge in edges if edge[0] == 0] == [(0, 0)]
@@ -63,7 +63,7 @@ def test_universal_dependencies_has_37_relations():
 @pytest.mark.parametrize(
     ("name", "label"), [("obj", 2), ("obj:agent", 2), ("nsubj", 3), ("nsubj:pass", 4), ("x", 1), ("", 1), (":", 1)]
 )
-def test_sub_types_count_as_their_relation_unless_listed(name, label):
+def test_sub_types_map_to_their_relation_unless_listed(name, label):
     assert Dependency(labels=("obj", "nsubj", "nsubj:pass")).deprel_id(name) == label
 
 

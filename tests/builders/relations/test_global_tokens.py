@@ -1,4 +1,4 @@
-"""Global tokens: they see all, all see them (Longformer, BigBird)."""
+"""Global tokens attend to all tokens, and all tokens attend to them (Longformer, BigBird)."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

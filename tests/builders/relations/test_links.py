@@ -1,4 +1,4 @@
-"""The user's own edges."""
+"""Edges that the user provides."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Every relation has a name, and every name is read as its relation."""
+"""Every relation has a name, and parsing the name returns the relation."""
 
 from unittest.mock import patch
 
@@ -63,7 +63,7 @@ OTHERS = (
 
 
 class Every(RangeRelation):
-    """Tokens whose place is a multiple of something see themselves."""
+    """Tokens at multiples of ``step`` attend to themselves."""
 
     def __init__(self, step, first=0):
         self.step, self.first = int(step), int(first)
@@ -223,7 +223,7 @@ def test_registered_relations():
         parse_relation("each:2")
 
 
-def test_a_relation_may_be_registered_again():
+def test_a_relation_can_be_registered_again():
     register_relation("every:STEP", lambda step: Every(step))
     register_relation("every[:STEP]", lambda step="5": Every(step))
     assert parse_relation("every").name == "every:5"

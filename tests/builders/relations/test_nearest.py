@@ -11,7 +11,7 @@ from graphattn.exceptions import ConfigError, DataError
 
 
 def by_sorting(vectors, count):
-    """For each row the others with the largest cosine, of equals the first, in float64."""
+    """For each row the others with the largest cosine in float64; ties go to the first."""
     vectors = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(vectors, axis=1)
     unit = vectors / np.where(lengths > 0, lengths, 1)[:, None]
@@ -41,7 +41,7 @@ def rows_of(relation, arrays, *, cls=False):
 @pytest.mark.parametrize("block", [nearest.BLOCK, 64, 5])
 @settings(max_examples=40)
 @given(count=st.integers(1, 5), lengths=st.lists(st.integers(0, 12), min_size=1, max_size=6), seed=st.integers(0, 99))
-def test_nearest_equal_a_full_sort(block, count, lengths, seed):
+def test_nearest_tokens_equal_a_full_sort(block, count, lengths, seed):
     random = np.random.default_rng(seed)
     arrays = [random.integers(-2, 3, (length, 4)).astype(float) for length in lengths]  # small numbers: many ties
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,7 @@ def test_nearest_equal_a_full_sort(block, count, lengths, seed):
     assert rows == [row for array in arrays for row in by_sorting(array, count)]
 
 
-def test_repeated_words_are_ties_in_every_batch():
+def test_ties_of_repeated_words_do_not_depend_on_the_batch():
     random = np.random.default_rng(0)
     table = random.normal(size=(30, 50)).astype(np.float32)
     texts = [" ".join(f"w{word}" for word in random.integers(0, 27, 17)) for _ in range(9)]

@@ -14,7 +14,7 @@ def test_order_equals_the_table(agrees, sentences_of_many_lengths, direction, ra
     agrees(Order(direction), sentences_of_many_lengths(random), cls)
 
 
-def test_forward_edges_come_from_earlier_tokens(agrees):
+def test_sources_of_forward_edges_are_earlier_tokens(agrees):
     edges, _ = agrees(Order("forward"), [Sentence(["a", "b", "c"])], cls=False)
     assert [edge[:2] for edge in edges] == [(1, 0), (2, 0), (2, 1)]
 

@@ -17,7 +17,7 @@ from graphattn.exceptions import GraphError
 
 
 def sources_of(relation, lengths, cls=False):
-    """For each sentence, for each token its sources, counted in the sentence."""
+    """The sources of each token of each sentence, as positions in the sentence."""
     layout = TextGraphBuilder([relation], cls=cls).layout([Sentence(["x"] * length) for length in lengths])
     arrays = relation.edges(layout)
     rows = np.split(arrays.indices, arrays.indptr[1:-1])[: layout.num_tokens]
@@ -90,7 +90,7 @@ def test_random_pairs_are_symmetric_and_do_not_depend_on_the_batch(batch_equals_
     assert relation.num_edges(layout).tolist() == relation.edges(layout).per_sentence.tolist()
 
 
-def test_half_of_all_pairs_are_joined():
+def test_half_of_all_pairs_are_connected():
     graph = TextGraphBuilder([RandomPairs()], cls=False).build(["x"] * 100)
     joined = (graph.num_edges() - 100) / 2
     assert abs(joined / (100 * 99 / 2) - 0.5) < 0.03
@@ -181,7 +181,7 @@ def sentence_of(sizes):
 
 
 def groups_of(graph, relation):
-    """Sizes of the groups of one sentence's graph, which must be consecutive complete graphs."""
+    """Sizes of a sentence's groups, which must be consecutive complete graphs."""
     pairs = set(zip(*(ends.tolist() for ends in graph.edges(etype=relation.name)), strict=True))
     sizes, first = [], 0
     while first < graph.num_nodes("token"):

@@ -64,7 +64,7 @@ def test_reverse_also_reverses_the_features_of_the_relation():
     assert features == {(0, 0): [0, 2], (1, 1): [0, 2], (1, 0): [1, 3], (0, 1): [2, 1]}, "bark is the head"
 
 
-def test_nested_distances_are_found():
+def test_inner_distances_of_a_composition():
     inner = RelativePositions(Order("forward"), 2)
     assert find_inner_distances((Window(3) | inner).reverse()) is inner
     assert find_inner_distances((Window(3) | Window(5)).reverse()) is None

@@ -10,7 +10,7 @@ from graphattn.builders import DocumentTree, Sentence, SentenceNodes, TextGraphB
 
 @st.composite
 def texts_of_sentences(draw):
-    """A text of words of one or two tokens, its sentences given."""
+    """A text of words of one or two tokens, with sentence ids."""
     sentences = draw(st.lists(st.integers(1, 3), max_size=4))
     sentence_ids = [sentence for sentence, size in enumerate(sentences) for _ in range(size)]
     sizes = [draw(st.integers(1, 2)) for _ in sentence_ids]
@@ -18,8 +18,8 @@ def texts_of_sentences(draw):
     return Sentence(["x"] * len(word_ids), word_ids=word_ids, sentence_ids=sentence_ids)
 
 
-def own_sentences(text, cls):
-    """The sentence of each token; [CLS] stands in the first."""
+def sentence_of_tokens(text, cls):
+    """The sentence of each token; [CLS] belongs to the first."""
     return [0] * cls + [text.sentence_ids[word] for word in text.word_ids]
 
 
@@ -54,7 +54,7 @@ def document_tree(sentence_ids, num_sentences):
 def test_relations_equal_their_definitions(batch_equals_singles, pairs, relation, definition, texts, cls):
     builder = TextGraphBuilder([relation], cls=cls)
     for text, graph in zip(texts, batch_equals_singles(builder, texts), strict=True):
-        sentence_ids = own_sentences(text, cls)
+        sentence_ids = sentence_of_tokens(text, cls)
         expected = definition(sentence_ids, max(sentence_ids, default=-1) + 1)
         assert set(graph.canonical_etypes) == set(expected)
         for kind, edges in expected.items():
@@ -73,7 +73,7 @@ def test_both_relations_share_the_sentence_nodes():
     assert graph.nodes["sentence"].data["position"].tolist() == [0, 1, 0]
 
 
-def test_sentences_are_found_by_punctuation(pairs):
+def test_sentences_end_at_punctuation(pairs):
     graph = TextGraphBuilder([SentenceNodes()], cls=False).build(["no", ".", "we", "stay", "."])
     assert pairs(graph, ("sentence", "sentence", "token")) == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]
 
@@ -85,7 +85,7 @@ def test_selected_texts_keep_their_sentences():
 
 
 @pytest.mark.parametrize("alphabet", [pre_tokenizers.ByteLevel.alphabet(), ["a", "b", "Ġ"]], ids=["Ġ.", "[UNK]"])
-def test_sub_words_that_do_not_spell_the_punctuation(alphabet):
+def test_sub_words_without_the_text_of_the_punctuation(alphabet):
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     special = ["[PAD]", "[UNK]", "[CLS]"]

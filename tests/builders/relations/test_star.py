@@ -9,7 +9,7 @@ from graphattn.exceptions import ConfigError
 
 
 def definition(length):
-    """Star-Transformer, section 3.1: a ring of satellites, each joined with the relay, which sees itself."""
+    """Star-Transformer, section 3.1: a ring of satellites, each connected to the relay, which attends to itself."""
     ring = {(i, (i + step) % length) for i in range(length) for step in (-1, 0, 1)}
     return {
         ("token", "star", "token"): ring,
@@ -31,7 +31,7 @@ def test_only_the_relation_adds_the_relay():
     assert TextGraphBuilder([Window(3), Star()]).build(["a"]).num_nodes("relay") == 1
 
 
-def test_a_compound_relation_has_no_edges_of_its_own():
+def test_a_compound_relation_itself_has_no_edges():
     layout = TextGraphBuilder([Star()], cls=False).layout([["a", "b", "c"], []])
     assert Star().num_edges(layout).tolist() == [9 + 3 + 3 + 1, 1]
     with pytest.raises(ConfigError) as caught:

@@ -154,7 +154,7 @@ def test_errors_inside_a_composed_relation():
 
 
 def test_valid_edges():
-    """Empty ranges may stand anywhere."""
+    """Empty ranges can start anywhere."""
     empty = ranges(lambda: (array(0, 0, 0, 0, 3), array(3, 0, 3, 0, 5)))
     assert TextGraphBuilder([empty]).batch(BATCH).num_edges() == 8
     pair = [array(0, 0, 0, 3, 3).astype(np.uint8), array(3, 3, 3, 5, 5).astype(np.uint8)]

@@ -42,7 +42,7 @@ def test_windows_of_long_sentences(scale, lengths):
     assert [arrays.indices[first:stop].tolist() for first, stop in pairwise(arrays.indptr)] == expected
 
 
-def test_cls_counts_for_the_length():
+def test_lengths_include_cls():
     layout = layout_of(32)
     assert Window("N/16").num_edges(layout).tolist() == [31 * 3 + 1]  # 32 // 16 = 2, made odd: width 3
     layout = layout_of(31)
@@ -64,7 +64,7 @@ def test_names(window, name, text):
 
 
 @pytest.mark.parametrize("make", [lambda: Window(4), lambda: Window(4, as_radius=True), lambda: Dilated(4, 2)])
-def test_scales_are_odd(make):
+def test_widths_of_scales_are_odd(make):
     with pytest.raises(ConfigError, match="4 is even"):
         make()
 

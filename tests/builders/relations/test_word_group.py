@@ -23,7 +23,7 @@ def test_edges_equal_the_table(agrees, sentences_of_many_lengths, relation, rand
         (Membership(), [(0, 0), (1, 1), (1, 2), (2, 3)]),
     ],
 )
-def test_cls_is_a_word(agrees, relation, expected):
+def test_cls_forms_a_word_group(agrees, relation, expected):
     edges, _ = agrees(relation, [Sentence(["un", "known", "word"], word_ids=[0, 0, 1])], cls=True)
     assert [edge[:2] for edge in edges] == expected
 

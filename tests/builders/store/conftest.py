@@ -1,4 +1,4 @@
-"""Small corpora with everything a sentence can have, and stores built from them."""
+"""Small corpora with every field of a sentence, and stores built from them."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def as_conllu() -> Callable[[Sentence], str]:
 
 @pytest.fixture(scope="session")
 def trees() -> Callable[..., list[Sentence]]:
-    """So many sentences with random trees."""
+    """Make a number of sentences with random trees."""
 
     def make(count: int, seed: int = 0) -> list[Sentence]:
         random = Random(seed)

@@ -1,4 +1,4 @@
-"""Blocks hold whole sentences, all of them, and know where they begin."""
+"""Blocks contain all sentences, whole, and know their first line."""
 
 import gzip
 
@@ -33,13 +33,13 @@ def test_windows_line_ends_and_byte_order_mark(tmp_path):
     assert b"".join(block.read() for block in blocks) == text
 
 
-def test_lines_are_blocks_of_json(tmp_path):
+def test_blocks_of_json_lines_are_whole_lines(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"{1}\n{2}\n{3}")
     blocks = [block.read() for block in text_blocks(tmp_path / "a.jsonl", "sentences", size=5)]
     assert blocks == [b"{1}\n", b"{2}\n", b"{3}"]
 
 
-def test_digests_tell_blocks_apart(tmp_path):
+def test_different_blocks_have_different_digests(tmp_path):
     (tmp_path / "a").write_bytes(b"{1}\n{1}\n{2}\n")
     digests = [block.digest for block in text_blocks(tmp_path / "a", "sentences", size=4)]
     assert digests[0] == digests[1] != digests[2]

@@ -1,4 +1,4 @@
-"""Stores end the same however they were built: in pieces, by several processes, after kills; and nothing is lost."""
+"""A store has the same content if it is built in parts, by several processes, or resumed after a kill."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def settings(builder):
     return StoreSettings(builder, block_bytes=1000)
 
 
-def test_a_store_holds_the_sentences_in_their_order(tmp_path, write, trees, settings):
+def test_a_store_keeps_the_order_of_sentences(tmp_path, write, trees, settings):
     build_store([CorpusFile(write("a.conllu", trees(30))), CorpusFile(write("b.jsonl", trees(9, seed=1)))],
                 tmp_path / "s", settings)  # fmt: skip
     assert list(Store(tmp_path / "s")) == trees(30) + trees(9, seed=1)
@@ -59,12 +59,12 @@ DATA = Path(__file__).parents[2] / "data" / "stores"
         ),
     ],
 )
-def test_stores_of_earlier_releases_open_and_stay_as_they_are(tmp_path, name, corpora, settings):
+def test_stores_of_earlier_releases_open_unchanged(tmp_path, name, corpora, settings):
     old, new = tmp_path / "old", tmp_path / "new"
     shutil.copytree(DATA / name, old)
     before = inodes(old)
     build_store(corpora, old, settings)
-    assert (content(old), inodes(old)) == (content(DATA / name), before), "digests of blocks and settings are the same"
+    assert (content(old), inodes(old)) == (content(DATA / name), before), "digests of blocks and settings do not change"
     build_store(corpora, new, settings)
     stores = Store(old), Store(new)
     assert list(stores[0]) == list(stores[1])
@@ -78,7 +78,7 @@ def test_stores_of_earlier_releases_open_and_stay_as_they_are(tmp_path, name, co
     assert first == second
 
 
-def test_counts_are_those_of_the_graphs(tmp_path, write, trees, builder, settings):
+def test_counts_equal_those_of_the_graphs(tmp_path, write, trees, builder, settings):
     labelled = [Sentence(["a"] * 9, heads=[0] * 9, label="x"), Sentence([], label=("x", "y"))]
     sentences = [*trees(30), Sentence([]), *labelled]
     manifest = build_store([CorpusFile(write("a.jsonl", sentences))], tmp_path / "s", settings)
@@ -97,7 +97,7 @@ def test_counts_are_those_of_the_graphs(tmp_path, write, trees, builder, setting
     assert manifest.deprels == dict(Counter(name for s in sentences for name in s.deprels or ()).most_common())
 
 
-def test_the_vocabulary_is_that_of_the_corpus(tmp_path, write, trees, builder):
+def test_the_vocabulary_is_trained_on_the_corpus(tmp_path, write, trees, builder):
     for level in ("word", "bpe"):
         learn = {"level": level, "size": 40}
         build_store([CorpusFile(write("a.conllu", trees(90)))], tmp_path / level,
@@ -106,14 +106,14 @@ def test_the_vocabulary_is_that_of_the_corpus(tmp_path, write, trees, builder):
     assert Store(tmp_path / "bpe").manifest.tokens > Store(tmp_path / "bpe").manifest.words
 
 
-def test_a_given_vocabulary_is_kept(tmp_path, write, trees):
+def test_a_vocabulary_of_the_builder_is_kept(tmp_path, write, trees):
     vocabulary = Vocabulary.train(["a dog"])
     builder = TextGraphBuilder([Window(3)], vocabulary=vocabulary)
     build_store([CorpusFile(write("a.conllu", trees(9)))], tmp_path / "s", StoreSettings(builder))
     assert Store(tmp_path / "s").vocabulary == vocabulary
 
 
-def test_processes_give_the_same_bytes(tmp_path, write, trees, settings):
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path, write, trees, settings):
     corpora = [CorpusFile(write("a.conllu", trees(60))), CorpusFile(write("b.jsonl", trees(60, seed=2)))]
     build_store(corpora, tmp_path / "one", settings)
     engine = LocalEngine(2)
@@ -123,7 +123,7 @@ def test_processes_give_the_same_bytes(tmp_path, write, trees, settings):
     assert len(Store(tmp_path / "one").manifest.shards) > 8
 
 
-def test_a_broken_building_goes_on(tmp_path, write, trees, settings):
+def test_an_interrupted_build_resumes(tmp_path, write, trees, settings):
     corpora = [CorpusFile(write("a.conllu", trees(60)))]
     build_store(corpora, tmp_path / "whole", settings)
 
@@ -167,8 +167,8 @@ def test_a_complete_store_keeps_its_shards(tmp_path, write, trees, settings):
 
 
 @pytest.mark.parametrize("corpus", ["gone", "changed", "shorter"])
-def test_a_repair_takes_nothing_away_before_it_can_be_made(tmp_path, write, trees, settings, corpus):
-    """What can still be read of a damaged store must not go, nor be replaced by something else."""
+def test_a_failing_repair_changes_nothing(tmp_path, write, trees, settings, corpus):
+    """The readable shards of a damaged store are neither deleted nor replaced."""
     path, folder = write("a.conllu", trees(60)), tmp_path / "s"
     build_store([CorpusFile(path)], folder, settings)
     shards = sorted((folder / "sentences").iterdir())
@@ -178,7 +178,7 @@ def test_a_repair_takes_nothing_away_before_it_can_be_made(tmp_path, write, tree
     before = {shard: shard.read_bytes() for shard in shards}
     if corpus == "gone":
         path.unlink()
-    else:  # the first block's sentences alone, as they were; or others
+    else:  # only the sentences of the first block, or other sentences
         kept = sum(Manifest.read(folder).shards[0].chunks)
         write("a.conllu", trees(60)[:kept] if corpus == "shorter" else trees(60, seed=3))
     with pytest.raises(DataError):
@@ -186,7 +186,7 @@ def test_a_repair_takes_nothing_away_before_it_can_be_made(tmp_path, write, tree
     assert {shard: shard.read_bytes() for shard in (folder / "sentences").iterdir()} == before
 
 
-def test_damaged_shards_are_made_again(tmp_path, write, trees, settings):
+def test_damaged_shards_are_rebuilt(tmp_path, write, trees, settings):
     corpora = [CorpusFile(write("a.conllu", trees(60)))]
     build_store(corpora, tmp_path / "s", settings)
     before = content(tmp_path / "s")
@@ -212,7 +212,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_killed_building_goes_on(tmp_path, write, trees, settings):
+def test_a_killed_build_resumes(tmp_path, write, trees, settings):
     path = write("a.conllu", trees(1000))
     build_store([CorpusFile(path)], tmp_path / "whole", settings)
     (tmp_path / "build.py").write_text(SCRIPT)
@@ -229,7 +229,7 @@ def test_a_killed_building_goes_on(tmp_path, write, trees, settings):
     assert content(tmp_path / "whole") == content(tmp_path / "killed")
 
 
-def test_corpora_are_put_behind(tmp_path, write, trees, settings):
+def test_corpora_are_appended(tmp_path, write, trees, settings):
     first, second = CorpusFile(write("a.conllu", trees(30))), CorpusFile(write("b.conllu", trees(30, seed=1)))
     build_store([first, second], tmp_path / "together", settings)
     build_store([first], tmp_path / "appended", settings)
@@ -238,10 +238,10 @@ def test_corpora_are_put_behind(tmp_path, write, trees, settings):
     assert content(tmp_path / "together") == content(tmp_path / "appended")
     for name, data in before.items():
         if name.startswith("sentences/"):
-            assert (tmp_path / "appended" / name).read_bytes() == data, "shards that are there stay as they are"
+            assert (tmp_path / "appended" / name).read_bytes() == data, "existing shards do not change"
 
 
-def test_texts_are_cut_into_words(tmp_path, settings):
+def test_texts_are_split_into_words(tmp_path, settings):
     (tmp_path / "a.csv").write_text('text,second,label\n"It isn\'t, is it?",no,x\n,,y\n')
     corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
     build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)])))
@@ -257,7 +257,7 @@ FAR = "1\ta\t_\t_\t_\t_\t7\tx\t_\t_\n\n"
 UNPARSED = "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
 
 
-def test_bad_sentences_are_told_with_their_lines(tmp_path, write, trees, as_conllu, settings):
+def test_invalid_sentences_are_reported_with_their_lines(tmp_path, write, trees, as_conllu, settings):
     path = write("a.conllu", trees(50))
     for broken, message in [
         (BROKEN, "field 'heads': heads form a cycle through word 1 ('a'). Each word must lead to a root."),
@@ -275,7 +275,7 @@ def test_bad_sentences_are_told_with_their_lines(tmp_path, write, trees, as_conl
         write("a.conllu", trees(50))
 
 
-def test_bad_sentences_can_be_left_out_and_are_listed(tmp_path, trees, as_conllu, builder):
+def test_skipped_sentences_are_listed(tmp_path, trees, as_conllu, builder):
     good = list(map(as_conllu, trees(40)))
     texts = [*good[:20], BROKEN, *good[20:30], FAR, UNPARSED, *good[30:]]
     data = "".join(texts).encode() + b"1\t\xff\t" + b"\t".join([b"_"] * 4 + [b"0", b"x", b"_", b"_"]) + b"\n"
@@ -297,7 +297,7 @@ def test_bad_sentences_can_be_left_out_and_are_listed(tmp_path, trees, as_conllu
     assert manifest.skipped == 4
 
 
-def test_a_carriage_return_ends_no_line_when_sentences_are_left_out(tmp_path):
+def test_a_carriage_return_ends_no_line_when_sentences_are_skipped(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'{"tokens":\r["a","b"]}\n{"tokens": 7}\n{"tokens": ["c"]}\r\n')
     build_store(
         [CorpusFile(tmp_path / "a.jsonl")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(3)]), skip=True)
@@ -307,7 +307,7 @@ def test_a_carriage_return_ends_no_line_when_sentences_are_left_out(tmp_path):
     assert json.loads(listed)["place"] == "line 2"
 
 
-def test_lines_that_readers_leave_out_are_listed(tmp_path):
+def test_lines_skipped_by_readers_are_listed(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'text,label\na,x\nb\n"c,x\nd,y\n\xe9,y\n')
     (tmp_path / "b.csv").write_bytes(b"text,label\na,\n")
     corpora = [CorpusFile(tmp_path / "a.csv"), CorpusFile(tmp_path / "b.csv")]
@@ -342,7 +342,7 @@ def test_pairs_stay_together(tmp_path):
     assert (manifest.pairs, manifest.labels) == (2, {"x": 2, "y": 1})
 
 
-def test_a_pair_is_left_out_as_a_whole(tmp_path):
+def test_both_texts_of_a_pair_are_skipped(tmp_path):
     (tmp_path / "a.csv").write_text("text,second,label\n,a b,x\n,,y\n")
     corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
     manifest = build_store([corpus], tmp_path / "s", StoreSettings(TextGraphBuilder([Dependency()]), skip=True))
@@ -355,7 +355,7 @@ def test_a_pair_is_left_out_as_a_whole(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "a.jsonl"])
-def test_a_sentence_without_heads_is_told_with_its_line(tmp_path, settings, trees, as_conllu, name):
+def test_a_sentence_without_heads_is_reported_with_its_line(tmp_path, settings, trees, as_conllu, name):
     if name == "a.conllu":
         before, after = "".join(map(as_conllu, trees(300))), UNPARSED
     else:
@@ -372,7 +372,7 @@ def test_a_sentence_without_heads_is_told_with_its_line(tmp_path, settings, tree
     assert (manifest.parsed, manifest.skipped) == (manifest.sentences - (name == "a.jsonl"), 1)
 
 
-def test_a_building_that_made_nothing_leaves_nothing(tmp_path, settings):
+def test_a_build_without_a_shard_leaves_no_files(tmp_path, settings):
     (tmp_path / "bad.conllu").write_text(BROKEN)
     (tmp_path / "mine").mkdir()
     for folder in ("new", "mine"):
@@ -383,7 +383,7 @@ def test_a_building_that_made_nothing_leaves_nothing(tmp_path, settings):
     assert not any((tmp_path / "mine").iterdir())
 
 
-def test_what_was_stopped_may_go_on_with_other_settings(tmp_path, write, trees, settings, builder):
+def test_a_build_resumes_with_skip(tmp_path, write, trees, settings, builder):
     path = write("a.conllu", trees(60))
     with open(path, "a") as file:
         file.write(BROKEN)
@@ -393,14 +393,14 @@ def test_what_was_stopped_may_go_on_with_other_settings(tmp_path, write, trees, 
     assert len(made) > 3
     skipping = replace(settings, skip=True)
     assert build_store([CorpusFile(path)], tmp_path / "s", skipping).skipped == 1
-    assert made.items() <= inodes(tmp_path / "s").items(), "what was good is not made again"
+    assert made.items() <= inodes(tmp_path / "s").items(), "valid shards are not rebuilt"
     build_store([CorpusFile(path)], tmp_path / "whole", skipping)
     assert content(tmp_path / "s") == content(tmp_path / "whole")
     with pytest.raises(DataError, match=r"other settings \(skip: true\)"):
         build_store([CorpusFile(path)], tmp_path / "s", settings)
 
 
-def test_a_stopped_building_that_skipped_does_not_go_on_without(tmp_path, settings, trees, as_conllu):
+def test_a_build_that_skipped_does_not_resume_without_skip(tmp_path, settings, trees, as_conllu):
     path = tmp_path / "a.conllu"
     path.write_text(BROKEN + "".join(map(as_conllu, trees(60))))
 
@@ -415,7 +415,7 @@ def test_a_stopped_building_that_skipped_does_not_go_on_without(tmp_path, settin
         build_store([CorpusFile(path)], tmp_path / "s", settings)
 
 
-def test_sentences_without_heads_are_refused_where_they_are_needed(tmp_path, settings):
+def test_sentences_without_heads_are_rejected_if_a_relation_needs_them(tmp_path, settings):
     (tmp_path / "a.txt").write_text("x\ta b\n")
     with pytest.raises(DataError) as caught:
         build_store([CorpusFile(tmp_path / "a.txt")], tmp_path / "s", settings)
@@ -429,7 +429,7 @@ def test_sentences_without_heads_are_refused_where_they_are_needed(tmp_path, set
     ("name", "line"),
     [("a.conllu", 2_000), ("a.jsonl", 2_000), pytest.param("a.conllu", 1_000_000, marks=pytest.mark.slow)],
 )
-def test_a_wrong_encoding_is_found_wherever_it_is(tmp_path, name, line):
+def test_a_wrong_encoding_is_reported_at_any_position(tmp_path, name, line):
     if name == "a.conllu":
         before, bad = b"1\ta\t_\t_\t_\t_\t0\tx\t_\t_\n\n" * (line // 2 - 1) + b"# comment\n", b"1\t\xe9"
     else:
@@ -452,7 +452,7 @@ def test_a_document_of_200_000_tokens(tmp_path, write):
     assert (manifest.longest, manifest.edges["window:3"]) == (200_000, 3 * 200_001 - 2 + 4)
 
 
-def test_other_folders_are_left_alone(tmp_path, write, trees, settings, builder):
+def test_other_folders_are_not_changed(tmp_path, write, trees, settings, builder):
     corpus, folder = CorpusFile(write("a.conllu", trees(9))), tmp_path / "s"
 
     def check_error(match, corpus=corpus, settings=settings, **options):
@@ -472,14 +472,14 @@ def test_other_folders_are_left_alone(tmp_path, write, trees, settings, builder)
     assert content(folder) == before
 
 
-def test_items_of_other_readers_may_be_sentences(tmp_path, settings):
+def test_other_readers_can_return_sentences(tmp_path, settings):
     (tmp_path / "a.conll").write_text("Ada NNP\nwrote VBD\n\nDogs NNS\n")
     build_store([CorpusFile(tmp_path / "a.conll")], tmp_path / "s", StoreSettings(TextGraphBuilder([Window(1)])))
     assert list(Store(tmp_path / "s")) == [Sentence(["Ada", "wrote"], tags=["NNP", "VBD"]), Sentence(["Dogs"],
                                            tags=["NNS"])]  # fmt: skip
 
 
-def test_a_sentence_without_links_is_told_with_its_line(tmp_path):
+def test_a_sentence_without_links_is_reported_with_its_line(tmp_path):
     corpus, builder = tmp_path / "a.jsonl", TextGraphBuilder([Links(), Dependency()])
     corpus.write_text(
         '{"tokens": ["a", "b"], "heads": [0, 1], "links": [[0, 1]]}\n'
@@ -503,7 +503,7 @@ def test_a_sentence_without_links_is_told_with_its_line(tmp_path):
     ]
 
 
-def test_texts_that_lack_heads_and_links(tmp_path):
+def test_texts_without_heads_and_links_are_skipped(tmp_path):
     (tmp_path / "a.csv").write_text("text,second,label\n,,x\n,b,y\nc,d,x\n")
     corpus = CorpusFile(tmp_path / "a.csv", options={"second": "second"})
     settings = StoreSettings(TextGraphBuilder([Dependency(), Links()]), skip=True)
@@ -517,14 +517,14 @@ def test_texts_that_lack_heads_and_links(tmp_path):
     ]
 
 
-def test_a_second_writer_is_refused(tmp_path, write, trees, builder):
+def test_a_second_writer_is_rejected(tmp_path, write, trees, builder):
     folder = tmp_path / "s"
     corpus = CorpusFile(write("a.conllu", trees(5)))
     build_store([corpus], folder, StoreSettings(builder))
     with folder_lock(folder):
         with pytest.raises(DataError, match="is being written by another process"):
             build_store([corpus], folder, StoreSettings(builder))
-        assert list(Store(folder)) == trees(5), "what was complete can be read meanwhile"
+        assert list(Store(folder)) == trees(5), "the complete store is readable during a build"
         text = (folder / "store.json").read_text()
         (folder / "store.json").write_text(text.replace('"complete": true', '"complete": false'))
         with pytest.raises(DataError) as caught:

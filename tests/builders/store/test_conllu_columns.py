@@ -1,4 +1,4 @@
-"""Columns read from bytes are what the reader of sentences gives, and whatever is odd is left to it."""
+"""Columns read from bytes equal those of the sentence reader, which gets all unusual input."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def by_columns(data, tags="upos"):
     return None if table is None else to_sentences(add_null_columns(table))
 
 
-def test_sentences_in_columns_are_those_of_the_reader(trees, as_conllu):
+def test_sentences_in_columns_equal_those_of_the_reader(trees, as_conllu):
     data = "".join(map(as_conllu, trees(50))).encode()
     assert by_columns(data) == by_reader(data) == trees(50)
 
@@ -48,7 +48,7 @@ def test_real_treebank(corpora, tags):
         WORD.replace("NOUN", "_"),
     ],
 )
-def test_plain_text_needs_no_closer_look(text):
+def test_plain_text_is_read_in_columns(text):
     assert by_columns(text.encode()) == by_reader(text.encode())
 
 
@@ -72,13 +72,13 @@ def test_plain_text_needs_no_closer_look(text):
         WORD.replace("1", "1.0", 1),
     ],
 )
-def test_what_the_reader_refuses_is_left_to_it(text):
+def test_the_reader_reports_errors(text):
     assert by_columns(text.encode()) is None
     with pytest.raises(DataError):
         by_reader(text.encode())
 
 
-def test_broken_encodings_and_odd_blanks_are_left_to_the_reader():
+def test_broken_encodings_and_unusual_blanks_are_delegated_to_the_reader():
     assert by_columns(WORD.replace("Dogs", "D\xf6gs").encode("latin-1")) is None
     assert by_columns((WORD + "  \n" + WORD).encode()) is None
 
@@ -92,8 +92,8 @@ lines = st.one_of(
 
 
 @given(st.lists(lines, max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_whatever_is_read_in_columns_is_what_the_reader_gives(parts, end, closed):
+def test_columns_equal_the_reader_on_any_input(parts, end, closed):
     data = (end.join(parts) + (end if closed else "")).encode()
-    found = by_columns(data)
-    if found is not None:
-        assert found == by_reader(data)
+    columns = by_columns(data)
+    if columns is not None:
+        assert columns == by_reader(data)

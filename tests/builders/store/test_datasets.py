@@ -1,4 +1,4 @@
-"""Batches out of a store are those of its sentences, and every sentence comes once."""
+"""Batches from a store equal those of its sentences, and an epoch has every sentence once."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ from graphattn.exceptions import ConfigError, DataError, GraphError
 def assert_same_graph(graph, expected):
     assert graph.canonical_etypes == expected.canonical_etypes
     for relation in expected.canonical_etypes:
-        for ends, own in zip(graph.edges(etype=relation), expected.edges(etype=relation), strict=True):
-            assert torch.equal(ends, own)
+        for ends, expected_ends in zip(graph.edges(etype=relation), expected.edges(etype=relation), strict=True):
+            assert torch.equal(ends, expected_ends)
         assert torch.equal(graph.batch_num_edges(relation), expected.batch_num_edges(relation))
         for name, values in expected.edges[relation].data.items():
             assert torch.equal(graph.edges[relation].data[name], values)
@@ -51,20 +51,20 @@ def assert_same_graph(graph, expected):
 
 @pytest.mark.parametrize("level", ["word", "bpe", None])
 @pytest.mark.parametrize("cls", [True, False])
-def test_layouts_are_those_of_the_sentences(trees, level, cls):
+def test_layouts_equal_those_of_the_sentences(trees, level, cls):
     sentences = [*trees(20), Sentence([], heads=[]), *trees(3, seed=5), Sentence(["zebra"], heads=[0])]
     vocabulary = None if level is None else Vocabulary.train(trees(20), level=level, size=24)
     builder = TextGraphBuilder([Window(3), WordGroup(), Dependency(), Order()], cls=cls, vocabulary=vocabulary)
-    found, expected = table_layout(to_table(sentences), builder), builder.layout(sentences)
+    layout, expected = table_layout(to_table(sentences), builder), builder.layout(sentences)
     for name in ("lengths", "word_counts", "word_ids", "heads", "deprels"):
-        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
-    assert found.features.keys() == expected.features.keys()
+        assert np.array_equal(getattr(layout, name), getattr(expected, name)), name
+    assert layout.features.keys() == expected.features.keys()
     for name, values in expected.features.items():
-        assert np.array_equal(found.features[name], values)
-    assert_same_graph(builder.graph(found), builder.graph(expected))
+        assert np.array_equal(layout.features[name], values)
+    assert_same_graph(builder.graph(layout), builder.graph(expected))
 
 
-def test_given_pieces_sentences_and_links_take_the_long_way(trees):
+def test_stored_pieces_sentence_ids_and_links(trees):
     pieces = [Sentence(["un", "known"], word_ids=[0, 0], heads=[0]), Sentence(["a"], heads=[0])]
     texts = [Sentence(["a", "b"], sentence_ids=[0, 1], links=[(0, 1)]), Sentence(["a"], links=[])]
     for sentences, relations in [(pieces, [WordGroup(), Dependency()]), (texts, [Links(), SentenceNodes()])]:
@@ -72,7 +72,7 @@ def test_given_pieces_sentences_and_links_take_the_long_way(trees):
         assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
 
 
-def test_relation_names_may_lack(trees):
+def test_relation_labels_are_optional(trees):
     sentences = [Sentence(["a", "b"], heads=[0, 1]), *trees(3)]
     builder = TextGraphBuilder([Dependency()])
     assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
@@ -86,13 +86,13 @@ def test_relation_names_may_lack(trees):
 
 @pytest.mark.filterwarnings("ignore::graphattn.exceptions.GraphAttnWarning")
 @pytest.mark.parametrize("cls", [True, False])
-def test_parses_may_lack_where_they_are_not_required(trees, cls):
+def test_parses_are_optional_unless_required(trees, cls):
     sentences = [Sentence(["a", "b"]), *trees(3), Sentence([]), Sentence(["c"], heads=[0], deprels=["root"])]
     builder = TextGraphBuilder([Dependency(required=False)], cls=cls)
     assert_same_graph(builder.graph(table_layout(to_table(sentences), builder)), builder.batch(sentences))
 
 
-def test_chosen_sentences_become_a_batch(stored, trees, builder):
+def test_selected_sentences_form_a_batch(stored, trees, builder):
     sentences = [Sentence(["a"], heads=[0], label="x"), *trees(50), Sentence(["b"], heads=[0], label="y", tags=["T"])]
     dataset = GraphDataset(stored(sentences), builder, kept_chunks=1)
     assert len(dataset) == 52
@@ -112,7 +112,7 @@ def test_chosen_sentences_become_a_batch(stored, trees, builder):
             dataset[[0, wrong]]
 
 
-def test_the_labels_of_texts_with_several_are_a_matrix(stored, builder):
+def test_several_labels_form_a_matrix(stored, builder):
     sets = [("a", "b"), ("c",), (), None, ("b", "c", "a")]
     sentences = [Sentence(["w"], heads=[0], label=labels) for labels in sets]
     store = stored(sentences)
@@ -134,7 +134,7 @@ def test_the_matrix_of_single_labels(stored, builder):
     ]
 
 
-def test_a_loader_with_workers_sees_each_sentence_once(stored, trees, builder):
+def test_a_loader_with_workers_reads_each_sentence_once(stored, trees, builder):
     store = stored(trees(60))
     dataset = GraphDataset(store, TextGraphBuilder([Window(3)], vocabulary=store.vocabulary))
     sampler = BudgetBatches(store.lengths, max_sentences=16)
@@ -144,22 +144,22 @@ def test_a_loader_with_workers_sees_each_sentence_once(stored, trees, builder):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_distributed_samplers_of_torch_see_each_sentence_once(stored, trees, builder, workers):
+def test_distributed_samplers_read_each_sentence_once(stored, trees, builder, workers):
     store = stored(trees(60))
     dataset = GraphDataset(store, builder)
     seen = []
     for rank in range(3):
         share = DistributedSampler(dataset, num_replicas=3, rank=rank, seed=1)
         batches = DataLoader(dataset, sampler=BatchSampler(share, 8, False), batch_size=None, num_workers=workers)
-        own = [n for batch in batches for n in batch.numbers.tolist()]
-        assert len(own) == 20
-        seen += own
+        numbers = [n for batch in batches for n in batch.numbers.tolist()]
+        assert len(numbers) == 20
+        seen += numbers
     assert sorted(seen) == list(range(60))
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize(("processes", "workers"), [(1, 0), (3, 0), (2, 2)])
-def test_a_stream_gives_each_sentence_once(stored, trees, builder, shuffle, processes, workers):
+def test_a_stream_yields_each_sentence_once(stored, trees, builder, shuffle, processes, workers):
     sentences = trees(80)
     store = stored(sentences)
     seen = []
@@ -185,7 +185,7 @@ def test_epochs_differ_and_repeat(stored, trees, builder):
     assert order(0) == first
 
 
-def test_impossible_streams_are_refused(stored, trees, builder):
+def test_invalid_stream_arguments_are_rejected(stored, trees, builder):
     store = stored(trees(3))
     with pytest.raises(ConfigError) as caught:
         GraphStream(store, builder)
@@ -209,7 +209,7 @@ def test_treebank_from_the_store_equals_treebank_from_the_file(corpora, tmp_path
         assert_same_graph(dataset[chosen].graph, builder.batch([sentences[n] for n in chosen]))
 
 
-def test_graphs_are_those_of_the_sentences(stored, trees, monkeypatch):
+def test_graphs_equal_those_of_the_sentences(stored, trees, monkeypatch):
     monkeypatch.setattr(datasets, "GRAPHS_PER_FILE", 7)
     sentences = trees(20)
     store = stored(sentences)
@@ -219,19 +219,19 @@ def test_graphs_are_those_of_the_sentences(stored, trees, monkeypatch):
     assert [path.name for path in files] == ["graphs-00000.dgl", "graphs-00001.dgl", "graphs-00002.dgl"]
     graphs = [graph for path in files for graph in load_graphs(str(path))]
     for graph, sentence in zip(graphs, sentences, strict=True):
-        own = builder.build(sentence)
-        assert {e: graph.num_edges(e) for e in graph.etypes} == {e: own.num_edges(e) for e in own.etypes}
-        assert graph.nodes["token"].data["id"].tolist() == own.nodes["token"].data["id"].tolist()
+        single = builder.build(sentence)
+        assert {e: graph.num_edges(e) for e in graph.etypes} == {e: single.num_edges(e) for e in single.etypes}
+        assert graph.nodes["token"].data["id"].tolist() == single.nodes["token"].data["id"].tolist()
 
 
-def test_many_edges_close_a_file(stored, monkeypatch):
+def test_graph_files_have_a_limited_number_of_edges(stored, monkeypatch):
     monkeypatch.setattr(datasets, "EDGES_PER_FILE", 20)
     builder = TextGraphBuilder([Complete()])
     store = stored([Sentence(["a", "b", "c"])] * 4, relations=builder)
     assert [len(load_graphs(str(path))) for path in materialize(store, store.builder())] == [2, 2], "16 edges each"
 
 
-def test_a_full_disk_leaves_nothing(stored, trees, monkeypatch):
+def test_a_full_disk_leaves_no_files(stored, trees, monkeypatch):
     def full(_graphs, path):
         raise GraphError(f"{path} cannot be written")
 
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_nothing(stored, trees, monkeypatch):
     assert sorted(store.folder.iterdir()) == before
 
 
-def test_files_that_are_no_graphs_are_refused(builder, tmp_path):
+def test_files_without_graphs_are_rejected(builder, tmp_path):
     path = tmp_path / "graphs.dgl"
     with pytest.raises(GraphError) as error:
         load_graphs(str(path))
@@ -262,13 +262,13 @@ def test_a_folder_cannot_be_written_as_a_file(tmp_path):
     assert str(error.value) == f"{tmp_path} cannot be written. Check the folder and the space on the disk"
 
 
-def test_graphs_go_when_the_store_changes(stored, write, trees, builder):
+def test_graphs_are_deleted_when_the_store_changes(stored, write, trees, builder):
     store = stored(trees(20))
     materialize(store, store.builder())
     settings = StoreSettings(builder, block_bytes=2000)
     first, second = CorpusFile(store.folder.parent / "store.jsonl"), CorpusFile(write("b.jsonl", trees(5, seed=1)))
     build_store([first], store.folder, settings)
-    assert (store.folder / GRAPHS).exists(), "nothing was made anew"
+    assert (store.folder / GRAPHS).exists(), "no shard was rebuilt"
     build_store([second], store.folder, settings, append=True)
     assert not (store.folder / GRAPHS).exists()
     more = Store(store.folder)

@@ -1,4 +1,4 @@
-"""A store as a sequence; damage is named, and the rest can still be read; other programs read the files too."""
+"""A store as a sequence; damaged shards are reported, the others stay readable, and other programs read the files."""
 
 import errno
 import json
@@ -53,14 +53,14 @@ def test_sentences_by_index_slice_and_iteration(stored, trees):
     assert repr(store) == f"Store('{store.folder}': 60 sentences)"
 
 
-def test_few_chunks_are_kept(stored, trees):
+def test_the_cache_of_chunks_is_bounded(stored, trees):
     sentences = trees(60)
     store = Store(stored(sentences).folder, cached_chunks=2)
     assert [store[n] for n in range(0, 60, 7)] == sentences[::7]
     assert len(store._chunks) == 2
 
 
-def test_an_empty_corpus_makes_an_empty_store(tmp_path, builder):
+def test_an_empty_corpus_gives_an_empty_store(tmp_path, builder):
     (tmp_path / "a.conllu").write_text("# nothing\n")
     build_store([CorpusFile(tmp_path / "a.conllu")], tmp_path / "s", StoreSettings(builder))
     store = Store(tmp_path / "s")
@@ -107,7 +107,7 @@ def test_a_damaged_shard_is_named_and_the_rest_can_be_read(stored, trees):
         assert store.find_damaged() == {"sentences/part-000001.parquet": f"sentences/part-000001.parquet {check}"}
 
 
-def test_every_flipped_bit_is_noticed(stored, trees):
+def test_every_flipped_bit_is_detected(stored, trees):
     folder = stored(trees(12)).folder
     path = folder / "sentences/part-000000.parquet"
     whole = path.read_bytes()
@@ -118,7 +118,7 @@ def test_every_flipped_bit_is_noticed(stored, trees):
         assert Store(folder).find_damaged(), place
 
 
-def test_versions_do_not_mix(stored, trees, monkeypatch):
+def test_other_versions_are_rejected(stored, trees, monkeypatch):
     folder = stored(trees(60)).folder
     path = folder / "sentences/part-000002.parquet"
     monkeypatch.setattr(shards_module, "VERSION", 4)
@@ -148,7 +148,7 @@ def test_folders_without_a_manifest(tmp_path, text, match):
     assert "graphattn build" in caught.value.hint
 
 
-def test_imdb_takes_little_more_than_its_archive(corpora, tmp_path):
+def test_the_store_of_imdb_is_hardly_larger_than_its_archive(corpora, tmp_path):
     path = corpora / "imdb" / "test.tsv.xz"
     head = tmp_path / "head.tsv"
     with lzma.open(path, "rt", encoding="utf-8") as file:
@@ -171,7 +171,7 @@ def test_a_store_is_a_corpus_of_sentences(stored):
     assert store.vocabulary.words[3:] == ["good", "bad", "odd"]
 
 
-def test_few_shards_are_open_at_a_time(stored, trees, monkeypatch):
+def test_the_number_of_open_shards_is_bounded(stored, trees, monkeypatch):
     monkeypatch.setattr(store_module, "OPEN_SHARDS", 2)
     sentences = trees(90)
     store = stored(sentences)
@@ -184,12 +184,14 @@ def test_few_shards_are_open_at_a_time(stored, trees, monkeypatch):
     assert len(store._open) == 2
     if Path("/proc/self/fd").exists():
         assert descriptors() <= 2
-    assert [sentence for table in tables for sentence in to_sentences(table)] == sentences, "closed, they stay whole"
+    assert [sentence for table in tables for sentence in to_sentences(table)] == sentences, (
+        "also after the files are closed"
+    )
     assert list(store) == sentences
 
 
-def test_long_texts_and_a_users_relation_make_a_store(stored):
-    """Only edges of the user's relation are looked at, and only those of short texts."""
+def test_a_custom_relation_is_validated_on_short_texts_only(stored):
+    """Only edges of the custom relation are validated, and only those of short texts."""
 
     class Here(RangeRelation):
         name = "here"
@@ -237,7 +239,7 @@ def test_system_errors_are_not_reported_as_damage(stored, trees, monkeypatch, nu
     ],
     ids=str,
 )
-def test_a_stores_builder_has_the_relations_it_was_built_with(stored, trees, relations):
+def test_the_builder_of_a_store_has_its_relations(stored, trees, relations):
     sentences = [replace(sentence, links=[(0, len(sentence) - 1)]) for sentence in trees(20)]
     given = TextGraphBuilder(relations)
     store = stored(sentences, relations=given)
@@ -252,7 +254,7 @@ def test_a_stores_builder_has_the_relations_it_was_built_with(stored, trees, rel
 
 
 @pytest.mark.filterwarnings("ignore:some texts have no parse")
-def test_a_store_of_texts_without_heads_makes_graphs_of_optional_arcs(stored, trees):
+def test_optional_arcs_of_stored_texts_without_heads(stored, trees):
     sentences = [*trees(9), Sentence(["a", "b"])]
     store = stored(sentences, relations=TextGraphBuilder([Dependency(required=False)]))
     assert store.builder().batch(list(store)).num_edges("dependency") > 0
@@ -275,7 +277,7 @@ def store(stored, sentences, monkeypatch):
 
 
 @pytest.mark.parametrize("numbers", [list(range(63)), [], [3], [0, 1, 5, 29, 30, 31, 32, 62], [40, 2, 2, 61, 30]])
-def test_a_choice_is_a_list(store, sentences, builder, numbers):
+def test_a_selection_equals_a_list(store, sentences, builder, numbers):
     texts, expected = store.texts().take(numbers), [sentences[number] for number in numbers]
     assert len(texts) == len(numbers)
     assert list(texts) == [sentence for part in texts.parts() for sentence in part] == expected
@@ -284,12 +286,12 @@ def test_a_choice_is_a_list(store, sentences, builder, numbers):
     assert texts.num_words().tolist() == [sentence.num_words for sentence in expected]
     counts = Counter(word for sentence in expected for word in sentence.words)
     assert list(texts.words().items()) == list(counts.items())  # in the same order
-    found, layout = concatenate(list(texts.layouts(builder))), builder.layout(expected)
-    assert np.array_equal(found.word_ids, layout.word_ids)
-    assert np.array_equal(found.heads, layout.heads)
+    actual, layout = concatenate(list(texts.layouts(builder))), builder.layout(expected)
+    assert np.array_equal(actual.word_ids, layout.word_ids)
+    assert np.array_equal(actual.heads, layout.heads)
 
 
-def test_choices_of_choices(store, sentences):
+def test_selections_of_selections(store, sentences):
     texts = store.texts().take([50, 31, 4]).take([2, 0])
     assert list(texts) == [sentences[4], sentences[50]]
     assert (texts[1], list(texts[1:])) == (sentences[50], [sentences[50]])

@@ -1,4 +1,4 @@
-"""Sentences survive as rows, whatever they have."""
+"""Sentences with any fields round-trip through rows of a table."""
 
 import pyarrow as pa
 from hypothesis import given
@@ -21,7 +21,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 @st.composite
 def sentences(draw):
-    """Any sentence at all."""
+    """Any sentence."""
     sizes = draw(st.lists(st.integers(1, 3), max_size=5))
     count = len(sizes)
     optional = lambda strategy: draw(st.none() | strategy)  # noqa: E731
@@ -39,7 +39,7 @@ def sentences(draw):
 
 
 @given(st.lists(sentences(), max_size=6))
-def test_sentences_survive_a_shard(tmp_path_factory, given_sentences):
+def test_sentences_round_trip_through_a_shard(tmp_path_factory, given_sentences):
     path = tmp_path_factory.mktemp("shard") / "part.parquet"
     table = to_table(given_sentences)
     assert table.schema == SCHEMA
