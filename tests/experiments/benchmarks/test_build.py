@@ -12,7 +12,7 @@ def test_make_trees_are_trees_with_one_root():
     for length in (1, 2, 30):
         heads = make_tree(length, random)
         assert heads.count(0) == 1
-        assert Sentence(("word",) * length, heads=heads).heads == heads  # Sentence refuses cycles
+        assert Sentence(("word",) * length, heads=heads).heads == heads  # Sentence rejects cycles
 
 
 def test_edges_of_the_five_scales_and_the_arcs_are_counted():

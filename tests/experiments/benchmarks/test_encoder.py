@@ -28,7 +28,7 @@ def encode(kind, problem):
     return job.run(job.prepare())
 
 
-def test_masks_and_dgl_give_the_numbers_of_the_graph(problem):
+def test_masks_and_dgl_equal_the_graph(problem):
     outputs = (encode(kind, problem) for kind in (OursEncoder, DGLEncoder, MaskedDense))
     for ours, dgl, masked, batch in zip(*outputs, problem.workload.batches, strict=True):
         torch.testing.assert_close(ours, dgl, rtol=1e-5, atol=1e-5)
@@ -50,7 +50,7 @@ def test_the_transformer_is_pytorchs_and_padding_changes_nothing(problem):
 
 
 @pytest.mark.parametrize("kind", CONTENDERS)
-def test_inference_keeps_nothing_for_gradients(problem, kind):
+def test_inference_saves_no_tensors_for_gradients(problem, kind):
     assert all(output.is_inference() for output in encode(kind, problem))
 
 

@@ -28,14 +28,14 @@ def count(options, *lengths):
     return WindowHeads(Workload("some", (lengths,)), options)
 
 
-def test_pairs_by_hand():
+def test_pairs_of_attention():
     options = MSTransOptions(hidden=16, heads=8, layers=1, scales=("1", "3", "N/4"), alpha=0.0)
     assert WindowHeads(WORKLOAD, options).layers == [{"window:1": 3, "window:3": 3, "window:N/4": 2}]
     # of 9 tokens: width 3 has 25 edges, N/4 = 2 becomes 3; of 4 tokens: 10 edges, N/4 = 1 has nothing to score
     assert count(options, 9, 4).pairs == 3 * 25 + 2 * 25 + 3 * 10
 
 
-def test_ms_trans_by_hand():
+def test_operations_of_ms_trans():
     options = MSTransOptions(hidden=12, heads=4, layers=2, scales=("1", "3"), alpha=0.0)  # two heads on each scale
     # layers, tokens, multiply and add: values and output in full, queries and keys of the heads that score
     projections = 2 * 5 * 2 * (2 * 12 * 12 + 2 * 12 * 6)
@@ -43,7 +43,7 @@ def test_ms_trans_by_hand():
     assert count(options, 5).count_operations() == projections + attention
 
 
-def test_the_transformer_by_hand():
+def test_operations_of_the_transformer():
     projections = 5 * (4 * 12 * 12 * 2)
     feed_forward = 5 * (12 * 48 * 2 + 48 * 12 * 2)
     attention = (9 + 4) * (12 * 2 + 12 * 2)  # sentences of 3 and 2 tokens; all heads together are 12 wide
@@ -51,7 +51,7 @@ def test_the_transformer_by_hand():
     assert count_transformer([3, 2], hidden=12, layers=2, ffn=48) == expected
 
 
-def test_the_papers_sizes_at_22_tokens():
+def test_operations_at_the_papers_sizes_and_22_tokens():
     """Three layers 300 wide: the feed-forward layer makes the Transformer three times as costly, attention a little."""
     ours = count(MSTransOptions(), 22).count_operations()
     dense = count_transformer([22], hidden=300, layers=3, ffn=1200)
@@ -62,7 +62,7 @@ def test_the_papers_sizes_at_22_tokens():
     assert dense / ours == pytest.approx(4.22, abs=0.01)
 
 
-def test_umst_by_hand():
+def test_operations_of_umst():
     """Two layers of width 4 on a sentence of 5 tokens and 3 words, beside the Transformer's operations."""
     projections = 2 * 3 * (4 * 2 * 4 * 4)  # layers, words: W_w, W_p, queries, keys
     attention = 2 * (9 * 4 * 2 * 2)  # layers: 9 pairs of 4 features, scores and sums
@@ -78,7 +78,7 @@ def test_reaches_follow_the_heads_and_the_lengths():
     assert torch.equal(first, second)
 
 
-def test_edges_and_pairs():
+def test_counts_of_edges_and_pairs():
     heads = WindowHeads(WORKLOAD, OPTIONS)
     assert [heads.count_edges(relation) for relation in heads.relations] == [11, 10 + 4 + 13, 14 + 4 + 19]
     assert heads.pairs == 2 * (27 + 37)

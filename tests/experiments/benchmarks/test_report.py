@@ -37,7 +37,7 @@ def report(**changes):
     return Report(**{**fields, **changes})
 
 
-def test_markdown_has_description_machine_table_notes_and_what_was_left_out():
+def test_markdown_has_description_machine_table_notes_and_skipped_contenders():
     text = report(notes=["constant: met"], left_out=["PyG: not installed"]).to_markdown()
     assert text == (
         "# graphattn bench attention\n\n"

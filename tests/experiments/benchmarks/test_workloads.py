@@ -88,7 +88,7 @@ def test_uniform_lengths():
     assert not is_uniform((3, 2))
 
 
-def test_graphs_are_those_of_sentences_without_cls():
+def test_graphs_equal_those_of_sentences_without_cls():
     workload = Workload("some", ((3, 1), (2,)))
     builder = TextGraphBuilder([Window(3)], cls=False)
     first, second = workload.graphs(builder)

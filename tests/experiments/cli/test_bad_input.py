@@ -1,4 +1,4 @@
-"""What users get wrong: each has one line that says so, an exit code, and leaves nothing behind."""
+"""User errors: each prints one line, sets an exit code and leaves no files."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def train(graphattn, tmp_path, tiny):
-    """Train on a file with this content; the error's text after the file's name, once nothing is left behind."""
+    """Train on a file with this content, check that no files remain, and return the error message."""
 
     def run(task, name, content, *flags):
         path = tmp_path / name
@@ -80,7 +80,7 @@ def test_a_broken_line_in_the_middle_of_ten_thousand(train, name, good, broken, 
         ("__label__pos a film", "a film", "no word begins with '__label__'. Add the label."),
     ],
 )
-def test_a_broken_line_among_the_first_hides_no_format(train, good, broken, message):
+def test_a_broken_line_near_the_top_does_not_affect_detection(train, good, broken, message):
     assert train("classify", "a.txt", "\n".join([good, broken, *[good] * 8])) == f"error: a.txt, line 2: {message}\n"
 
 
@@ -91,7 +91,7 @@ def test_a_broken_line_among_the_first_hides_no_format(train, good, broken, mess
         ("2 1", 1, "heads form a cycle through word 1 ('a'). Each word must lead to a root."),
     ],
 )
-def test_heads_that_lead_nowhere(train, heads, line, message):
+def test_heads_outside_the_sentence(train, heads, line, message):
     first, second = heads.split()
     rows = [f"1 a _ DET _ _ {first} det _ _", f"2 b _ NOUN _ _ {second} root _ _"]
     content = "\n".join(row.replace(" ", "\t") for row in rows) + "\n\n"
@@ -134,14 +134,14 @@ def test_empty_texts_are_kept_and_predicted(graphattn, classifier, tagger):
     assert graphattn("predict", tagger, stdin="\n").out == '{"words": [], "tags": []}\n'
 
 
-def test_texts_without_a_word_can_be_trained_on(graphattn, tmp_path, tiny):
+def test_a_corpus_of_texts_without_words_can_be_trained_on(graphattn, tmp_path, tiny):
     (tmp_path / "a.tsv").write_text("label\ttext\n" + "pos\t\nneg\t\n" * 8)
     assert graphattn("train", "classify", tmp_path / "a.tsv", "--out", tmp_path / "model", *tiny).code == 0
 
 
 @pytest.fixture
 def copied(classifier, tmp_path):
-    """A model directory to spoil."""
+    """A model directory for a test to damage."""
     return shutil.copytree(classifier, tmp_path / "copy")
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a store and with what goes into it: every command says so in one line and ends with 1."""
+"""Errors in stores and in their corpora: every command prints one line and exits with 1."""
 
 import json
 import shutil
@@ -25,13 +25,13 @@ def built(graphattn, tmp_path_factory):
 
 @pytest.fixture
 def store(built, tmp_path):
-    """A copy of the store, to be spoilt."""
+    """A copy of the store for a test to damage."""
     return shutil.copytree(built, tmp_path / "s")
 
 
 @pytest.fixture
 def commands(graphattn, classifier, tmp_path, tiny):
-    """What every command that reads a store says of one."""
+    """The result of each command that reads a store."""
 
     def run(store):
         return {
@@ -103,7 +103,7 @@ def test_a_store_of_another_version(commands, store):
         )
 
 
-def test_a_store_that_is_being_written_or_was_left_behind(graphattn, commands, store, tmp_path):
+def test_an_incomplete_store(graphattn, commands, store, tmp_path):
     manifest = json.loads((store / "store.json").read_text())
     (store / "store.json").write_text(json.dumps({**manifest, "complete": False}))
     for answer in commands(store).values():
@@ -146,7 +146,7 @@ def test_a_document_of_200_000_tokens(graphattn, tmp_path):
     assert "--dot and --graphml take any number" in answer.err
 
 
-def test_a_wrong_encoding_far_down(graphattn, tmp_path):
+def test_a_wrong_encoding_on_a_late_line(graphattn, tmp_path):
     good = b"x\ta film\n"
     for line in (2, 60_000):
         (tmp_path / "a.tsv").write_bytes(b"label\ttext\n" + good * (line - 2) + b"y\tcaf\xe9\n" + good)
@@ -178,15 +178,15 @@ def test_a_store_without_sentences(graphattn, commands, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "show", "info", "encode", "inspect"])
-def test_a_text_where_a_file_belongs(graphattn, classifier, tmp_path, command):
+def test_a_text_instead_of_a_file(graphattn, classifier, tmp_path, command):
     text = "a lovely film " * 30
-    places = {
+    arguments = {
         "show": [text],
         "info": [text],
         "encode": [classifier, text, "--out", tmp_path / "v.npy"],
         "inspect": [text, "a film"],
     }
-    answer = graphattn(command, *places.get(command, [classifier, text]))
+    answer = graphattn(command, *arguments.get(command, [classifier, text]))
     assert answer.code == 1
     assert answer.err.startswith("error: ")
     assert "v.npy" not in answer.err

@@ -23,10 +23,10 @@ def test_files_are_written_and_replaced(graphattn, tmp_path):
         assert graphattn("bench", "train-step", *flags).code == 0
         names = sorted(path.name for path in folder.iterdir())
         assert names == ["train-step.json", "train-step.md", "train-step.png"]
-        found = json.loads((folder / "train-step.json").read_text())
-        assert found["settings"] == {"lengths": ["2x6", "1x9"], "repeats": repeats, "peers": [], "seconds": 120.0}
-        assert [(row["workload"], row["contender"]) for row in found["rows"]] == [("2x6", "ours"), ("1x9", "ours")]
-        assert {len(row["times_ms"]) for row in found["rows"]} == {repeats}
+        results = json.loads((folder / "train-step.json").read_text())
+        assert results["settings"] == {"lengths": ["2x6", "1x9"], "repeats": repeats, "peers": [], "seconds": 120.0}
+        assert [(row["workload"], row["contender"]) for row in results["rows"]] == [("2x6", "ours"), ("1x9", "ours")]
+        assert {len(row["times_ms"]) for row in results["rows"]} == {repeats}
 
 
 def test_missing_corpora_are_reported(graphattn, monkeypatch):
@@ -36,7 +36,7 @@ def test_missing_corpora_are_reported(graphattn, monkeypatch):
     assert "- mr: there is no mr/all.tsv in the folder that GRAPHATTN_DATA names\n" in answer.out
 
 
-def test_quick_means_fewer_runs_of_smaller_things(graphattn):
+def test_quick_reduces_the_number_of_runs(graphattn):
     answer = graphattn("bench", "build", "--quick", "--lengths", "2x5")
     assert answer.code == 0
     assert "| 2x5 | build, for models | " in answer.out
@@ -80,7 +80,7 @@ def test_counts_start_at_one(graphattn, flag):
     assert graphattn("bench", "attention", flag, "0").code == 2
 
 
-def test_an_unwritable_folder_is_an_error_before_anything_is_measured(graphattn, tmp_path):
+def test_an_unwritable_folder_is_an_error_before_measuring(graphattn, tmp_path):
     (tmp_path / "file").write_text("")
     answer = graphattn("bench", "attention", "--out", tmp_path / "file")
     assert answer.code == 1

@@ -1,4 +1,4 @@
-"""``graphattn build``: a store with the corpus' sentences, counts that agree, and what users get wrong."""
+"""``graphattn build``: a store with the corpus' sentences, counts that agree, and user errors."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ def content(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_store_is_built_and_built_again(graphattn, corpora_folder, tmp_path):
+def test_a_store_is_built_and_rebuilt(graphattn, corpora_folder, tmp_path):
     relations = "window:3, window:N/4, group, dependency"
     out = tmp_path / "store"
     for _ in range(2):
@@ -77,8 +77,8 @@ def test_lines_with_several_labels(graphattn, tmp_path):
     assert graphattn("build", tmp_path / "b.conll", "--out", tmp_path / "t", "--multilabel").code == 0
 
 
-def test_a_relation_of_ones_own_that_reads_ids(graphattn, corpora_folder, tmp_path, monkeypatch):
-    """The one that docs/extend.md shows, in short."""
+def test_a_custom_relation_reads_ids(graphattn, corpora_folder, tmp_path, monkeypatch):
+    """A short version of the example in docs/extend.md."""
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     (tmp_path / "same_words.py").write_text(
         "from graphattn.builders.relations import Window, register_relation\n\n\n"
@@ -98,7 +98,7 @@ def test_a_relation_of_ones_own_that_reads_ids(graphattn, corpora_folder, tmp_pa
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_an_impossible_vocabulary_is_told_before_anything_is_made(graphattn, corpora_folder, tmp_path):
+def test_an_invalid_vocabulary_is_reported_before_building(graphattn, corpora_folder, tmp_path):
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--vocabulary-size", "2", "--out", tmp_path / "s")
     assert answer.code == 1
     assert answer.err.startswith("error: vocabulary size is 2;")
@@ -132,7 +132,7 @@ def test_complete_graphs_for_plain_dgl(graphattn, corpora_folder, tmp_path):
     assert [graph.num_edges("all") for graph in graphs] == [9] * 10
 
 
-def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path):
+def test_invalid_sentences_are_errors_or_skipped(graphattn, corpora_folder, tmp_path):
     path = tmp_path / "a.conllu"
     path.write_text((corpora_folder / "trees.conllu").read_text() + "1\ta\t_\t_\t_\t_\t1\tx\t_\t_\n\n")
     answer = graphattn("build", path, "--out", tmp_path / "s")
@@ -171,7 +171,7 @@ def test_bad_sentences_stop_or_are_left_out(graphattn, corpora_folder, tmp_path)
          "\"import stanza; stanza.download('en', model_dir='nowhere')\""),
     ],
 )  # fmt: skip
-def test_what_cannot_be_built_is_refused(graphattn, corpora_folder, tmp_path, corpus, flags, message):
+def test_invalid_builds_are_rejected(graphattn, corpora_folder, tmp_path, corpus, flags, message):
     if "stanza" in flags:
         pytest.importorskip("stanza", reason="the extra graphattn[stanza] is not installed")
     path = corpus if corpus == "-" else corpora_folder / corpus
@@ -227,7 +227,7 @@ def test_a_running_cluster_builds_the_same_store(graphattn, start_command, corpo
     assert content(tmp_path / "expected") == content(tmp_path / "ray")
 
 
-def test_a_folder_that_is_there_stays_as_it_is(graphattn, corpora_folder, tmp_path):
+def test_an_existing_folder_does_not_change(graphattn, corpora_folder, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "notes.txt").write_text("mine")
     answer = graphattn("build", corpora_folder / "reviews.tsv", "--out", tmp_path / "s")
@@ -236,7 +236,7 @@ def test_a_folder_that_is_there_stays_as_it_is(graphattn, corpora_folder, tmp_pa
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["notes.txt"]
 
 
-def test_a_full_disk_is_told(graphattn, corpora_folder, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(graphattn, corpora_folder, tmp_path, monkeypatch):
     def full(_graphs, path):
         raise OSError(28, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""YAML files of options: what is written is read again, and every mistake has its place."""
+"""YAML files of options: values round-trip, and errors name the file and line."""
 
 import pytest
 from hypothesis import given
@@ -31,19 +31,19 @@ VALUES = st.fixed_dictionaries(
 
 
 @given(VALUES)
-def test_what_is_written_is_read_again(tmp_path_factory, values):
+def test_values_round_trip(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("config") / "settings.yaml"
     path.write_text(config_text(values, "a comment"), encoding="utf-8")
     assert read_config(path, FLAGS) == values
 
 
-def test_dashes_and_exponents_are_understood(tmp_path):
+def test_dashes_and_exponents_are_valid(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("learning-rate: 1e-3\nscales: 1, N/4\nclip: none\n")
     assert read_config(path, FLAGS) == {"learning_rate": 1e-3, "scales": ("1", "N/4"), "clip": None}
 
 
-def test_an_empty_file_sets_nothing(tmp_path):
+def test_an_empty_file_has_no_options(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("# nothing yet\n")
     assert read_config(path, FLAGS) == {}
@@ -86,7 +86,7 @@ def test_an_empty_file_sets_nothing(tmp_path):
         ),
     ],
 )
-def test_mistakes_name_the_file_and_the_way_out(tmp_path, content, message):
+def test_errors_name_the_file_and_a_fix(tmp_path, content, message):
     path = tmp_path / "settings.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError) as error:
@@ -94,7 +94,7 @@ def test_mistakes_name_the_file_and_the_way_out(tmp_path, content, message):
     assert str(error.value) == f"{path}{message}"
 
 
-def test_a_folder_is_no_config(tmp_path):
+def test_a_folder_is_not_a_config(tmp_path):
     with pytest.raises(ConfigError) as error:
         read_config(tmp_path, FLAGS)
     assert str(error.value) == f"{tmp_path}: cannot be read (Is a directory); give --config a YAML file"

@@ -27,13 +27,13 @@ def test_the_help_names_every_format():
     assert all(name in format.metadata["help"] for name in FORMATS)
 
 
-def test_every_option_is_one_of_a_reader():
+def test_every_option_is_an_option_of_a_reader():
     known = {name for entry in FORMATS.values() for name in entry.options}
     assert {item.metadata["reader"] or item.name for item in fields(CorpusOptions)} - {"format"} <= known
 
 
 @pytest.mark.parametrize("task", ["classify", "pair", "tag"])
-def test_every_task_can_use_the_options_that_are_left(task):
+def test_every_task_can_use_its_relevant_options(task):
     known = {name for entry in FORMATS.values() if task in entry.tasks for name in entry.options}
     left = [item for item in fields(CorpusOptions) if item.name not in irrelevant_options(corpus_kind(task))]
     assert {item.metadata["reader"] or item.name for item in left} - {"format"} <= known
@@ -52,7 +52,7 @@ def test_every_task_can_use_the_options_that_are_left(task):
         (CorpusOptions(quoted=False, tag_column=1, tags="xpos"), {"quoted": False, "tag_column": 1, "tags": "xpos"}),
     ],
 )
-def test_readers_get_what_differs_from_the_defaults(options, expected):
+def test_readers_get_the_non_default_options(options, expected):
     assert options.reader_options() == expected
 
 
@@ -70,7 +70,7 @@ def write(tmp_path):
     return write
 
 
-def test_lists_of_labels_have_to_be_expected(write):
+def test_lists_of_labels_need_multilabel(write):
     path = write("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "label": ["x", "y"]}\n')
     with pytest.raises(DataError) as error:
         read_items(path, "classify", CorpusOptions())
@@ -80,7 +80,7 @@ def test_lists_of_labels_have_to_be_expected(write):
     assert read_items(path, "classify", CorpusOptions(), multilabel=True)[1].label == ("x", "y")
 
 
-def test_labels_that_nothing_separates(tmp_path):
+def test_several_labels_need_a_separator(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("x,y\ta film\nx\ta play\n")
     with pytest.raises(DataError) as error:
@@ -92,7 +92,7 @@ def test_labels_that_nothing_separates(tmp_path):
     assert [item.label for item in separated] == [("x", "y"), ("x",)]
 
 
-def test_a_store_without_tags_trains_no_tagger(tmp_path):
+def test_a_tagger_needs_a_store_with_tags(tmp_path):
     (tmp_path / "a.tsv").write_text("x\ta film\ny\ta play\n")
     builder = TextGraphBuilder([Window(3)])
     build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", StoreSettings(builder))
@@ -101,7 +101,7 @@ def test_a_store_without_tags_trains_no_tagger(tmp_path):
     assert str(error.value) == f"{tmp_path / 's'}: has no tags. Build it from a corpus of tagged words."
 
 
-def test_fasttext_can_hold_several_labels(write):
+def test_several_fasttext_labels_need_multilabel(write):
     path = write("a.txt", "__label__x __label__y a\n__label__x b\n")
     with pytest.raises(DataError) as caught:
         read_items(path, "classify", CorpusOptions())
@@ -139,7 +139,7 @@ def test_texts_with_several_labels_in_a_store(tmp_path):
     assert caught.value.options == ("multilabel",)
 
 
-def test_texts_alone_are_no_fix_where_labels_are_needed(write):
+def test_the_hint_suggests_texts_alone_only_if_labels_are_optional(write):
     path = write("a.csv", "text,stars\na,5\n")
     for read, advice in ((stream_items, "For texts without labels, set --label-column to None."), (read_items, "")):
         with pytest.raises(DataError) as caught:
@@ -151,7 +151,7 @@ def test_texts_alone_are_no_fix_where_labels_are_needed(write):
 
 
 @pytest.mark.parametrize("read", [read_items, lambda path, task, options: list(stream_items(path, options))])
-def test_options_that_the_format_lacks(write, read):
+def test_options_of_other_formats(write, read):
     path = write("a.tsv", "x\ta film\nx\ta play\ny\tno\n")
     with pytest.raises(ConfigError) as caught:
         read(path, "classify", CorpusOptions(format="labelled", text_column="foo", delimiter=";"))
@@ -178,7 +178,7 @@ def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
-def test_what_an_actor_holds_follows_from_the_parsers_device(monkeypatch, device, gpus):
+def test_gpus_of_an_actor_follow_from_the_parsers_device(monkeypatch, device, gpus):
     monkeypatch.setattr("graphattn.builders.store.executors._import_ray", lambda: None)
     assert _make_executor("ray", 2, None, device).gpus == gpus
 
@@ -191,7 +191,7 @@ def test_ray_chooses_the_gpu():
     )
 
 
-def test_a_cache_folder_that_cannot_be_made(tmp_path, monkeypatch):
+def test_an_invalid_cache_folder(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="set parse_cache to a file, or to none"):

@@ -1,4 +1,4 @@
-"""Sentence vectors as files: the same as the estimator gives, in the order of the texts."""
+"""Sentence vectors as files: equal to those of the estimator, in the order of the texts."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -60,7 +60,7 @@ def test_parquet(graphattn, model, file, tmp_path):
         ("a.csv", "text,label\n", '"{text}",{label}\n', ("--label-column", "label")),
     ],
 )
-def test_labels_stand_beside_the_vectors(graphattn, model, tmp_path, name, head, row, flags):
+def test_parquet_has_a_column_of_labels(graphattn, model, tmp_path, name, head, row, flags):
     labels = ["x", "y"] * 5
     rows = zip(labels, TEXTS, strict=True)
     lines = [row.format(label=label, text=text or "a play") for label, text in rows]
@@ -73,7 +73,7 @@ def test_labels_stand_beside_the_vectors(graphattn, model, tmp_path, name, head,
     assert table["text"] == [text or "a play" for text in TEXTS]
 
 
-def test_where_one_text_has_several_labels_each_has_a_list(graphattn, model, tmp_path):
+def test_several_labels_of_one_text_make_all_labels_lists(graphattn, model, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a film", "label": "x"}\n{"text": "a play", "label": ["x", "y"]}\n')
     out = tmp_path / "v.parquet"
     answer = graphattn("encode", model, tmp_path / "a.jsonl", "--label-column", "label", "--out", out)
@@ -93,7 +93,7 @@ def test_a_store_has_no_columns(graphattn, model, tmp_path):
     assert pq.read_table(tmp_path / "v.parquet").to_pydict()["label"] == ["x", "y"]
 
 
-def test_both_texts_of_a_stored_pair_have_its_label(graphattn, tmp_path):
+def test_both_texts_of_a_stored_pair_have_the_label(graphattn, tmp_path):
     pairs = [("a film", "a play"), ("a plot", "a cast")] * 2
     model = PairClassifier("bilstm", training=TRAINING).fit(pairs, ["x", "y"] * 2).save(tmp_path / "model")
     (tmp_path / "a.tsv").write_text("x\ta film\ta play\ny\ta plot\ta cast\n")
@@ -105,7 +105,7 @@ def test_both_texts_of_a_stored_pair_have_its_label(graphattn, tmp_path):
     assert table["label"] == ["x", "x", "y", "y"]
 
 
-def test_labels_find_no_place_in_numpy(graphattn, model, file, tmp_path):
+def test_numpy_files_have_no_labels(graphattn, model, file, tmp_path):
     out = tmp_path / "v.npy"
     answer = graphattn("encode", model, file, "--out", out, "--label-column", "kind")
     assert (answer.code, answer.err) == (
@@ -115,7 +115,7 @@ def test_labels_find_no_place_in_numpy(graphattn, model, file, tmp_path):
     assert not out.exists()
 
 
-def test_vectors_are_what_the_last_layers_see(model):
+def test_vectors_are_the_input_of_the_last_layers(model):
     estimator = package.load(model)
     vectors = estimator.sentence_vectors(TEXTS)
     scores = estimator.model_.head.perceptron(torch.from_numpy(vectors))
@@ -139,7 +139,7 @@ def test_pairs_have_two_rows(graphattn, tmp_path):
     np.testing.assert_allclose(table["vector"], vectors, atol=1e-6)
 
 
-def test_what_cannot_be(graphattn, model, file, tmp_path):
+def test_impossible_encodings(graphattn, model, file, tmp_path):
     result = graphattn("encode", model, file, "--out", tmp_path / "vectors.csv")
     assert result.err == f"error: {tmp_path}/vectors.csv is neither .npy nor .parquet; choose another --out\n"
     tagger = SequenceTagger(training=TRAINING).fit([["a", "b"], ["b"]] * 3, [["X", "Y"], ["Y"]] * 3)
@@ -149,7 +149,7 @@ def test_what_cannot_be(graphattn, model, file, tmp_path):
     assert not (tmp_path / "vectors.npy").exists()
 
 
-def test_what_cannot_be_written_is_told_first(graphattn, model, file, tmp_path, monkeypatch):
+def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, tmp_path, monkeypatch):
     monkeypatch.setattr("graphattn.experiments.cli.encode.encode_texts", lambda *_, **__: pytest.fail("encoded"))
     out = tmp_path / "none" / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out)

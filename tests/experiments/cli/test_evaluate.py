@@ -27,13 +27,13 @@ def test_pairs_are_read_as_pairs(graphattn, pair_classifier, corpora_folder):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "BIOES"])
-def test_tags_may_be_written_in_another_scheme(graphattn, tagger, corpora_folder, tmp_path, scheme):
-    """The tagger has learnt from IOB2."""
+def test_tags_can_have_another_scheme(graphattn, tagger, corpora_folder, tmp_path, scheme):
+    """The tagger was trained on IOB2."""
     same, other = tmp_path / "same.conll", tmp_path / "other.conll"
     words = ["Ada", "Ada", "Rome", "saw"]
     tags = {"IOB2": "B-PER I-PER B-PER O", "IOB1": "I-PER I-PER B-PER O", "BIOES": "B-PER E-PER S-PER O"}
-    for path, own in ((same, tags["IOB2"]), (other, tags[scheme])):
-        path.write_text("".join(f"{word} {tag}\n" for word, tag in zip(words, own.split(), strict=True)))
+    for path, tag_line in ((same, tags["IOB2"]), (other, tags[scheme])):
+        path.write_text("".join(f"{word} {tag}\n" for word, tag in zip(words, tag_line.split(), strict=True)))
     answers = [graphattn("evaluate", tagger, path) for path in (same, other)]
     assert answers[0] == answers[1]
     assert answers[0].code == 0
@@ -50,8 +50,8 @@ def strange_tags(tmp_path):
 def test_unknown_tags_are_an_error(graphattn, tagger, strange_tags):
     answer = graphattn("evaluate", tagger, strange_tags)
     assert (answer.code, answer.out) == (1, "")
-    told = "the evaluation set has entities of type 'CAT', which the training set lacks. Known are: "
-    assert answer.err.startswith(f"error: {strange_tags}: {told}")
+    message = "the evaluation set has entities of type 'CAT', which the training set lacks. Known are: "
+    assert answer.err.startswith(f"error: {strange_tags}: {message}")
     assert answer.err.endswith(
         ". Give --tags or --tag-column if training read other tags. With --unknown wrong they count as wrong.\n"
     )
@@ -85,7 +85,7 @@ def test_unknown_labels_of_several_can_count_as_wrong(graphattn, tmp_path, tiny)
     assert json.loads(graphattn(*command, "--unknown", "wrong").out)["exact_match"] == 0
 
 
-def test_several_labels_are_no_matter_of_a_flag_here(graphattn, classifier, tmp_path):
+def test_several_labels_need_a_multilabel_model(graphattn, classifier, tmp_path):
     corpus = tmp_path / "several.txt"
     corpus.write_text("__label__good a film\n__label__good __label__bad a play\n")
     assert graphattn("evaluate", classifier, corpus).err == (
@@ -94,7 +94,7 @@ def test_several_labels_are_no_matter_of_a_flag_here(graphattn, classifier, tmp_
     )
 
 
-def test_a_text_without_a_label_is_told_with_its_file(graphattn, classifier, tagger, tmp_path):
+def test_a_text_without_a_label_is_reported_with_its_file(graphattn, classifier, tagger, tmp_path):
     corpus = tmp_path / "trees.jsonl"
     corpus.write_text('{"tokens": ["a"], "label": "good"}\n{"tokens": ["b"]}\n')
     for model, number, field in ((classifier, 2, "label"), (tagger, 1, "tags")):
@@ -125,11 +125,11 @@ def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multila
         assert row["probabilities"][json.dumps(row["label"])] == max(row["probabilities"].values())
 
 
-def test_other_choices_are_usage_errors(graphattn, classifier, corpora_folder):
+def test_invalid_choices_are_usage_errors(graphattn, classifier, corpora_folder):
     assert graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", "--unknown", "right").code == 2
 
 
-def test_a_place_that_cannot_be_written_is_refused_first(graphattn, classifier, corpora_folder, tmp_path):
+def test_an_unwritable_file_is_reported_before_evaluation(graphattn, classifier, corpora_folder, tmp_path):
     answer = graphattn("evaluate", classifier, corpora_folder / "reviews.tsv", "--out", tmp_path / "no" / "m.json")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == (
@@ -139,7 +139,7 @@ def test_a_place_that_cannot_be_written_is_refused_first(graphattn, classifier, 
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
-def test_the_model_itself_is_not_written_over(graphattn, classifier, tmp_path, command):
+def test_the_model_is_not_overwritten(graphattn, classifier, tmp_path, command):
     corpus = tmp_path / "a.tsv"
     corpus.write_text("label\ttext\npos\ta film\nneg\ta play\n")
     weights = classifier / "model.safetensors"
@@ -151,7 +151,7 @@ def test_the_model_itself_is_not_written_over(graphattn, classifier, tmp_path, c
 
 
 @pytest.mark.parametrize(("tag", "scheme"), [("I-PER", "IOB2"), ("E-PER", "BIOES")])
-def test_a_slip_in_tags_of_any_scheme_is_told_with_its_line(graphattn, tagger, tmp_path, tag, scheme):
+def test_an_invalid_tag_of_any_scheme_is_reported_with_its_line(graphattn, tagger, tmp_path, tag, scheme):
     corpus = tmp_path / "slips.conll"
     corpus.write_text(f"saw O\n\nAda B-LOC\nRome {tag}\nsaw O\n")
     assert graphattn("evaluate", tagger, corpus).err == (

@@ -1,4 +1,4 @@
-"""Dataclass options as flags: parsing, help, and commands that get what was given."""
+"""Dataclass options as flags: parsing, help, and the arguments of commands."""
 
 from dataclasses import dataclass, field
 
@@ -71,7 +71,7 @@ def test_words_and_yaml_values_are_parsed_alike(name, given, parsed):
         ("cold", "maybe", "cold is 'maybe'; it must be true or false"),
     ],
 )
-def test_other_values_are_refused(name, given, message):
+def test_invalid_values_are_rejected(name, given, message):
     with pytest.raises(ConfigError) as error:
         FLAGS[name].parse(given)
     assert str(error.value) == message
@@ -87,7 +87,7 @@ def test_other_values_are_refused(name, given, message):
         ({"window:3": 4}, {"window:3": 4}),
     ],
 )
-def test_a_count_may_be_one_for_each_of_several(given, value):
+def test_a_number_can_be_given_per_relation(given, value):
     (flag,) = [flag for flag in flags_of(MSTransOptions()) if flag.name == "heads"]
     assert flag.parse(given) == value
     assert (flag.optional, flag.default) == (False, 10)
@@ -99,53 +99,53 @@ def test_a_count_may_be_one_for_each_of_several(given, value):
 
 
 @given(st.integers(), st.floats(allow_nan=False), st.booleans())
-def test_what_is_written_is_read_again(layers, sugar, cold):
+def test_values_round_trip(layers, sugar, cold):
     for name, value in {"layers": layers, "sugar": sugar, "cold": cold}.items():
         assert FLAGS[name].parse(str(value)) == value
 
 
 @pytest.fixture
 def run():
-    """Call a command with the flags of a cake; what it was given."""
-    found = {}
+    """Call a command with the flags of a cake; return its arguments."""
+    arguments = {}
     app = typer.Typer()
 
     @app.command()
     @with_flags(flags_of(Cake(), "Cake"))
     def bake(place: str, given: dict, hot: bool = False) -> None:
-        found.update(place=place, given=given, hot=hot)
+        arguments.update(place=place, given=given, hot=hot)
 
     def call(*words):
-        found.clear()
+        arguments.clear()
         result = CliRunner().invoke(app, list(words))
-        return (found, result) if result.exit_code == 0 else (None, result)
+        return (arguments, result) if result.exit_code == 0 else (None, result)
 
     return call
 
 
-def test_a_command_gets_the_flags_that_were_used(run):
-    found, _ = run("oven", "--layers", "5", "--no-cold", "--sugar", "none", "--hot")
-    assert found == {"place": "oven", "given": {"layers": 5, "cold": False, "sugar": None}, "hot": True}
+def test_a_command_gets_the_used_flags(run):
+    arguments, _ = run("oven", "--layers", "5", "--no-cold", "--sugar", "none", "--hot")
+    assert arguments == {"place": "oven", "given": {"layers": 5, "cold": False, "sugar": None}, "hot": True}
     assert run("oven")[0] == {"place": "oven", "given": {}, "hot": False}
 
 
-def test_a_flag_that_cannot_be_read_is_a_usage_error(run):
-    found, result = run("oven", "--layers", "many")
-    assert found is None
+def test_an_invalid_flag_is_a_usage_error(run):
+    arguments, result = run("oven", "--layers", "many")
+    assert arguments is None
     assert result.exit_code == 2
     assert "Invalid value for --layers: 'many'; it must be a whole number" in result.output
 
 
-def test_help_tells_choices_and_defaults(run):
+def test_help_shows_choices_and_defaults(run):
     text = " ".join(run("--help")[1].output.replace("│", " ").split())
     assert "--layers INTEGER how many [default: 3]" in text
     assert "--topping NAME what is on top [cream|fruit; default: cream]" in text
-    assert "whose it is [sic]" in text, "brackets are no markup"
+    assert "whose it is [sic]" in text, "brackets are not markup"
     assert "keep it cool [default: on]" in text
     assert "Cake" in text
 
 
-def test_flags_can_be_left_out():
+def test_flags_can_be_excluded():
     assert [flag.name for flag in flags_of(Cake(), without={"sugar", "name"})] == [
         *("layers", "topping", "candles", "cold"),
     ]
@@ -156,7 +156,7 @@ def test_defaults_are_those_of_the_instance():
     assert layers.default == 9
 
 
-def test_alternatives_share_a_flag_and_say_what_differs():
+def test_shared_flags_show_different_defaults():
     one = [Flag("depth", int, False, 3, "how deep"), Flag("width", int, False, 5, "how wide")]
     two = [Flag("depth", int, False, 1, "how far down"), Flag("ends", tuple, False, (), "where")]
     flags = merge_flags({"lake": one, "pond": two}, "Water")

@@ -1,4 +1,4 @@
-"""``graphattn info``: what is told of a store and of a model, and what damage looks like."""
+"""``graphattn info``: its description of a store and of a model, and reports of damage."""
 
 import json
 
@@ -45,7 +45,7 @@ def test_counts_lengths_edges_and_memory(graphattn, store):
     )
 
 
-def test_damage_is_told(graphattn, store):
+def test_damaged_shards_are_reported(graphattn, store):
     path = store / "sentences" / "part-000000.parquet"
     whole = path.read_bytes()
     assert graphattn("info", store, "--check").out.endswith("\nall checksums match\n")
@@ -61,7 +61,7 @@ def test_damage_is_told(graphattn, store):
     )
 
 
-def test_other_folders_are_refused(graphattn, tmp_path):
+def test_other_folders_are_rejected(graphattn, tmp_path):
     answer = graphattn("info", tmp_path)
     assert (answer.code, answer.err) == (
         1,
@@ -70,7 +70,7 @@ def test_other_folders_are_refused(graphattn, tmp_path):
     )
 
 
-def test_a_model_is_told_with_its_options_and_epochs(graphattn, classifier):
+def test_a_model_is_shown_with_its_options_and_epochs(graphattn, classifier):
     answer = graphattn("info", classifier)
     metrics = json.loads((classifier / "metrics.json").read_text())
     about, options, epochs = answer.out.split("\n\n")
@@ -102,14 +102,14 @@ def _words(model):
 
 
 @pytest.mark.parametrize(("kind", "does"), [("tagger", "tags words"), ("pair_classifier", "classifies pairs of texts")])
-def test_models_of_other_tasks_are_told(graphattn, request, kind, does):
+def test_models_of_other_tasks_are_shown(graphattn, request, kind, does):
     model = request.getfixturevalue(kind)
     answer = graphattn("info", model)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith(f"{model}: {does}, encoder ms-trans\n")
 
 
-def test_a_damaged_model_is_told(graphattn, classifier, tmp_path):
+def test_a_damaged_model_is_reported(graphattn, classifier, tmp_path):
     for file in classifier.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "labels.json").write_text("[]")

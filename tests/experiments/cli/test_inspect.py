@@ -1,4 +1,4 @@
-"""``graphattn inspect``: texts and files, what is printed and written, and what is refused."""
+"""``graphattn inspect``: texts and files, printed and written output, and errors."""
 
 import http.client
 import json
@@ -35,11 +35,11 @@ def test_a_text(graphattn, classifier):
 
 def test_texts_of_a_file(graphattn, classifier, tmp_path):
     (tmp_path / "texts.txt").write_text("a good film\n\nbad\n")
-    found = "\n".join(lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))).split("\n\n")
-    assert [block.split("\n")[0] for block in found] == ["a good film", "''", "bad"]
-    assert found[1].split("\n")[2] == "no token has more than one edge"
+    blocks = "\n".join(lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", 1))).split("\n\n")
+    assert [block.split("\n")[0] for block in blocks] == ["a good film", "''", "bad"]
+    assert blocks[1].split("\n")[2] == "no token has more than one edge"
     same = graphattn("inspect", classifier, "-", "--top", 1, stdin="a good film\n\nbad\n")
-    assert same.out.split("\n\n")[:1] == found[:1]
+    assert same.out.split("\n\n")[:1] == blocks[:1]
 
 
 def test_a_part_of_the_weights(graphattn, classifier):
@@ -50,21 +50,21 @@ def test_a_part_of_the_weights(graphattn, classifier):
     assert len(rows) == len(table)
 
 
-def test_the_strongest_of_each(graphattn, classifier):
+def test_weights_grouped_by_relation_and_head(graphattn, classifier):
     rows = lines(graphattn("inspect", classifier, "a good film", "--by", "relation, head", "--top", 2))[3:]
     assert len(rows) == 2
 
 
 def test_a_tagger_and_a_pair(graphattn, tagger, pair_classifier):
-    found = lines(graphattn("inspect", tagger, "Ada saw Rome", "--format", "words", "--top", 2))
+    output = lines(graphattn("inspect", tagger, "Ada saw Rome", "--format", "words", "--top", 2))
     tags = load(tagger).predict([["Ada", "saw", "Rome"]])[0]
-    assert found[:2] == [
+    assert output[:2] == [
         "Ada saw Rome",
         " ".join(f"{w}/{t}" for w, t in zip("Ada saw Rome".split(), tags, strict=True)),
     ]
-    found = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--top", 2))
-    assert found[0] == "a film / the film"
-    assert {"source_part", "target_part"} <= set(found[2].split())
+    output = lines(graphattn("inspect", pair_classifier, "a film\tthe film", "--top", 2))
+    assert output[0] == "a film / the film"
+    assert {"source_part", "target_part"} <= set(output[2].split())
 
 
 def test_weights_in_files(graphattn, classifier, tmp_path):
@@ -81,7 +81,7 @@ def test_weights_in_files(graphattn, classifier, tmp_path):
     assert both.sentence.value_counts()[0] == len(table)
 
 
-def test_more_weights_than_a_file_of_several_texts_holds(graphattn, classifier, tmp_path, monkeypatch):
+def test_too_many_weights_for_a_file_of_several_texts(graphattn, classifier, tmp_path, monkeypatch):
     (tmp_path / "texts.txt").write_text("a good film\n" * 3)
     one = load(classifier).attention("a good film").num_weights
     monkeypatch.setattr(limits, "MOST_ROWS", 2 * one - 1)
@@ -98,7 +98,7 @@ def test_more_weights_than_a_file_of_several_texts_holds(graphattn, classifier, 
     assert lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary"))[0] == "3 texts"
 
 
-def test_a_name_that_no_file_can_have_is_refused_first(graphattn, tmp_path):
+def test_an_invalid_file_name_is_rejected_first(graphattn, tmp_path):
     answer = graphattn("inspect", tmp_path / "no-model", "a film", "--out", tmp_path / "weights.xls")
     message = "cannot save to 'weights.xls'; the name must end in .parquet, .csv, .json or .graphml"
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
@@ -113,35 +113,35 @@ def test_pictures(graphattn, classifier, tmp_path):
         assert path.read_text().startswith("<?xml")
 
 
-def test_sums_over_a_corpus(graphattn, classifier, tmp_path):
+def test_summary_of_a_corpus(graphattn, classifier, tmp_path):
     (tmp_path / "texts.txt").write_text("a good film\nbad\n" * 10)
     flags = ["--summary", "--out", tmp_path / "tables", "--picture", tmp_path / "distances.png"]
-    found = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", *flags))
-    assert found[0] == "20 texts"
-    assert found[1].split() == ("layer head relation allotted effective mean_distance entropy evenness".split())
-    assert found[-2:] == [str(tmp_path / "tables"), str(tmp_path / "distances.png")]
+    output = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", *flags))
+    assert output[0] == "20 texts"
+    assert output[1].split() == ("layer head relation allotted effective mean_distance entropy evenness".split())
+    assert output[-2:] == [str(tmp_path / "tables"), str(tmp_path / "distances.png")]
     assert (tmp_path / "tables" / "distances.csv").exists()
     compared = lines(graphattn("inspect", classifier, tmp_path / "texts.txt", "--summary", "--other", classifier))
     assert {"entropy_first", "entropy_second"} <= set(compared[1].split())
 
 
-def test_a_text_that_cannot_be_looked_at_is_named(graphattn, classifier, tmp_path, monkeypatch):
-    def refuses_the_empty(self, x, **_options):
+def test_a_failing_text_is_reported_with_its_number(graphattn, classifier, tmp_path, monkeypatch):
+    def reject_empty_text(self, x, **_options):
         if not x:
             raise DataError("there is nothing to look at", hint="Give a text.")
         return look(self, x)
 
     look = TextClassifier.attention
-    monkeypatch.setattr(TextClassifier, "attention", refuses_the_empty)
+    monkeypatch.setattr(TextClassifier, "attention", reject_empty_text)
     (tmp_path / "texts.txt").write_text("a film\n\na plot\n")
     answer = graphattn("inspect", classifier, tmp_path / "texts.txt", "--top", "1")
     assert (answer.code, answer.err) == (1, "error: text 2: there is nothing to look at. Give a text.\n")
     assert answer.out.startswith("a film\n")
 
 
-def test_a_hostile_text_is_text(graphattn, classifier):
-    found = lines(graphattn("inspect", classifier, "\x1b[31m<b>a\x07 film</b>"))
-    assert not any(sign in line for line in found for sign in "\x1b\x07")
+def test_markup_and_control_characters_stay_text(graphattn, classifier):
+    output = lines(graphattn("inspect", classifier, "\x1b[31m<b>a\x07 film</b>"))
+    assert not any(sign in line for line in output for sign in "\x1b\x07")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_hostile_text_is_text(graphattn, classifier):
         ),
     ],
 )
-def test_what_is_refused(words, message, graphattn, classifier, tmp_path, monkeypatch):
+def test_invalid_arguments(words, message, graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = graphattn("inspect", classifier, *words)
     assert (answer.code, answer.err) == (1, f"error: {message}\n")
@@ -222,14 +222,14 @@ def test_half_a_pair(graphattn, pair_classifier):
 
 
 @pytest.fixture
-def nothing_is_loaded(monkeypatch):
-    def refuse(path):
+def forbid_loading(monkeypatch):
+    def fail(path):
         raise AssertionError("a model was loaded")
 
-    monkeypatch.setattr(loading, "load", refuse)
+    monkeypatch.setattr(loading, "load", fail)
 
 
-@pytest.mark.usefixtures("nothing_is_loaded")
+@pytest.mark.usefixtures("forbid_loading")
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
@@ -241,7 +241,7 @@ def nothing_is_loaded(monkeypatch):
     ],
 )
 @pytest.mark.parametrize("stdin", [True, False])
-def test_many_texts_where_one_fits(flag, message, stdin, graphattn, classifier, tmp_path, monkeypatch):
+def test_several_texts_where_one_is_required(flag, message, stdin, graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if stdin:
         answer = graphattn("inspect", classifier, "-", flag, stdin="a film\nbad\n")
@@ -252,11 +252,11 @@ def test_many_texts_where_one_fits(flag, message, stdin, graphattn, classifier, 
     assert not (tmp_path / flag.partition("=")[2]).exists()
 
 
-@pytest.mark.usefixtures("nothing_is_loaded")
+@pytest.mark.usefixtures("forbid_loading")
 @pytest.mark.parametrize(
     "flags", ["--out=no/a.csv", "--picture=no/a.png", "--html=no/a.html", "--summary --out=no/a.json"]
 )
-def test_a_missing_folder_is_refused_first(flags, graphattn, classifier, tmp_path, monkeypatch):
+def test_a_missing_folder_is_reported_first(flags, graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = graphattn("inspect", classifier, "a film", *flags.split())
     name = flags.rpartition("=")[2]
@@ -264,8 +264,8 @@ def test_a_missing_folder_is_refused_first(flags, graphattn, classifier, tmp_pat
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
 
 
-@pytest.mark.usefixtures("nothing_is_loaded")
-def test_what_is_read_is_not_written_over(graphattn, classifier, tmp_path):
+@pytest.mark.usefixtures("forbid_loading")
+def test_inputs_are_not_overwritten(graphattn, classifier, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text\na film\n")
     answer = graphattn("inspect", classifier, path, "--out", path)
@@ -273,7 +273,7 @@ def test_what_is_read_is_not_written_over(graphattn, classifier, tmp_path):
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message}\n")
 
 
-def test_one_text_in_a_file_is_one(graphattn, classifier, tmp_path):
+def test_a_file_can_have_one_text(graphattn, classifier, tmp_path):
     (tmp_path / "text.txt").write_text("a good film\n")
     for flag, name in (("--picture", "a.svg"), ("--out", "a.graphml")):
         path = tmp_path / name
@@ -318,8 +318,8 @@ def test_a_page_of_two_models_and_a_layer(graphattn, classifier, tmp_path):
 
 def test_a_live_page_until_ctrl_c(start_command, classifier, tmp_path):
     process = start_command("inspect", "--serve", classifier, classifier, "--port", 0, cwd=tmp_path)
-    told = process.stdout.readline()
-    port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/ shows the page; Ctrl-C ends it\n", told)[1])
+    message = process.stdout.readline()
+    port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/ shows the page; Ctrl-C ends it\n", message)[1])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("POST", "/attention", '{"texts": ["a good film"]}', {"Content-Type": "application/json"})
     results = json.loads(connection.getresponse().read())["results"]
@@ -343,14 +343,14 @@ def test_a_live_page_until_ctrl_c(start_command, classifier, tmp_path):
         "--format=words",
     ],
 )
-def test_serving_is_all(graphattn, classifier, flag):
+def test_serve_excludes_other_outputs(graphattn, classifier, flag):
     answer = graphattn("inspect", "--serve", classifier, flag)
     name = flag.partition("=")[0]
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == f"error: --serve only serves the page; leave {name} out\n"
 
 
-def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path, monkeypatch):
+def test_pipes_folders_and_empty_texts(graphattn, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()
     answer = graphattn("inspect", classifier, "texts")
@@ -363,7 +363,7 @@ def test_a_pipe_is_read_and_a_folder_is_no_word(graphattn, classifier, tmp_path,
     writer.wait(timeout=60)
 
 
-def test_sums_have_no_page(graphattn, classifier):
+def test_summaries_have_no_page(graphattn, classifier):
     answer = graphattn("inspect", classifier, "a film", "--summary", "--html", "a.html")
     assert answer.err == "error: --html shows single texts, --summary all texts; give one\n"
 

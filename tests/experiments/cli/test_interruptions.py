@@ -1,4 +1,4 @@
-"""Trainings and saves that are killed, or find no room: nothing is lost, nothing is half there."""
+"""Training and saving are killed or run out of disk space: no model is lost or incomplete."""
 
 import json
 import resource
@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from graphattn import load
 from graphattn.models import TextEstimator
 
-# Kills itself between the two renames of a save, when the old model is set aside and the new one not yet in place.
+# Kills itself between the two renames of a save: after the old model is moved, before the new one replaces it.
 KILLED_WHILE_SAVING = """
 import os, signal
 from graphattn.models import saving
@@ -47,11 +47,11 @@ def weights(model: Path):
 
 @pytest.fixture
 def command(corpora_folder, tiny):
-    """A training of five epochs of three steps each."""
+    """A command that trains for five epochs of three steps each."""
     return ["train", "classify", corpora_folder / "reviews.tsv", *tiny, "--epochs", "5"]
 
 
-def test_a_killed_training_ends_as_an_undisturbed_one(graphattn, start_command, command, tmp_path, monkeypatch):
+def test_a_killed_run_resumes_with_identical_results(graphattn, start_command, command, tmp_path, monkeypatch):
     monkeypatch.setenv("STEPS", "8")
     process = start_command(*command, "--out", tmp_path / "model", script=KILLED_WHILE_TRAINING)
     process.communicate(timeout=240)
@@ -82,8 +82,8 @@ def test_a_kill_while_saving_keeps_the_old_model(graphattn, start_command, comma
 
 
 @pytest.fixture
-def no_room():
-    """Let files grow to some size and no further, as on a disk that is nearly full."""
+def limit_file_size():
+    """Limit the size of files, as on a disk that is nearly full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def limit(size: int) -> None:
@@ -93,17 +93,17 @@ def no_room():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, no_room, monkeypatch):
+def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, limit_file_size, monkeypatch):
     out = tmp_path / "model"
     graphattn(*command, "--out", out)
     before = load(out).predict_proba(["a good film"]).tolist()
     save = TextEstimator.save
 
-    def save_without_room(self, path, **notes):
-        no_room(4_000)
+    def save_on_a_full_disk(self, path, **notes):
+        limit_file_size(4_000)
         return save(self, path, **notes)
 
-    monkeypatch.setattr(TextEstimator, "save", save_without_room)
+    monkeypatch.setattr(TextEstimator, "save", save_on_a_full_disk)
     answer = graphattn(*command, "--seed", "1", "--overwrite", "--out", out)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith(f"error: {out} could not be written (")
@@ -112,9 +112,9 @@ def test_a_full_disk_keeps_the_old_model(graphattn, command, tmp_path, no_room, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.run"]
 
 
-def test_a_full_disk_while_training_says_so(graphattn, command, tmp_path, no_room):
+def test_a_full_disk_during_training_is_reported(graphattn, command, tmp_path, limit_file_size):
     out = tmp_path / "model"
-    no_room(4_000)
+    limit_file_size(4_000)
     answer = graphattn(*command, "--out", out)
     assert (answer.code, answer.err) == (
         1,
@@ -126,7 +126,7 @@ def test_a_full_disk_while_training_says_so(graphattn, command, tmp_path, no_roo
 
 @pytest.fixture
 def diverging_at(monkeypatch):
-    """``with diverging_at(epoch):`` what trains inside meets a loss that is no number there."""
+    """``with diverging_at(epoch):`` the loss of that epoch is NaN."""
     from graphattn.exceptions import DivergenceError
     from graphattn.models.training.loop import TrainingModule
 
@@ -146,7 +146,7 @@ def diverging_at(monkeypatch):
     return diverging
 
 
-def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, diverging_at):
+def test_a_nan_loss_keeps_the_last_good_checkpoint(graphattn, command, tmp_path, diverging_at):
     with diverging_at(2):
         answer = graphattn(*command, "--out", tmp_path / "model")
     kept = tmp_path / "model.run" / "best-model"
@@ -160,14 +160,14 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(graphattn, comm
     with diverging_at(0):
         answer = graphattn(*command, "--no-resume", "--out", tmp_path / "model")
     assert (answer.code, answer.err) == (1, "error: the loss is nan\n")
-    assert graphattn("info", kept).code == 0, "that of the run before"
+    assert graphattn("info", kept).code == 0, "the model of the previous run"
     assert graphattn(*command, "--out", tmp_path / "model").code == 0
     assert not kept.exists()
     figures = json.loads((tmp_path / "model" / "metrics.json").read_text())
     assert figures["epochs"] == 5
 
 
-def test_a_best_model_that_cannot_be_saved_hides_no_loss(graphattn, command, tmp_path, monkeypatch, diverging_at):
+def test_a_failing_save_does_not_hide_a_divergence(graphattn, command, tmp_path, monkeypatch, diverging_at):
     def full(self, folder, **more):
         raise OSError(28, "No space left on device")
 
@@ -180,12 +180,12 @@ def test_a_best_model_that_cannot_be_saved_hides_no_loss(graphattn, command, tmp
     )
 
 
-def test_what_is_no_leftover_stays(graphattn, command, tmp_path):
-    """A model that is saved into the folder of its run, and a folder of the user's that is there."""
+def test_other_files_in_the_run_folder_are_kept(graphattn, command, tmp_path):
+    """A model saved into the folder of its run, and a folder of the user in the run folder."""
     run = tmp_path / "run"
-    place = run / "best-model"
-    assert graphattn(*command, "--run-dir", run, "--out", place).code == 0
-    assert graphattn("info", place).code == 0
+    path = run / "best-model"
+    assert graphattn(*command, "--run-dir", run, "--out", path).code == 0
+    assert graphattn("info", path).code == 0
     (tmp_path / "model.run" / "best-model").mkdir(parents=True)
     (tmp_path / "model.run" / "best-model" / "notes.txt").write_text("mine")
     assert graphattn(*command, "--out", tmp_path / "model").code == 0

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, versions, exit codes, and how it ends when it is disturbed."""
+"""The command line as a whole: help, versions, exit codes, and interruptions."""
 
 import io
 import json
@@ -22,7 +22,7 @@ from graphattn.experiments.cli.main import _plain_warnings, app, main
 
 
 def all_commands(command=None, path=()):
-    """The path and command of everything that can be called."""
+    """The path of each command, and the command."""
     command = get_command(app) if command is None else command
     if hasattr(command, "list_commands"):
         for name in command.list_commands(None):
@@ -42,7 +42,7 @@ def test_help_lists_the_commands_in_order(graphattn):
     assert names == ["demo", "train", "evaluate", "predict", "build"]
 
 
-def test_warnings_of_ours_are_one_line(graphattn, tmp_path, monkeypatch):
+def test_our_warnings_print_one_line(graphattn, tmp_path, monkeypatch):
     def warn(_):
         warnings.warn("something\nelse", GraphAttnWarning, stacklevel=1)
         raise DataError("no store")
@@ -73,12 +73,12 @@ def test_every_command_has_help_with_an_example(graphattn, path):
 def test_every_example_names_flags_that_exist(path):
     command = dict(all_commands())[path]
     known = {word for parameter in command.params for word in [*parameter.opts, *parameter.secondary_opts]}
-    own = [line for line in command.epilog.split("\n") if f"graphattn {' '.join(path)}" in line]
-    assert own
-    assert set(re.findall(r"(?<!\S)--[\w-]+", " ".join(own))) <= known
+    examples = [line for line in command.epilog.split("\n") if f"graphattn {' '.join(path)}" in line]
+    assert examples
+    assert set(re.findall(r"(?<!\S)--[\w-]+", " ".join(examples))) <= known
 
 
-def test_an_error_is_one_line(graphattn, monkeypatch, classifier):
+def test_an_error_prints_one_line(graphattn, monkeypatch, classifier):
     from graphattn.models import TextClassifier
 
     def fail(*_arguments, **_keywords):
@@ -123,7 +123,7 @@ BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHON
 
 
 @pytest.mark.parametrize("words", [["--version"], []])
-def test_output_that_finds_no_room_is_an_error(words, classifier, corpora_folder):
+def test_output_to_a_full_device_is_an_error(words, classifier, corpora_folder):
     with open("/dev/full", "w") as full:
         script = "from graphattn.experiments.cli.main import main; main()"
         command = [
@@ -139,7 +139,7 @@ def test_output_that_finds_no_room_is_an_error(words, classifier, corpora_folder
     )
 
 
-def test_ctrl_c_promises_nothing_where_a_command_begins_anew(graphattn, classifier, monkeypatch):
+def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     def interrupted(*_arguments, **_keywords):
         raise KeyboardInterrupt
 
@@ -148,7 +148,7 @@ def test_ctrl_c_promises_nothing_where_a_command_begins_anew(graphattn, classifi
     assert (answer.code, answer.err) == (130, "stopped\n")
 
 
-def test_ctrl_c_says_how_to_resume(graphattn, corpora_folder, tmp_path, tiny):
+def test_ctrl_c_explains_how_to_resume(graphattn, corpora_folder, tmp_path, tiny):
     checkpoint = tmp_path / "model.run" / "last.ckpt"
 
     def interrupt():
@@ -163,8 +163,8 @@ def test_ctrl_c_says_how_to_resume(graphattn, corpora_folder, tmp_path, tiny):
     assert not (tmp_path / "model").exists()
 
 
-def test_what_nobody_reads_ends_quietly():
-    """Little enough to wait in Python's buffer until the command is done."""
+def test_a_closed_pipe_after_buffered_output_ends_quietly():
+    """The output is short enough to stay in Python's buffer until the command ends."""
     reading, writing = os.pipe()
     os.close(reading)
     script = "from graphattn.experiments.cli.main import main; main()"
@@ -210,7 +210,7 @@ def test_ctrl_c_while_loading_ends_without_a_traceback():
     assert (answer.returncode, answer.stderr) == (130, "stopped\n")
 
 
-def test_output_may_go_into_a_string(monkeypatch):
+def test_output_can_be_captured_in_a_string(monkeypatch):
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "argv", ["graphattn", "--version"])

@@ -19,9 +19,9 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_pipe_without_a_place_is_written_to():
+def test_an_open_pipe_is_written_to():
     reading, writing = os.pipe()
-    with os.fdopen(reading) as found:
+    with os.fdopen(reading) as pipe:
         path = Path(f"/dev/fd/{writing}")
         if not path.exists():
             pytest.skip("this system has no files for open pipes")
@@ -29,7 +29,7 @@ def test_a_pipe_without_a_place_is_written_to():
         with open_output(path) as file:
             file.write("a line\n")
         os.close(writing)
-        assert found.read() == "a line\n"
+        assert pipe.read() == "a line\n"
 
 
 def test_a_file_needs_a_folder(tmp_path):
@@ -47,7 +47,7 @@ def test_a_file_is_no_folder(tmp_path):
         pass
 
 
-def test_what_is_read_is_not_written_over(tmp_path):
+def test_inputs_are_not_overwritten(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("a\n")
     check_output(path, "-", "a text", tmp_path / "another.txt")
@@ -64,7 +64,7 @@ def test_what_is_read_is_not_written_over(tmp_path):
         ("file/a.html", "No such file or directory"),
     ],
 )
-def test_places_where_no_file_can_be(name, reason, tmp_path):
+def test_unwritable_paths(name, reason, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(DataError) as error:
@@ -74,7 +74,7 @@ def test_places_where_no_file_can_be(name, reason, tmp_path):
     )
 
 
-def test_places_where_a_file_can_be(tmp_path, monkeypatch):
+def test_writable_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old").touch()
     for path in (tmp_path / "old", tmp_path / "new", Path("new")):
@@ -83,7 +83,7 @@ def test_places_where_a_file_can_be(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_closed_folder(tmp_path):
+def test_a_read_only_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(DataError, match=r"cannot be written \(Permission denied\)"):
         check_output(tmp_path / "new")
@@ -100,14 +100,14 @@ def test_a_pipe_is_written_to(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_device_stays_one(monkeypatch):
-    monkeypatch.setattr(os, "replace", None)  # a mistake of ours must not cost this computer its device
+def test_a_device_is_not_replaced(monkeypatch):
+    monkeypatch.setattr(os, "replace", None)  # a bug must not delete the device file
     check_output(Path("/dev/null"))
     with open_output(Path("/dev/null")) as file:
         assert stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
 
 
-def test_a_row_is_a_line_of_readable_text():
+def test_a_row_is_a_line_of_plain_text():
     line = encode_line({"text": "schön\n", "score": 0.5})
     assert line.endswith("\n")
     assert line.count("\n") == 1
@@ -116,12 +116,12 @@ def test_a_row_is_a_line_of_readable_text():
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_numbers_that_are_none(value):
+def test_numbers_that_are_not_finite(value):
     with pytest.raises(DataError, match="the model gives numbers that are not finite"):
         encode_line({"score": [value]})
 
 
-def test_a_pipe_gets_one_figure_a_line(capsys):
+def test_a_pipe_gets_one_metric_per_line(capsys):
     print_metrics(FIGURES)
     assert capsys.readouterr().out == "dev accuracy: 81.26\ndev macro f1: 80.00\ntest accuracy: 79.50\n"
 
@@ -134,7 +134,7 @@ def test_a_terminal_gets_a_table(capsys, monkeypatch):
     assert ["macro", "f1", "80.00"] in rows
 
 
-def test_items_are_passed_on_lazily():
+def test_items_are_read_lazily():
     taken = []
     items = show_progress((taken.append(number) or number for number in range(5)), "counting")
     assert next(items) == 0

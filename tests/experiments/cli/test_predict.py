@@ -1,4 +1,4 @@
-"""``graphattn predict``: every kind of input, in order, in chunks, and nothing half written."""
+"""``graphattn predict``: every kind of input, in order, in chunks, with complete output files."""
 
 import json
 import os
@@ -20,9 +20,9 @@ def rows(answer):
 
 def test_lines_of_standard_input_are_texts(graphattn, classifier):
     texts = ["a good film", "", "a dull film of 3 scenes"]
-    found = rows(graphattn("predict", classifier, stdin="\n".join(texts)))
-    assert [row["text"] for row in found] == texts, "an empty line is an empty text, and the order stays"
-    assert [row["label"] for row in found] == load(classifier).predict(texts).tolist()
+    output = rows(graphattn("predict", classifier, stdin="\n".join(texts)))
+    assert [row["text"] for row in output] == texts, "an empty line is an empty text, and the order does not change"
+    assert [row["label"] for row in output] == load(classifier).predict(texts).tolist()
 
 
 def test_probabilities_are_of_every_class(graphattn, classifier):
@@ -48,13 +48,13 @@ def test_typed_lines_are_answered_one_by_one(classifier, start_command):
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 512])
-def test_chunks_change_nothing(graphattn, classifier, chunk):
+def test_predictions_do_not_depend_on_the_chunk_size(graphattn, classifier, chunk):
     texts = [f"a {'good' if number % 3 else 'bad'} film of {number} scenes" for number in range(10)]
-    found = rows(graphattn("predict", classifier, "--chunk", chunk, stdin="\n".join(texts)))
-    assert [row["label"] for row in found] == load(classifier).predict(texts).tolist()
+    output = rows(graphattn("predict", classifier, "--chunk", chunk, stdin="\n".join(texts)))
+    assert [row["label"] for row in output] == load(classifier).predict(texts).tolist()
 
 
-def test_input_is_read_as_it_is_needed(classifier):
+def test_input_is_read_lazily(classifier):
     taken = []
 
     def texts():
@@ -78,14 +78,14 @@ def test_input_is_read_as_it_is_needed(classifier):
         ("texts.xyz", "__label__pos a good film\nbad\n", ["--format", "fasttext"]),
     ],
 )
-def test_columns_are_found_and_labels_not_needed(graphattn, classifier, tmp_path, name, content, flags):
+def test_columns_are_detected_and_labels_optional(graphattn, classifier, tmp_path, name, content, flags):
     (tmp_path / name).write_text(content)
-    found = rows(graphattn("predict", classifier, tmp_path / name, *flags))
-    assert [row["text"] for row in found] == ["a good film", "bad"][: len(found)]
-    assert [row["label"] for row in found] == load(classifier).predict([row["text"] for row in found]).tolist()
+    output = rows(graphattn("predict", classifier, tmp_path / name, *flags))
+    assert [row["text"] for row in output] == ["a good film", "bad"][: len(output)]
+    assert [row["label"] for row in output] == load(classifier).predict([row["text"] for row in output]).tolist()
 
 
-def test_a_sentence_that_names_a_column_is_no_header(graphattn, classifier, tmp_path):
+def test_a_sentence_with_a_column_name_is_not_a_header(graphattn, classifier, tmp_path):
     (tmp_path / "plain.txt").write_text("call, text, or email\nhello, you, there\n")
     answer = graphattn("predict", classifier, tmp_path / "plain.txt")
     assert [row["text"] for row in rows(answer)] == ["call, text, or email", "hello, you, there"]
@@ -101,13 +101,13 @@ def test_a_sentence_that_names_a_column_is_no_header(graphattn, classifier, tmp_
         ("words.pos", "Ada/X saw/X Rome/X ./X\nthe/X film/X\n", ["--format", "word/tag"]),
     ],
 )
-def test_words_get_their_tags(graphattn, tagger, tmp_path, name, content, flags):
+def test_words_are_tagged(graphattn, tagger, tmp_path, name, content, flags):
     (tmp_path / name).write_text(content)
-    found = rows(graphattn("predict", tagger, tmp_path / name, *flags))
+    output = rows(graphattn("predict", tagger, tmp_path / name, *flags))
     words = [["Ada", "saw", "Rome", "."], ["the", "film"]]
-    assert [row["words"] for row in found if row["words"]] == words
-    assert [row["tags"] for row in found if row["words"]] == load(tagger).predict(words)
-    assert [row["tags"] for row in found if not row["words"]] == ([[]] if name == "words.txt" else [])
+    assert [row["words"] for row in output if row["words"]] == words
+    assert [row["tags"] for row in output if row["words"]] == load(tagger).predict(words)
+    assert [row["tags"] for row in output if not row["words"]] == ([[]] if name == "words.txt" else [])
 
 
 def test_parsed_sentences_are_tagged(graphattn, tagger, corpora_folder):
@@ -122,12 +122,12 @@ def test_each_word_has_its_probabilities(graphattn, tagger):
     assert all(sum(word.values()) == pytest.approx(1, abs=1e-5) for word in row["probabilities"])
 
 
-def test_pairs_stand_on_a_line(graphattn, pair_classifier):
-    found = rows(graphattn("predict", pair_classifier, stdin="a film\tthe film\na\tb\n"))
-    assert [(row["text"], row["second"]) for row in found] == [("a film", "the film"), ("a", "b")]
+def test_a_line_can_be_a_pair(graphattn, pair_classifier):
+    output = rows(graphattn("predict", pair_classifier, stdin="a film\tthe film\na\tb\n"))
+    assert [(row["text"], row["second"]) for row in output] == [("a film", "the film"), ("a", "b")]
 
 
-def test_pairs_have_columns(graphattn, pair_classifier, tmp_path):
+def test_a_table_can_have_pairs(graphattn, pair_classifier, tmp_path):
     (tmp_path / "pairs.csv").write_text("a,b\none film,two films\n")
     flags = ["--text-column", "a", "--second-column", "b"]
     (row,) = rows(graphattn("predict", pair_classifier, tmp_path / "pairs.csv", *flags))
@@ -178,7 +178,7 @@ def test_a_file_appears_when_it_is_complete(graphattn, classifier, tmp_path):
         (["--format", "labelled"], "standard input: its 1 field per line do not show which is the text"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(graphattn, classifier, flags, message):
+def test_unsuitable_options_are_rejected(graphattn, classifier, flags, message):
     answer = graphattn("predict", classifier, *flags, stdin="a film")
     assert answer.code == 1
     assert answer.err.startswith(f"error: {message}")

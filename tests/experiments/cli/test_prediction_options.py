@@ -23,7 +23,7 @@ def test_changes_of_a_search():
         ("beam=0", "--search: beam is 0; it must be at least 1"),
     ],
 )
-def test_impossible_changes(text, message):
+def test_invalid_changes(text, message):
     with pytest.raises(ConfigError) as caught:
         apply_search_changes(SearchOptions(), text)
     assert str(caught.value).startswith(message)

@@ -14,7 +14,7 @@ from graphattn.networkx_graphs import from_networkx
 
 @pytest.fixture
 def show(tmp_path, monkeypatch):
-    """Run the command in an empty folder; its exit code, what it printed, and its error."""
+    """Run the command in an empty folder; return its exit code, output and error."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reviews.tsv").write_text("good\ta lovely film . we laughed !\nbad\tdull\n")
 
@@ -82,7 +82,7 @@ def test_tokens_of_the_corpus_without_a_tokenizer(show, tmp_path):
     assert result[1] == "unknown word\ngroup: 2 edges\n"
 
 
-def test_the_texts_of_pairs_count_one_by_one(show, tmp_path):
+def test_an_index_counts_each_text_of_a_pair(show, tmp_path):
     (tmp_path / "pairs.csv").write_text("text,other,label\na b,c,1\nd,e f g,0\n")
     texts = [show("pairs.csv", "--second-column", "other", "--index", index)[1] for index in range(4)]
     assert [text.split("\n")[0] for text in texts] == ["a b", "c", "d", "e f g"]
@@ -104,7 +104,7 @@ def test_nearest_words_by_given_vectors(show, tmp_path):
         (("--out", "reviews.tsv/x", "--dot"), "reviews.tsv/x.dot: cannot be written (Not a directory). Check the "),
     ],
 )
-def test_what_cannot_be_shown(show, words, message):
+def test_invalid_arguments(show, words, message):
     code, _, err = show("reviews.tsv", *words)
     assert code == 1
     assert err.startswith(f"error: {message}") or f"error: field 'heads': {message}" in err

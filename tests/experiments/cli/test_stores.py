@@ -1,4 +1,4 @@
-"""A store where a corpus was: train, evaluate, predict and encode say the same of both."""
+"""A store instead of a corpus: train, evaluate, predict and encode give the same results."""
 
 import json
 
@@ -16,7 +16,7 @@ def folder(graphattn, tmp_path_factory):
     pairs = [{"text": a, "second": b, "label": label[("bad" in a) == ("bad" in b)]} for a, b in rows]
     texts = [{"text": text, "label": "neg" if {"bad", "poor"} & {*text.split()} else "pos"} for text in SENTENCES * 4]
     words = [text.split() for text in SENTENCES * 4 if text]
-    tagged = [{"tokens": own, "tags": ["A" if len(word) < 4 else "B" for word in own]} for own in words]
+    tagged = [{"tokens": tokens, "tags": ["A" if len(word) < 4 else "B" for word in tokens]} for tokens in words]
     for task, items in (("classify", texts), ("pair", pairs), ("tag", tagged)):
         (folder / f"{task}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in items))
         flags = ["--pairs"] if task == "pair" else []
@@ -53,14 +53,14 @@ def test_models_trained_on_a_store(graphattn, folder, tmp_path, tiny, task):
         assert len(stored) == len(corpus.read_text().splitlines())
 
 
-def test_what_is_told_of_pairs(graphattn, folder):
+def test_info_and_show_of_pairs(graphattn, folder):
     answer = graphattn("info", folder / "pair.store")
     assert "\nsentences: 70 (in 35 pairs, 0 parsed, 0 left out)\n" in answer.out
     assert sum(int(part.split()[-1]) for part in answer.out.split("labels: ")[1].split("\n")[0].split(", ")) == 35
     assert graphattn("show", folder / "pair.store", "--index", "3").out.startswith("a bad film\n")
 
 
-def test_a_store_is_trained_on_alone(graphattn, folder, tmp_path, tiny):
+def test_a_store_cannot_be_combined_with_other_corpora(graphattn, folder, tmp_path, tiny):
     store = folder / "classify.store"
     answer = graphattn("train", "classify", store, folder / "classify.jsonl", "--out", tmp_path / "m", *tiny)
     assert (answer.code, answer.err) == (
@@ -70,7 +70,7 @@ def test_a_store_is_trained_on_alone(graphattn, folder, tmp_path, tiny):
     )
 
 
-def test_single_texts_are_no_pairs(graphattn, folder, tmp_path, tiny):
+def test_single_texts_are_not_pairs(graphattn, folder, tmp_path, tiny):
     store = folder / "classify.store"
     answer = graphattn("train", "pair", store, "--out", tmp_path / "m", *tiny)
     assert (answer.code, answer.err) == (

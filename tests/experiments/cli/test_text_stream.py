@@ -1,4 +1,4 @@
-"""Texts to predict: formats are detected, labels left out."""
+"""Texts to predict: detection of formats, and optional labels."""
 
 import gzip
 import io
@@ -30,7 +30,7 @@ def read(path, task="classify", **options):
         ("a.conll", "one X\ntwo X\n\n", [Sentence(["one", "two"])]),
     ],
 )
-def test_the_extension_tells_the_format(tmp_path, name, content, expected):
+def test_the_extension_determines_the_format(tmp_path, name, content, expected):
     (tmp_path / name).write_text(content)
     assert read(tmp_path / name) == expected
     packed = tmp_path / f"{name}.gz"
@@ -74,7 +74,7 @@ def test_the_extension_tells_the_format(tmp_path, name, content, expected):
                                                                               Example("two", label=("x", "y"))]),
     ],
 )  # fmt: skip
-def test_markup_does_not_become_words(tmp_path, name, content, task, expected):
+def test_markup_is_not_split_into_words(tmp_path, name, content, task, expected):
     (tmp_path / name).write_text(content)
     assert read(tmp_path / name, task) == expected
 
@@ -142,7 +142,7 @@ def test_standard_input_is_read_like_a_file(task, content, expected, monkeypatch
     assert read("-", task) == expected
 
 
-def test_a_stream_is_not_read_ahead_further_than_needed():
+def test_a_stream_is_read_lazily():
     reading, writing = os.pipe()
     with os.fdopen(reading) as stdin, os.fdopen(writing, "w") as stream, pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", stdin)
@@ -155,12 +155,12 @@ def test_a_stream_is_not_read_ahead_further_than_needed():
         assert next(texts) == "two"
 
 
-def test_words_are_cut_at_blanks(tmp_path):
+def test_words_are_split_at_blanks(tmp_path):
     (tmp_path / "a").write_text("don't stop .\n\n")
     assert read(tmp_path / "a", format="words") == [["don't", "stop", "."], []]
 
 
-def test_labels_may_be_there(tmp_path):
+def test_labels_can_be_present(tmp_path):
     (tmp_path / "a.txt").write_text("x\tgood film\ny\tbad film\n")
     assert read(tmp_path / "a.txt", format="labelled") == [
         Example("good film", label="x"),
@@ -180,7 +180,7 @@ def test_labels_may_be_there(tmp_path):
         ("pair", "a b\tc d\tx\na\tc d\tx\n", [Example("a b", "c d", "x"), Example("a", "c d", "x")]),
     ],
 )  # fmt: skip
-def test_labels_of_a_corpus_are_no_part_of_its_texts(tmp_path, name, task, content, expected):
+def test_labels_are_not_part_of_the_texts(tmp_path, name, task, content, expected):
     data = content.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert read(tmp_path / name, task) == expected
@@ -195,7 +195,7 @@ def test_texts_with_tabs_are_texts(tmp_path):
     assert read(tmp_path / "a.txt", "tag") == ["x\tone two", "x\ta"]
 
 
-def test_columns_say_that_there_are_labels(tmp_path):
+def test_columns_can_include_labels(tmp_path):
     (tmp_path / "a.txt").write_text("one two\tthree\n")
     assert read(tmp_path / "a.txt", columns=("text", "label")) == [Example("one two", label="three")]
     (tmp_path / "a.csv").write_text('"3","a title","One, two"\n')
@@ -209,13 +209,13 @@ def test_pairs_have_a_second_text(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["text", "review", "what was said?"])
-def test_a_header_is_no_labelled_text_whatever_the_texts_column(tmp_path, column):
+def test_a_header_is_not_a_labelled_text(tmp_path, column):
     (tmp_path / "a.tsv").write_text(f"stars!\t{column}\n5\tone\n5\ttwo\n")
     options = {} if column == "text" else {"text_column": column}
     assert read(tmp_path / "a.tsv", **options) == [Example("one"), Example("two")]
 
 
-def test_a_store_whose_texts_were_cut_by_another_rule(tmp_path):
+def test_a_store_with_another_split_rule(tmp_path):
     (tmp_path / "a.tsv").write_text("x\tdon't\ny\tno\n")
     settings = StoreSettings(TextGraphBuilder([Window(3)]), learn={"split": "whitespace"})
     build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", settings)

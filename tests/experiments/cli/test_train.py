@@ -1,4 +1,4 @@
-"""``graphattn train``: what it writes, what it repeats, what it refuses."""
+"""``graphattn train``: its files, resumed and repeated runs, and errors."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def weights(model):
     return {name: array.tobytes() for name, array in load_file(model / "model.safetensors").items()}
 
 
-def test_a_model_directory_predicts_and_tells_its_metrics(classifier):
+def test_a_model_directory_predicts_and_has_metrics(classifier):
     written = sorted(path.name for path in classifier.iterdir())
     assert written == [
         "config.json",
@@ -35,7 +35,7 @@ def test_a_model_directory_predicts_and_tells_its_metrics(classifier):
     assert load(classifier).predict(["a good film"]).shape == (1,)
 
 
-def test_checkpoints_go_and_histories_stay(classifier):
+def test_checkpoints_are_deleted_and_histories_kept(classifier):
     run = classifier.with_name("classifier.run")
     assert (run / "history.json").exists()
     assert not list(run.glob("*.ckpt"))
@@ -49,7 +49,7 @@ def test_logs_are_kept_beside_the_model(graphattn, corpora_folder, tmp_path, tin
     assert (tmp_path / "model.run" / "logs" / "tensorboard").is_dir()
 
 
-def test_metrics_are_printed_one_on_a_line(graphattn, corpora_folder, tmp_path, tiny):
+def test_metrics_are_printed_one_per_line(graphattn, corpora_folder, tmp_path, tiny):
     reviews = corpora_folder / "reviews.tsv"
     out = tmp_path / "model"
     answer = graphattn("train", "classify", reviews, "--dev", reviews, "--test", reviews, "--out", out, *tiny)
@@ -60,7 +60,7 @@ def test_metrics_are_printed_one_on_a_line(graphattn, corpora_folder, tmp_path, 
     assert figures["test"] == load(out).evaluate(
         [text for _, text in rows(reviews)], [label for label, _ in rows(reviews)]
     )
-    assert figures["dev"] == figures["test"], "the weights that were kept are those of the best epoch"
+    assert figures["dev"] == figures["test"], "the model has the weights of the best epoch"
 
 
 def rows(path):
@@ -75,7 +75,7 @@ def test_every_task_has_its_metrics(request, task):
     assert ("f1" if task == "tag" else "macro_f1") in figures["dev"]
 
 
-def test_the_config_in_effect_repeats_the_run(graphattn, classifier, corpora_folder, tmp_path):
+def test_the_saved_config_repeats_the_run(graphattn, classifier, corpora_folder, tmp_path):
     again = tmp_path / "again"
     config = classifier / "train.yaml"
     answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--config", config, "--out", again)
@@ -87,8 +87,8 @@ def test_the_config_in_effect_repeats_the_run(graphattn, classifier, corpora_fol
 
 @pytest.mark.parametrize("written", ["heads: window:3=1,star=1\n", "heads:\n  window:3: 1\n  star: 1\n", None])
 def test_heads_by_relation_reach_the_model(graphattn, corpora_folder, tmp_path, tiny, written):
-    own = tiny.index("--heads")
-    flags = tiny[:own] + tiny[own + 2 :]
+    index = tiny.index("--heads")
+    flags = tiny[:index] + tiny[index + 2 :]
     if written is None:
         flags += ["--heads", "window:3=1,star=1"]
     else:
@@ -101,13 +101,13 @@ def test_heads_by_relation_reach_the_model(graphattn, corpora_folder, tmp_path, 
     assert relations == {"window:3", "star"}
 
 
-def test_heads_that_cannot_be_are_told_before_anything_is_read(graphattn, corpora_folder, tmp_path):
+def test_invalid_heads_are_reported_before_reading(graphattn, corpora_folder, tmp_path):
     answer = graphattn("train", "classify", "no.tsv", "--heads", "windows:3=1", "--out", tmp_path / "model")
     assert answer.code == 1
     assert answer.err.startswith("error: --heads: there is no relation 'windows:3'; choose from: window:SCALE, ")
 
 
-def test_the_config_holds_every_option_in_effect(classifier):
+def test_the_saved_config_has_every_option(classifier):
     settings = yaml.safe_load((classifier / "train.yaml").read_text())
     assert settings["scales"] == ["1", "3"]
     assert settings["learning_rate"] == 5e-4
@@ -116,7 +116,7 @@ def test_the_config_holds_every_option_in_effect(classifier):
     assert not {"run_dir", "crf", "scheme"} & settings.keys()
 
 
-def test_flags_win_over_the_file(graphattn, corpora_folder, tmp_path, tiny):
+def test_flags_override_the_file(graphattn, corpora_folder, tmp_path, tiny):
     config = tmp_path / "settings.yaml"
     config.write_text("learning-rate: 1e-3\nepochs: 1\nscales: 1,5\nencoder: ms-trans\n")
     flags = [*tiny[: tiny.index("--scales")], "--embedding", "16", "--epochs", "2", "--no-logs"]
@@ -126,7 +126,7 @@ def test_flags_win_over_the_file(graphattn, corpora_folder, tmp_path, tiny):
     assert (settings["learning_rate"], settings["epochs"], settings["scales"]) == (1e-3, 2, ["1", "5"])
 
 
-def test_another_encoder_leaves_out_what_was_the_first_ones(graphattn, classifier, corpora_folder, tmp_path):
+def test_another_encoder_drops_the_options_of_the_first(graphattn, classifier, corpora_folder, tmp_path):
     out = tmp_path / "model"
     config = classifier / "train.yaml"
     answer = graphattn(
@@ -139,7 +139,7 @@ def test_another_encoder_leaves_out_what_was_the_first_ones(graphattn, classifie
     assert not {"scales", "heads"} & settings.keys()
 
 
-def test_taggers_have_their_own_defaults(graphattn, corpora_folder, tmp_path):
+def test_taggers_have_different_defaults(graphattn, corpora_folder, tmp_path):
     out = tmp_path / "model"
     small = "--hidden 10 --layers 1 --embedding 8 --epochs 1 --no-logs".split()
     graphattn("train", "tag", corpora_folder / "trees.conllu", "--tags", "xpos", "--out", out, *small)
@@ -148,7 +148,7 @@ def test_taggers_have_their_own_defaults(graphattn, corpora_folder, tmp_path):
     assert json.loads((out / "labels.json").read_text()) == ["NNS", "VBP"]
 
 
-def test_several_corpora_are_one(graphattn, corpora_folder, tmp_path, tiny):
+def test_several_corpora_are_concatenated(graphattn, corpora_folder, tmp_path, tiny):
     out = tmp_path / "model"
     graphattn("train", "tag", corpora_folder / "tags.conll", corpora_folder / "tags.conll", "--out", out, *tiny)
     assert json.loads((out / "metrics.json").read_text())["examples"] == {"training": 40}
@@ -175,7 +175,7 @@ def test_several_labels_without_a_separator(graphattn, tmp_path, tiny, name):
     assert graphattn("train", "classify", corpus, "--multilabel", "--out", tmp_path / "model", *tiny).code == 0
 
 
-def test_a_model_is_not_overwritten_unasked(graphattn, corpora_folder, tmp_path, tiny):
+def test_a_model_is_overwritten_only_with_the_flag(graphattn, corpora_folder, tmp_path, tiny):
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     graphattn(*command)
     before = weights(tmp_path / "model")
@@ -188,15 +188,15 @@ def test_a_model_is_not_overwritten_unasked(graphattn, corpora_folder, tmp_path,
     assert weights(tmp_path / "model") != before
 
 
-def test_a_folder_of_others_is_never_overwritten(graphattn, corpora_folder, tmp_path, tiny):
+def test_other_folders_are_never_overwritten(graphattn, corpora_folder, tmp_path, tiny):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     answer = graphattn("train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "notes", "--overwrite", *tiny)
     assert answer.err == f"error: {tmp_path / 'notes'} exists and is no model directory; choose another --out\n"
 
 
-def test_another_run_is_not_taken_up(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
-    """A run whose model could not be saved leaves a checkpoint, which only its own command may use."""
+def test_another_run_is_not_resumed(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+    """A run whose model could not be saved leaves a checkpoint that only the same command can resume."""
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     with monkeypatch.context() as patch:
         patch.setattr(TextEstimator, "save", interrupted)
@@ -214,7 +214,7 @@ def interrupted(*_arguments, **_keywords):
     raise KeyboardInterrupt
 
 
-def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+def test_a_complete_run_without_a_model_is_saved(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     command = ["train", "tag", corpora_folder / "tags.conll", *tiny, "--out"]
     with monkeypatch.context() as patch:
         patch.setattr(TextEstimator, "save", interrupted)
@@ -247,7 +247,7 @@ def test_a_run_that_was_only_not_saved_is_saved(graphattn, corpora_folder, tmp_p
         ),
     ],
 )
-def test_impossible_options_are_refused_before_anything_is_read(graphattn, tmp_path, tiny, flags, message):
+def test_invalid_options_are_rejected_before_reading(graphattn, tmp_path, tiny, flags, message):
     answer = graphattn("train", "classify", tmp_path / "no-such-file.tsv", "--out", tmp_path / "model", *tiny, *flags)
     assert (answer.code, answer.err) == (1, f"error: {message}\n")
     assert list(tmp_path.iterdir()) == []
@@ -261,13 +261,13 @@ def test_impossible_options_are_refused_before_anything_is_read(graphattn, tmp_p
         (["--warp", "9"], "No such option: --warp"),
     ],
 )
-def test_flags_that_cannot_be_read_are_usage_errors(graphattn, tmp_path, flags, message):
+def test_invalid_flags_are_usage_errors(graphattn, tmp_path, flags, message):
     answer = graphattn("train", "classify", "train.tsv", "--out", tmp_path / "model", *flags)
     assert answer.code == 2
     assert message in " ".join(answer.err.replace("│", "").split())
 
 
-def test_a_test_set_that_cannot_be_measured_costs_no_model(graphattn, corpora_folder, tmp_path, tiny):
+def test_an_invalid_test_set_keeps_the_model(graphattn, corpora_folder, tmp_path, tiny):
     strange, out = tmp_path / "strange.tsv", tmp_path / "model"
     strange.write_text("label\ttext\nodd\ta film\nodd\ta play\n")
     answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", "--test", strange, "--out", out, *tiny)
@@ -278,13 +278,13 @@ def test_a_test_set_that_cannot_be_measured_costs_no_model(graphattn, corpora_fo
     assert graphattn("evaluate", out, strange, "--unknown", "wrong").code == 0
 
 
-def test_a_run_can_go_without_a_folder(graphattn, corpora_folder, tmp_path, tiny):
+def test_a_run_can_have_no_folder(graphattn, corpora_folder, tmp_path, tiny):
     command = ["train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *tiny]
     assert graphattn(*command, "--run-dir", "none").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_a_run_may_have_its_folder_elsewhere(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
+def test_a_run_can_have_another_folder(graphattn, corpora_folder, tmp_path, tiny, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ["train", "tag", corpora_folder / "tags.conll", *tiny]
     assert graphattn(*command, "--run-dir", "run", "--out", "model").code == 0

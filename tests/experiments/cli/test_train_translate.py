@@ -1,4 +1,4 @@
-"""The command line from pairs to a translator, its outputs and its measures."""
+"""The command line from pairs to a translator, its outputs and its metrics."""
 
 import json
 import lzma
@@ -19,7 +19,7 @@ PAIRS = [(f"a {one} sees a {two}.", f"Ein {eins} sieht ein {zwei}.") for one, ei
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """``a.en``, ``a.de``, packed too."""
+    """``a.en`` and ``a.de``, plain and compressed."""
     path = tmp_path_factory.mktemp("pairs")
     for side, name in enumerate(("a.en", "a.de")):
         text = "".join(f"{pair[side]}\n" for pair in PAIRS)
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translator(graphattn, folder):
-    """A translator's directory, and what training printed."""
+    """A translator's directory, and the output of training."""
     dev = f"{folder / 'a.en'},{folder / 'a.de'}"
     pairs = folder / "a.en.xz", folder / "a.de.xz"
     answer = graphattn("train", "translate", *pairs, "--dev", dev, "--test", dev, "--out", folder / "model", *TINY)
@@ -50,7 +50,7 @@ def test_a_directory_with_metrics_and_settings(translator):
     assert yaml.safe_load((path / "train.yaml").read_text())["decoder_ffn"] == 16
 
 
-def test_its_settings_train_it_again(translator, graphattn, folder, tmp_path):
+def test_the_saved_settings_repeat_the_training(translator, graphattn, folder, tmp_path):
     path, _ = translator
     pairs = folder / "a.en", folder / "a.de"
     answer = graphattn("train", "translate", *pairs, "--config", path / "train.yaml", "--out", tmp_path / "again")
@@ -70,12 +70,12 @@ def test_predict(translator, graphattn):
     assert plain.out.split("\n")[:-1] == [row["outputs"][0]["text"] for row in rows]
 
 
-def test_a_long_line_is_counted_from_the_first_and_nothing_is_left_of_it(translator, graphattn, tmp_path):
+def test_a_long_line_is_reported_with_its_number_and_leaves_no_file(translator, graphattn, tmp_path):
     path, _ = translator
     sources = f"{PAIRS[0][0]}\n" * 6 + "dog " * 1100
-    refused = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
-    assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("error: source 7 has 1,100 subwords; the limit is 1,024. ")
+    answer = graphattn("predict", path, "--plain", "--chunk", "5", "--out", tmp_path / "outputs", stdin=sources)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("error: source 7 has 1,100 subwords; the limit is 1,024. ")
     assert not list(tmp_path.iterdir())
     taken = graphattn("predict", path, "--plain", "--longest", "1100", stdin=sources)
     assert (taken.code, taken.out.count("\n")) == (0, 7)
@@ -131,7 +131,7 @@ def test_evaluate_and_compare(translator, graphattn, folder, tmp_path):
     ],
     ids=range(10),
 )
-def test_what_users_get_wrong(words, message, translator, classifier, graphattn, folder, tmp_path):
+def test_user_errors(words, message, translator, classifier, graphattn, folder, tmp_path):
     (tmp_path / "short").write_text("only one line\n")
     names = {"MODEL": translator[0], "OTHER": classifier, "EN": folder / "a.en", "DE": folder / "a.de"}
     names |= {"SHORT": tmp_path / "short", "SHORT/model": tmp_path / "short" / "model", "RUN": tmp_path / "run"}
@@ -156,7 +156,7 @@ def test_inspect(translator, graphattn, tmp_path):
     assert len(rows) == len(attention.only(relation="cross").table())
 
 
-def test_info_tells_what_is_not_as_the_preset_says(graphattn, translator):
+def test_info_shows_what_differs_from_the_preset(graphattn, translator):
     path, _ = translator
     answer = graphattn("info", path)
     assert (answer.code, answer.err) == (0, "")

@@ -35,14 +35,14 @@ def test_each_option_of_the_task_and_of_all_encoders_is_one_flag(task):
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_no_flag_means_the_estimators_defaults(task, encoder):
-    made = plan(task, {"encoder": encoder})
-    estimator, expected = made.estimator(run_dir=None), TASKS[task](encoder)
+def test_without_flags_the_estimator_has_its_defaults(task, encoder):
+    training_plan = plan(task, {"encoder": encoder})
+    estimator, expected = training_plan.estimator(run_dir=None), TASKS[task](encoder)
     estimator.validate()
     assert estimator.resolved_encoder() == expected.resolved_encoder()
     expected.encoder = estimator.encoder
     assert estimator.get_params() == expected.get_params()
-    assert made.values["run_dir"] == RUN_DIR
+    assert training_plan.values["run_dir"] == RUN_DIR
 
 
 def test_flags_reach_the_estimator():
@@ -56,11 +56,11 @@ def test_flags_reach_the_estimator():
 @pytest.mark.parametrize(
     ("given", "several"), [({}, False), ({"multilabel": True}, True), ({"label_separator": "|"}, True)]
 )
-def test_a_separator_means_several_labels(given, several):
+def test_a_separator_implies_several_labels(given, several):
     assert plan("classify", given).estimator().multilabel is several
 
 
-def test_flags_win_over_the_file_and_the_file_over_defaults(config):
+def test_flags_override_the_file_and_the_file_overrides_defaults(config):
     values = plan("classify", {"epochs": 1}, config("epochs: 2\nseed: 3\n")).values
     assert (values["epochs"], values["seed"], values["batch_size"]) == (1, 3, 32)
 
@@ -71,7 +71,7 @@ def test_options_of_the_files_encoder_are_dropped_with_it(config):
     assert values["hidden"] == 20
 
 
-def test_a_preset_changes_defaults_and_flags_win(config):
+def test_a_preset_changes_defaults_and_flags_override_it(config):
     small = plan("translate", {}).estimator()
     assert (small.encoder.name, small.encoder.hidden, small.training.accumulate) == ("transformer", 256, 1)
     deep = plan("translate", {"preset": "deep", "encoder": "ms-trans", "hidden": 64}).estimator()
@@ -120,7 +120,7 @@ def test_rows_of_the_papers_tables_are_flags(encoder, words):
         ("translate", {"scales": ("3",)}, "", "--scales is no option of the encoder transformer; ms-trans has it. L"),
     ],
 )
-def test_options_that_do_not_exist(task, given, text, message, config):
+def test_unknown_options(task, given, text, message, config):
     with pytest.raises(ConfigError) as caught:
         plan(task, given, config(text))
     assert message in str(caught.value)
@@ -129,7 +129,7 @@ def test_options_that_do_not_exist(task, given, text, message, config):
 @pytest.mark.parametrize(
     ("given", "options"), [({"beam": 0}, ("beam",)), ({"hidden": 250, "heads": 5}, ("hidden", "decoder_heads"))]
 )
-def test_impossible_options(given, options):
+def test_invalid_options(given, options):
     with pytest.raises(ConfigError) as caught:
         plan("translate", given).estimator().validate()
     assert caught.value.options == options

@@ -1,4 +1,4 @@
-"""Modules that users name with ``--import``: what they register is there, and what is wrong with them is told."""
+"""Modules of ``--import``: their registrations are available, and their errors are reported."""
 
 import json
 import sys
@@ -75,7 +75,7 @@ register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path):
-    """An empty working folder; what a test imports and registers is forgotten."""
+    """An empty working folder; imports and registrations of a test are undone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
@@ -85,7 +85,7 @@ def folder(monkeypatch, tmp_path):
         sys.modules.pop(name, None)
 
 
-def test_a_task_from_training_to_evaluation(graphattn, folder, corpora_folder, tiny):
+def test_a_custom_task_is_trained_and_evaluated(graphattn, folder, corpora_folder, tiny):
     (folder / "mine.py").write_text(TASK)
     reviews = corpora_folder / "reviews.tsv"
     train = ("train", "mood", reviews, *tiny, "--out", "model")
@@ -107,7 +107,7 @@ def test_a_task_from_training_to_evaluation(graphattn, folder, corpora_folder, t
     assert "graphattn --import MODULE" in answer.err
 
 
-def test_a_reader_from_training_to_prediction(graphattn, folder, tiny):
+def test_a_custom_reader_in_training_and_prediction(graphattn, folder, tiny):
     (folder / "mine.py").write_text(READER)
     (folder / "reviews.txt").write_text("a good film**\na bad film*\n" * 8)
     train = ("train", "classify", "reviews.txt", "--format", "stars", *tiny, "--out", "model")
@@ -124,7 +124,7 @@ def test_a_reader_from_training_to_prediction(graphattn, folder, tiny):
     assert "'stars'" in answer.err
 
 
-def test_a_relation_from_training_to_prediction(graphattn, folder, corpora_folder, tiny):
+def test_a_custom_relation_in_training_and_prediction(graphattn, folder, corpora_folder, tiny):
     (folder / "mine.py").write_text(RELATIONS)
     more = ("--heads", "4", "--relations", "before:2:2", "--out", "model")
     train = ("train", "classify", corpora_folder / "reviews.tsv", *tiny, *more)
@@ -147,7 +147,7 @@ def test_a_relation_from_training_to_prediction(graphattn, folder, corpora_folde
     assert graphattn("--import", "mine", "predict", "model", stdin="a good film\n").out == whole.out
 
 
-def test_a_store_keeps_its_name(graphattn, folder, corpora_folder):
+def test_a_store_keeps_the_name_of_a_custom_relation(graphattn, folder, corpora_folder):
     (folder / "mine.py").write_text(RELATIONS)
     build = ("build", corpora_folder / "reviews.tsv", "--relations", "before:2", "--jobs", "2", "--out", "store")
     answer = graphattn("--import", "mine", *build)
@@ -164,7 +164,7 @@ def test_a_store_keeps_its_name(graphattn, folder, corpora_folder):
         ("return np.zeros(tokens.shape, int), np.full(tokens.shape, len(tokens))", "an edge leads from one sentence"),
     ],
 )
-def test_a_relation_that_is_wrong_makes_no_store(graphattn, folder, corpora_folder, body, message, jobs):
+def test_an_invalid_relation_leaves_no_store(graphattn, folder, corpora_folder, body, message, jobs):
     wrong = RELATIONS.replace("return tokens - np.minimum(layout.positions, self.reach), tokens + 1", body)
     assert body in wrong
     (folder / "mine.py").write_text(wrong)
@@ -175,7 +175,7 @@ def test_a_relation_that_is_wrong_makes_no_store(graphattn, folder, corpora_fold
     assert message in answer.err
 
 
-def test_an_encoder_has_its_flags(graphattn, folder, monkeypatch, corpora_folder):
+def test_a_custom_encoder_has_flags(graphattn, folder, monkeypatch, corpora_folder):
     package = folder / "project"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -187,7 +187,7 @@ def test_an_encoder_has_its_flags(graphattn, folder, monkeypatch, corpora_folder
     assert json.loads((folder / "model" / "config.json").read_text())["encoder"]["stillness"] == 9
 
 
-def test_the_variable_lists_modules_beside_those_that_are_given(graphattn, folder, monkeypatch, corpora_folder):
+def test_modules_of_the_flag_and_the_variable_are_imported(graphattn, folder, monkeypatch, corpora_folder):
     (folder / "mine.py").write_text(RELATIONS)
     (folder / "project.py").write_text(RELATIONS.replace("before", "until"))
     show = ("show", corpora_folder / "reviews.tsv", "--relations", "before:1,until:2", "--out", "graph.png")
@@ -208,7 +208,7 @@ def test_another_module_does_not_replace_a_relation(graphattn, folder):
     )
 
 
-def test_installed_modules_win_over_the_folder(graphattn, folder):
+def test_installed_modules_have_priority_over_the_folder(graphattn, folder):
     (folder / "colorsys.py").write_text("raise ValueError")
     assert graphattn("--import", "colorsys", "info", "nowhere").err.startswith("error: nowhere")
 
@@ -230,7 +230,7 @@ def test_installed_modules_win_over_the_folder(graphattn, folder):
         ("mine", "\n\na = 1 / 0", "importing mine fails in {}/mine.py, line 3: ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_cannot_be_imported(name, text, message, graphattn, folder):
+def test_modules_that_cannot_be_imported(name, text, message, graphattn, folder):
     (folder / "mine.py").write_text(text)
     answer = graphattn("--import", name, "info", "store")
     assert (answer.code, answer.out, answer.err) == (1, "", f"error: {message.format(folder)}\n")

@@ -14,4 +14,4 @@ def test_a_bag_of_words_ignores_order():
 def test_a_new_word_gets_the_most_frequent_tag():
     train = [Sentence("the dog saw the saw".split(), tags="DT NN VBD DT NN".split())]
     test = [Sentence("the unicorn".split(), tags="DT NN".split())]
-    assert frequent_tag_accuracy(train, test) == 50, "of equally frequent tags, the first counts"
+    assert frequent_tag_accuracy(train, test) == 50, "ties of frequent tags go to the first"

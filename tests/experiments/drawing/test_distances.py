@@ -24,7 +24,7 @@ def test_distances_in_words(toy_translator, tmp_path, read_texts, source):
     assert texts.count("distance in tokens or words") == 2
 
 
-def test_no_distances_at_all(tmp_path):
+def test_a_model_without_distances(tmp_path):
     summary = AttentionSummary()
     summary.heads[0, 0, "cross"] = HeadSums()
     with pytest.raises(ConfigError) as caught:

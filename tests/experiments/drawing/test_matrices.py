@@ -31,7 +31,7 @@ def test_lines_separate_words_of_several_tokens(tmp_path):
 
 
 @pytest.mark.parametrize("draw", [draw_arcs, draw_matrices])
-def test_texts_that_are_too_long(draw, classifier, tmp_path):
+def test_too_long_texts(draw, classifier, tmp_path):
     with pytest.raises(ConfigError) as caught:
         draw(classifier.attention(["dogs"] * 100), tmp_path / "a.png")
     assert str(caught.value) == "101 tokens do not fit into a picture; it shows up to 100"

@@ -298,7 +298,7 @@ def test_arcs_that_meet_do_not_cross():
     assert feet == sorted(feet)
 
 
-def test_two_ways_are_one_arc_unless_weights_or_labels_differ():
+def test_both_directions_are_one_arc_unless_weights_or_labels_differ():
     pair = [(0, 1), (1, 0)]
     assert [arc.both_ways for arc in arrange_arcs(make_relation(2, pair))] == [True]
     assert [arc.both_ways for arc in arrange_arcs(make_relation(2, pair, strengths=[1.0, 0.5]))] == [False, False]

@@ -100,7 +100,7 @@ def pair_result() -> PageResult:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
-    """Chromium without a window, driven by Playwright."""
+    """Headless Chromium, driven by Playwright."""
     program = os.environ.get("GRAPHATTN_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if not program:
         pytest.skip("there is no chromium; install it or name one with GRAPHATTN_CHROMIUM")

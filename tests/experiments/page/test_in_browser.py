@@ -33,7 +33,7 @@ def assert_rows(rows, expected):
     np.testing.assert_allclose(weights, [row[2] for row in expected], rtol=0.06, atol=0.005)
 
 
-# Read a copy: the browser would draw a canvas that is read often without the graphics card, and log a warning.
+# Read a copy: the browser draws a canvas that is read often in software, and logs a warning.
 DOTS = """canvas => {
     const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
     copy.drawImage(canvas, 0, 0);
@@ -250,7 +250,7 @@ def test_buttons_select_texts(show, make_result):
     assert tab.get_by_role("button", name="Next text").is_disabled()
 
 
-def test_a_shorter_text_after_an_active_token_of_a_longer_one(show, make_result):
+def test_a_shorter_text_resets_the_active_token(show, make_result):
     texts = [make_result(["word"] * 200), make_result(["a", "short", "text"])]
     tab = show(texts, texts)
     token(tab, 120).click()
@@ -349,7 +349,7 @@ def test_arcs_change_with_the_scheme(show, make_result):
         tab.emulate_media(color_scheme=scheme)
         wait_for_drawing(tab)
         reds.append(tab.locator("canvas.arcs").evaluate(MAX_RED))
-    assert reds[0] < reds[1], "blue gets lighter on dark ground"
+    assert reds[0] < reds[1], "blue is lighter on a dark background"
 
 
 def test_printing_row_by_row(show, make_result):

@@ -36,7 +36,7 @@ def test_lines_that_are_not_rows(tmp_path, content, message):
     assert message in str(caught.value)
 
 
-def test_blank_lines_are_skipped_and_incomplete_ones_are_ended(tmp_path):
+def test_blank_lines_are_skipped_and_incomplete_lines_completed(tmp_path):
     row = {"data_set": "a", "encoder": "b", "seed": 0}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n \n\n" + json.dumps(row))
     append_row(tmp_path / "r.jsonl", row)
