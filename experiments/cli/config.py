@@ -86,7 +86,7 @@ def _load_mapping(path: Path) -> tuple[Mapping[Any, Any], Mapping[str, int]]:
         raise _read_error(path, error) from None
     if content is None:
         return {}, {}
-    if not isinstance(content, Mapping):
+    if not isinstance(content, Mapping) or not isinstance(node, yaml.MappingNode):
         raise ConfigError(f"{path}: no options; {_FORMAT}")
     keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge"]
     return content, {str(loader.construct_object(key)): key.start_mark.line + 1 for key in keys}
