@@ -1,4 +1,4 @@
-"""Small corpora for every task, small estimators that train in a moment, and new processes."""
+"""Small corpora for every task, small estimators that train quickly, and new processes."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The parts of decoders where there are so many rows that linear layers are computed in another way."""
+"""Parts of decoders with so many rows that linear layers use another algorithm."""
 
 import torch
 

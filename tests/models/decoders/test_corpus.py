@@ -1,4 +1,4 @@
-"""Pairs as columns: batches hold the targets asked for, lengths count both sides."""
+"""Pairs as columns: batches have the selected targets, and lengths count both sides."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def builder(subwords):
     return TextGraphBuilder([Window(1)], vocabulary=subwords.vocabulary)
 
 
-def test_a_batch_holds_the_pairs_asked_for(subwords, builder):
+def test_a_batch_has_the_selected_pairs(subwords, builder):
     corpus = ParallelCorpus.of(builder, subwords.sources(SOURCES), subwords.ids(TARGETS))
     batch = corpus[[2, 0]]
     sources, targets = subwords.ids(SOURCES), subwords.ids(TARGETS)
@@ -31,7 +31,7 @@ def test_a_batch_holds_the_pairs_asked_for(subwords, builder):
     assert batch.loss_normalizer == len(batch.targets)
 
 
-def test_a_pair_is_as_long_as_both_its_texts(subwords, builder):
+def test_the_length_of_a_pair_counts_both_texts(subwords, builder):
     sources, targets = subwords.sources(SOURCES), subwords.ids(TARGETS)
     corpus = ParallelCorpus.of(builder, sources, targets)
     sides = [len(ids) + 1 for ids in subwords.ids(SOURCES)], [len(ids) + 1 for ids in targets]

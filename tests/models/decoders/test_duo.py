@@ -1,4 +1,4 @@
-"""The Duo Transformer's decoder and softmax against their formulas in float64, and the switches of Table 6."""
+"""The Duo Transformer's decoder and softmax against their formulas in float64, and the options of Table 6."""
 
 import math
 
@@ -22,7 +22,7 @@ def mapped(maps, x, stream):
 
 
 def duo_attention(module, inputs, memory, allowed):
-    """For each stream: queries and keys of the other one, values of its own."""
+    """For each stream: queries and keys of the other stream, values of the same stream."""
     size, found = WIDTH // HEADS, []
     for own, other in ((0, 1), (1, 0)):
         query, key = mapped(module.query, inputs[other], other), mapped(module.key, memory[other], other)
@@ -91,7 +91,7 @@ def test_fusion_before_the_softmax():
 
 
 def test_without_fusion_both_streams_meet_both_embeddings():
-    """The row above the last of Table 6: the usual tied softmax, on streams side by side."""
+    """The last row but one of Table 6: the usual tied softmax on concatenated streams."""
     options = DuoTransformerOptions(hidden=WIDTH, heads=HEADS, fusion_layer=False)
     _, softmax = make_decoder(make_encoder(options), options, OPTIONS)
     states, table = torch.randn(3, 2 * WIDTH, dtype=torch.float64), torch.randn(9, 2 * WIDTH, dtype=torch.float64)
@@ -105,8 +105,8 @@ def count(options):
     return sum(parameter.numel() for part in parts for parameter in part.parameters())
 
 
-def test_the_switches_of_table_6():
-    """Sharing saves projections; norms and fusion cost next to nothing beside them."""
+def test_parameters_of_the_options_of_table_6():
+    """Sharing saves projections; norms and fusion have few parameters in comparison."""
     sizes = {"hidden": WIDTH, "heads": HEADS, "layers": 2, "ffn": 10}
     off = {"share_weights": False, "duo_norm": False, "fusion_layer": False}
     apart = count(DuoTransformerOptions(**sizes, **off))

@@ -52,7 +52,7 @@ SEARCH = SearchOptions(beam=3, min_length=2, max_length=7)
 
 
 class Uncached(ModelScores):
-    """Scores of all tokens from the beginning, again at each step."""
+    """Recomputes the scores of all tokens at each step."""
 
     def __init__(self, model, batch, beams):
         self.model, self.beams = model, beams
@@ -77,7 +77,7 @@ def assert_same(some, others):
 
 
 @every_encoder
-def test_kept_keys_and_values_change_nothing(encoder, changes, make_model, monkeypatch):
+def test_cached_keys_and_values_give_the_same_outputs(encoder, changes, make_model, monkeypatch):
     model, corpus = make_model(encoder, **changes)
     cached = generate(model, corpus, SEARCH, count=3)
     monkeypatch.setattr(generation, "ModelScores", Uncached)
@@ -86,7 +86,7 @@ def test_kept_keys_and_values_change_nothing(encoder, changes, make_model, monke
 
 @every_encoder
 @pytest.mark.parametrize("sample", [False, True])
-def test_a_batch_gives_what_single_sources_give(sample, encoder, changes, make_model, monkeypatch):
+def test_a_batch_equals_single_sources(sample, encoder, changes, make_model, monkeypatch):
     model, corpus = make_model(encoder, **changes)
     options = replace(SEARCH, sample=sample)
     together = generate(model, corpus, options, count=2)
@@ -94,9 +94,9 @@ def test_a_batch_gives_what_single_sources_give(sample, encoder, changes, make_m
     assert_same(together, generate(model, corpus, options, count=2))
 
 
-def test_samples_do_not_depend_on_how_long_others_may_be(make_model, monkeypatch):
+def test_samples_do_not_depend_on_the_limits_of_others(make_model, monkeypatch):
     model, corpus = make_model()
-    options = SearchOptions(sample=True, temperature=2.0)  # of so many draws as the longest source allows
+    options = SearchOptions(sample=True, temperature=2.0)  # the number of draws that the longest source allows
     assert len(set(corpus.layouts[0].lengths)) > 1
     together = generate(model, corpus, options, count=3)
     monkeypatch.setattr(generation, "MAX_TOKENS", 1)
@@ -126,9 +126,9 @@ def test_count_widens_the_beam(make_model):
     assert [len(own) for own in generate(model, corpus, SearchOptions(beam=1, max_length=4), count=6)] == [6] * 12
 
 
-def test_limits_follow_the_source_unless_given(make_model):
+def test_limits_depend_on_the_source_by_default(make_model):
     model, corpus = make_model()
-    with torch.no_grad():  # a model that never ends of its own accord
+    with torch.no_grad():  # a model that never generates the end
         model.decoder.norm.bias[0] = 100.0
         model.embedding.trained[:, 0] = 1.0
         model.embedding.trained[EOS, 0] = -1.0
@@ -139,14 +139,14 @@ def test_limits_follow_the_source_unless_given(make_model):
     assert {len(own[0].ids) for own in generate(model, corpus, SearchOptions(beam=1, min_length=60))} == {60}
 
 
-def test_no_padding_and_nothing_unknown_is_written(make_model):
+def test_padding_and_unknown_tokens_are_not_generated(make_model):
     model, corpus = make_model()
     for options in (SEARCH, replace(SEARCH, sample=True, temperature=5.0, max_length=30)):
         for own in generate(model, corpus, options, count=3):
             assert all(token > 2 for hypothesis in own for token in hypothesis.ids)
 
 
-def test_samples_repeat_with_their_seed(make_model):
+def test_samples_are_deterministic_for_a_seed(make_model):
     model, corpus = make_model()
     options = replace(SEARCH, sample=True, temperature=2.0)
     first = generate(model, corpus, options)
@@ -155,7 +155,7 @@ def test_samples_repeat_with_their_seed(make_model):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_model_stays_in_its_mode(training, make_model):
+def test_the_mode_of_the_model_does_not_change(training, make_model):
     model, corpus = make_model()
     model.train(training)
     generate(model, corpus, SEARCH)

@@ -1,4 +1,4 @@
-"""The whole model: its loss against the formula, its parts against each other."""
+"""The whole model: its loss against the formula, and the consistency of its parts."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def test_loss_follows_the_formula(smoothing, make_model):
     assert float(loss) == pytest.approx(total / len(batch.targets), rel=1e-6)
 
 
-def test_the_loss_of_a_batch_is_that_of_its_texts(make_model):
+def test_the_loss_of_a_batch_is_the_sum_over_its_texts(make_model):
     model, corpus = make_model(dtype=torch.float64)
     with torch.no_grad():
         together = float(model.loss(corpus[[0, 1, 2]])[0]) * corpus[[0, 1, 2]].loss_normalizer
@@ -32,7 +32,7 @@ def test_the_loss_of_a_batch_is_that_of_its_texts(make_model):
     assert together == pytest.approx(apart, abs=1e-4)
 
 
-def test_the_decoder_reads_what_stands_before():
+def test_decoder_inputs_are_shifted_right():
     assert shift_right(torch.tensor([7, 8, 2, 2, 9, 2]), torch.tensor([3, 1, 2])).tolist() == [
         [2, 7, 8],
         [2, 2, 0],

@@ -32,7 +32,7 @@ from graphattn.models.encoders.umst import SIZES
     ],
     ids=str,
 )
-def test_impossible_values(options, named):
+def test_invalid_values(options, named):
     with pytest.raises(ConfigError) as caught:
         options.validate()
     assert list(caught.value.options) == named
@@ -40,7 +40,7 @@ def test_impossible_values(options, named):
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_presets_are_possible_for_every_encoder(encoder, preset):
+def test_presets_are_valid_for_every_encoder(encoder, preset):
     options = ENCODERS[encoder][0].for_translation(preset.encoder)
     options.validate()
     DecoderOptions(**preset.decoder).validate()

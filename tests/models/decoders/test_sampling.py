@@ -11,7 +11,7 @@ END = 2
 
 
 class Constant:
-    """The same distribution after whatever was written."""
+    """The same distribution after any prefix."""
 
     def __init__(self, shares, sources, texts):
         self.row, self.shape = torch.tensor(shares).log(), (sources, texts)
@@ -45,7 +45,7 @@ def test_shares(options, expected):
 
 
 @pytest.mark.parametrize("chance", [0.0, 1.0 - 2**-24, 1.0])
-def test_the_ends_of_the_range_give_tokens_that_may_be_written(chance):
+def test_the_ends_of_the_range_give_allowed_tokens(chance):
     scores = torch.tensor([[[float("-inf"), 0.0, float("-inf"), -3.0]]])
     assert int(draw_tokens(scores, torch.tensor([[chance]]), SearchOptions())) in (1, 3)
 
@@ -66,7 +66,7 @@ def test_texts_have_the_distribution_of_the_model():
         assert ends <= 0
 
 
-def test_a_source_is_sampled_as_if_it_were_alone():
+def test_a_sample_does_not_depend_on_other_sources():
     chances = torch.tensor(np.random.default_rng(1).random((3, 2, 9)), dtype=torch.float32)
     rules, shares = Rules(SearchOptions(sample=True), END), [0.3, 0.3, 0.2, 0.2]
     together = sample(Constant(shares, 3, 2), torch.tensor([8, 3, 6]), rules, chances)

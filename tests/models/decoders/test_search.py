@@ -13,13 +13,13 @@ END = 2
 
 
 class Table:
-    """Scores of next tokens that depend on all tokens before; keeps prefixes as a model keeps keys and values."""
+    """Scores of next tokens that depend on all previous tokens; caches prefixes as a model caches keys and values."""
 
     def __init__(self, sources, beams, vocabulary, seed=0, sharpness=2.0):
         self.vocabulary, self.seed, self.sharpness = vocabulary, seed, sharpness
         self.prefixes = [[(number,)] * beams for number in sources]
 
-    def of(self, prefix):
+    def logits(self, prefix):
         generator = torch.Generator().manual_seed(hash((self.seed, *prefix)) % 2**31)
         return (self.sharpness * torch.randn(self.vocabulary, generator=generator)).log_softmax(0)
 
@@ -27,7 +27,7 @@ class Table:
         assert tokens.shape == (len(self.prefixes), len(self.prefixes[0]))
         for own, written in zip(self.prefixes, tokens.tolist(), strict=True):
             own[:] = [(*prefix, token) for prefix, token in zip(own, written, strict=True)]
-        return torch.stack([torch.stack([self.of(prefix) for prefix in own]) for own in self.prefixes])
+        return torch.stack([torch.stack([self.logits(prefix) for prefix in own]) for own in self.prefixes])
 
     def keep(self, sources, beams):
         chosen = zip(sources.tolist(), beams.tolist(), strict=True)
@@ -35,10 +35,10 @@ class Table:
 
 
 def log_probability(table, source, ids):
-    """Of a whole text with its end."""
+    """Log-probability of a text including its end."""
     prefix, total = (source, END), 0.0
     for token in (*ids, END):
-        total += float(table.of(prefix)[token])
+        total += float(table.logits(prefix)[token])
         prefix = (*prefix, token)
     return total
 
@@ -48,15 +48,15 @@ def every_text(vocabulary, longest):
     return [text for length in range(longest + 1) for text in itertools.product(tokens, repeat=length)]
 
 
-def searched(sources, beam, limits, vocabulary=4, seed=0, banned=(), **options):
+def run_search(sources, beam, limits, vocabulary=4, seed=0, banned=(), **options):
     rules = Rules(SearchOptions(beam=beam, **options), END, banned)
     return beam_search(Table(sources, beam, vocabulary, seed), torch.tensor(limits), rules)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
-def test_a_beam_that_holds_everything_is_exhaustive(penalty, seed):
-    found = searched([0, 1], 200, [3, 4], seed=seed, length_penalty=penalty)
+def test_an_unlimited_beam_is_exhaustive(penalty, seed):
+    found = run_search([0, 1], 200, [3, 4], seed=seed, length_penalty=penalty)
     table = Table([0], 1, 4, seed)
     for source, longest in ((0, 3), (1, 4)):
         expected = sorted(
@@ -68,7 +68,7 @@ def test_a_beam_that_holds_everything_is_exhaustive(penalty, seed):
 
 
 def texts_within(rules, vocabulary, longest, written=()):
-    """Every text that the rules allow: not too short unless nothing can follow, no run of tokens twice."""
+    """Every text that the rules allow: long enough unless no token can follow, without repeated n-grams."""
     options, size = rules.options, rules.options.no_repeat_ngram
     next_tokens = [token for token in range(vocabulary) if token != END and token not in rules.banned]
     if size is not None:
@@ -97,10 +97,10 @@ def texts_within(rules, vocabulary, longest, written=()):
     ],
     ids=str,
 )
-def test_rules_leave_just_the_texts_that_obey_them(options, seed):
+def test_rules_allow_exactly_the_valid_texts(options, seed):
     banned = options.get("banned", ())
     rules = Rules(SearchOptions(**{name: value for name, value in options.items() if name != "banned"}), END, banned)
-    (found,) = searched([0], 200, [4], seed=seed, **options)
+    (found,) = run_search([0], 200, [4], seed=seed, **options)
     table = Table([0], 1, 4, seed)
     expected = sorted(
         ((rules.score(log_probability(table, 0, ids), len(ids)), ids) for ids in texts_within(rules, 4, 4)),
@@ -111,14 +111,14 @@ def test_rules_leave_just_the_texts_that_obey_them(options, seed):
 
 
 def plain_beam_search(table, source, width, limit, penalty):
-    """One source, lists and sorting: continuations of all texts, ends among the best, the rest goes on."""
+    """Search with lists and sorting for one source: extend all texts, finish the best that end, keep the others."""
     live, found = [(0.0, ())], []
     while live and len(found) < width:
         length = len(live[0][1])
         tokens = [END] if length == limit else range(table.vocabulary)
         options = sorted(
             (
-                (total + float(table.of((source, END, *ids))[token]), ids, token)
+                (total + float(table.logits((source, END, *ids))[token]), ids, token)
                 for total, ids in live
                 for token in tokens
             ),
@@ -131,9 +131,9 @@ def plain_beam_search(table, source, width, limit, penalty):
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 @pytest.mark.parametrize("seed", range(4))
-def test_batched_search_equals_a_plain_one(seed, width):
+def test_batched_search_equals_plain_search(seed, width):
     limits = [6, 1, 4, 6, 3]
-    found = searched(range(5), width, limits, vocabulary=7, seed=seed)
+    found = run_search(range(5), width, limits, vocabulary=7, seed=seed)
     table = Table([0], 1, 7, seed)
     for source, (own, limit) in enumerate(zip(found, limits, strict=True)):
         expected = plain_beam_search(table, source, width, limit, 0.6)
@@ -141,32 +141,32 @@ def test_batched_search_equals_a_plain_one(seed, width):
         assert [hypothesis.score for hypothesis in own] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
-def test_a_beam_of_one_takes_the_likeliest_token():
+def test_a_beam_of_one_is_greedy():
     table = Table([0], 1, 5)
     prefix, expected = (0, END), []
-    while len(expected) < 8 and (token := int(table.of(prefix).argmax())) != END:
+    while len(expected) < 8 and (token := int(table.logits(prefix).argmax())) != END:
         expected.append(token)
         prefix = (*prefix, token)
-    ((found,),) = searched([0], 1, [8], vocabulary=5)
+    ((found,),) = run_search([0], 1, [8], vocabulary=5)
     assert found.ids == tuple(expected)
 
 
 @pytest.mark.parametrize(("shortest", "longest"), [(0, 0), (0, 2), (3, 3), (2, 5)])
 def test_lengths(shortest, longest):
-    for own in searched(range(4), 3, [longest] * 4, vocabulary=6, min_length=shortest):
+    for own in run_search(range(4), 3, [longest] * 4, vocabulary=6, min_length=shortest):
         assert own
         assert all(shortest <= len(hypothesis.ids) <= longest for hypothesis in own)
 
 
-def test_banned_tokens_are_not_written():
-    for own in searched(range(6), 3, [6] * 6, vocabulary=6, banned=(0, 1)):
+def test_banned_tokens_are_not_generated():
+    for own in run_search(range(6), 3, [6] * 6, vocabulary=6, banned=(0, 1)):
         assert all(token not in (0, 1) for hypothesis in own for token in hypothesis.ids)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_runs_are_not_repeated(size):
-    free = searched(range(8), 2, [12] * 8, vocabulary=4, min_length=6)
-    bound = searched(range(8), 2, [12] * 8, vocabulary=4, min_length=3, no_repeat_ngram=size)
+def test_n_grams_are_not_repeated(size):
+    free = run_search(range(8), 2, [12] * 8, vocabulary=4, min_length=6)
+    bound = run_search(range(8), 2, [12] * 8, vocabulary=4, min_length=3, no_repeat_ngram=size)
 
     def repeats(ids):
         runs = list(zip(*(ids[start:] for start in range(size)), strict=False))
@@ -176,8 +176,8 @@ def test_runs_are_not_repeated(size):
     assert not any(repeats(hypothesis.ids) for own in bound for hypothesis in own)
 
 
-def test_a_text_ends_where_the_rules_leave_no_token():
-    for own in searched(range(3), 2, [9] * 3, vocabulary=4, min_length=5, no_repeat_ngram=1):
+def test_a_text_ends_if_the_rules_allow_no_token():
+    for own in run_search(range(3), 2, [9] * 3, vocabulary=4, min_length=5, no_repeat_ngram=1):
         assert [sorted(hypothesis.ids) for hypothesis in own] == [[0, 1, 3]] * 2
 
 
@@ -191,5 +191,5 @@ def test_no_sources():
     assert beam_search(Table([], 2, 4), torch.zeros(0, dtype=torch.int64), Rules(SearchOptions(beam=2), END)) == []
 
 
-def test_hypotheses_are_plain_values():
+def test_hypotheses_have_plain_values():
     assert Hypothesis((1, 2), -0.5) == Hypothesis(ids=(1, 2), score=-0.5)

@@ -1,4 +1,4 @@
-"""Dependency arcs of sources: given, parsed, or left out with a warning."""
+"""Dependency arcs of sources: given, parsed, or omitted with a warning."""
 
 import pytest
 
@@ -17,37 +17,37 @@ def subwords():
 
 
 class Chain:
-    """Each word depends on the one before it; remembers what it was asked."""
+    """Each word depends on the previous one; records its inputs."""
 
     name = "chain"
 
     def __init__(self):
-        self.asked = []
+        self.inputs = []
 
     def parse(self, sentences):
-        self.asked += [list(words) for words in sentences]
+        self.inputs += [list(words) for words in sentences]
         return [Parse(tuple(range(len(words))), ("dep",) * len(words)) for words in sentences]
 
 
-def test_given_heads_stay(subwords):
+def test_given_heads_are_kept(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0], deprels=["nsubj", "root"])
-    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").make_parser()):  # which nobody asks
+    for parser in (None, ParsingOptions("stanza", parser_model="nowhere").make_parser()):  # never called
         (source,), lacking = parse_sources([tree], subwords, parser)
         assert (source.heads, source.deprels, lacking) == ((2, 0), ("nsubj", "root"), 0)
 
 
-def test_the_parser_sees_words_without_marks_sentence_by_sentence(subwords):
+def test_the_parser_gets_sentences_of_words_without_marks(subwords):
     parser = Chain()
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
     (one, given, two), lacking = parse_sources([TEXTS[0], tree, TEXTS[1]], subwords, parser)
     assert lacking == 0
-    assert parser.asked == [["Dogs", "bark", "."], ["Cats", "do", "n't", "!"], ["Birds", "sing", "."]]
+    assert parser.inputs == [["Dogs", "bark", "."], ["Cats", "do", "n't", "!"], ["Birds", "sing", "."]]
     assert one.heads == (0, 1, 2, 0, 4, 5, 6)
     assert one.tokens[:4] == ("▁Dogs", "▁bark", ".", "▁Cats")
     assert (given.heads, two.heads) == ((2, 0), (0, 1, 2))
 
 
-def test_without_a_parser_words_are_roots(subwords):
+def test_without_a_parser_all_words_are_roots(subwords):
     tree = Sentence(["Dogs", "bark"], heads=[2, 0])
     sources, lacking = parse_sources([*TEXTS, tree], subwords, None)
     assert [source.heads for source in sources] == [(0,) * 7, (0,) * 3, (2, 0)]
@@ -71,7 +71,7 @@ def test_an_unknown_language(tmp_path):
     )
 
 
-def test_no_parser_is_made_unless_asked_for():
+def test_a_parser_is_loaded_only_if_needed():
     assert ParsingOptions().make_parser() is None
 
 

@@ -1,4 +1,4 @@
-"""The decoder against formulas in float64, and token by token against all at once."""
+"""The decoder against formulas in float64, and decoding by token against a whole text."""
 
 import math
 
@@ -101,7 +101,7 @@ def test_several_texts_of_a_source_share_its_keys(decoder, memory):
         torch.testing.assert_close(found[text::2], alone, rtol=0, atol=1e-10)
 
 
-def test_texts_may_change_places_and_sources_may_go(decoder, memory):
+def test_texts_can_be_reordered_and_sources_removed(decoder, memory):
     first, then = torch.randn(6, 2, WIDTH, dtype=torch.float64), torch.randn(4, 1, WIDTH, dtype=torch.float64)
     state = decoder.start(memory, beams=2)
     decoder(first, state)
@@ -114,7 +114,7 @@ def test_texts_may_change_places_and_sources_may_go(decoder, memory):
         torch.testing.assert_close(found[row, 0], expected, rtol=0, atol=1e-10)
 
 
-def test_padding_is_not_seen(decoder, memory):
+def test_padding_is_masked(decoder, memory):
     inputs = torch.randn(3, 4, WIDTH, dtype=torch.float64)
     before = decoder(inputs, decoder.start(memory))
     states = memory.states.masked_fill(~memory.mask[:, 0, 0].unsqueeze(2), 1e6)

@@ -24,14 +24,14 @@ def sentences() -> list[Sentence]:
 
 def _sentence(random: Random, num_words: int) -> Sentence:
     sizes = [random.choice([1, 1, 2, 3]) for _ in range(num_words)]
-    heads = [random.randint(0, word) for word in range(num_words)]  # each word hangs on an earlier one or is a root
+    heads = [random.randint(0, word) for word in range(num_words)]  # each word depends on an earlier one or is a root
     word_ids = [word for word, size in enumerate(sizes) for _ in range(size)]
     return Sentence(["x"] * len(word_ids), word_ids=word_ids, heads=heads)
 
 
 @pytest.fixture(scope="session")
 def double_encoder() -> Callable[[EncoderOptions], Encoder]:
-    """Make an encoder in float64 and evaluation mode, all of whose parameters are drawn at random."""
+    """Make an encoder in float64 and evaluation mode with random parameters."""
 
     def make(options: EncoderOptions) -> Encoder:
         torch.manual_seed(11)
@@ -45,7 +45,7 @@ def double_encoder() -> Callable[[EncoderOptions], Encoder]:
 
 @pytest.fixture(scope="session")
 def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]]:
-    """Run an encoder over all sentences at once: random inputs and the outputs, both cut into sentences."""
+    """Run an encoder on all sentences at once; return random inputs and the outputs, both split by sentence."""
 
     def run(encoder: Encoder, width: int, **keywords: object) -> tuple[torch.Tensor, list, list]:
         graph = TextGraphBuilder(encoder.relations()).batch(sentences)
@@ -60,9 +60,9 @@ def encode(sentences: list[Sentence]) -> Callable[..., tuple[torch.Tensor, list[
 
 @pytest.fixture(scope="session")
 def maps_of() -> Callable[..., list[torch.Tensor]]:
-    """For each sentence of a batch the weights of a relation's edges as (heads, targets, sources), zero elsewhere."""
+    """Dense weights of a relation for each sentence of a batch: (heads, targets, sources), zero without an edge."""
 
-    def cut(graph: Any, relation: str, weights: torch.Tensor) -> list[torch.Tensor]:
+    def split_by_sentence(graph: Any, relation: str, weights: torch.Tensor) -> list[torch.Tensor]:
         sources, targets = graph.edges(etype=relation, order="eid")
         kind = graph.to_canonical_etype(relation)[2]
         whole = weights.new_zeros(weights.shape[1], graph.num_nodes(kind), graph.num_nodes(kind))
@@ -70,12 +70,12 @@ def maps_of() -> Callable[..., list[torch.Tensor]]:
         ends = graph.batch_num_nodes(kind).cumsum(0).tolist()
         return [whole[:, begin:end, begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
-    return cut
+    return split_by_sentence
 
 
 @pytest.fixture(scope="session")
 def dense_block() -> Callable[..., torch.Tensor]:
-    """A pre-norm Transformer block on one sentence (UMST, section 2), on every two nodes or where a mask is true.
+    """A pre-norm Transformer block on one sentence (UMST, section 2), on all pairs of nodes or on those of a mask.
 
     ``seen`` gets its weights, (heads, targets, sources).
     """

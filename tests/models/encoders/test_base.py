@@ -11,7 +11,7 @@ from graphattn.models.encoders.base import position_vectors, sinusoids
 
 
 def positions_by_formula(length, width):
-    """Vaswani et al. 2017, section 3.5, number by number."""
+    """Vaswani et al. 2017, section 3.5, element by element."""
     rows = [
         [
             (math.sin if column % 2 == 0 else math.cos)(position / 10000 ** (2 * (column // 2) / width))
@@ -28,7 +28,7 @@ def test_sinusoids_follow_the_formula(width):
     torch.testing.assert_close(sinusoids(torch.arange(400), width).double(), expected, rtol=0, atol=5e-5)
 
 
-def test_places_are_counted_in_each_text():
+def test_positions_start_at_zero_in_each_text():
     graph = TextGraphBuilder([Complete()]).batch([["a", "b"], [], ["c"]])
     expected = sinusoids(torch.tensor([0, 1, 2, 0, 0, 1]), 4)
     assert torch.equal(position_vectors(graph, 4, torch.device("cpu")), expected)

@@ -24,7 +24,7 @@ def torch_lstm():
 
 
 def weights_of(encoder: BiLSTMEncoder) -> list[torch.nn.Parameter]:
-    """In PyTorch's order: layer after layer, forwards before backwards."""
+    """Weights in PyTorch's order: by layer, forward before backward."""
     pairs = zip(encoder.forwards, encoder.backwards, strict=True)
     return [parameter for pair in pairs for lstm in pair for parameter in lstm.parameters()]
 
@@ -50,7 +50,7 @@ def test_gradients_equal_one_sentence_at_a_time(layers, double_encoder, encode, 
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-9, atol=1e-9, msg=name)
 
 
-def test_first_weights_are_those_of_pytorch():
+def test_initial_weights_equal_those_of_pytorch():
     torch.manual_seed(3)
     encoder = make_encoder(BiLSTMOptions(hidden=8, layers=2))
     torch.manual_seed(3)
@@ -60,7 +60,7 @@ def test_first_weights_are_those_of_pytorch():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_weights_that_were_saved_under_former_names_are_loaded(layers, double_encoder, torch_lstm):
+def test_weights_with_former_names_are_loaded(layers, double_encoder, torch_lstm):
     encoder = double_encoder(BiLSTMOptions(hidden=8, layers=layers))
     former = {f"lstm.{name}": weights for name, weights in torch_lstm(encoder).state_dict().items()}
     fresh = make_encoder(BiLSTMOptions(hidden=8, layers=layers)).double()
@@ -75,23 +75,23 @@ def test_dropout_between_layers_only(layers, encode):
     encoder = make_encoder(BiLSTMOptions(hidden=8, layers=layers, dropout=0.4)).double()
     trained, evaluated = encode(encoder.train(), 8)[2], encode(encoder.eval(), 8)[2]
     assert all(map(torch.equal, trained, evaluated)) == (layers == 1)
-    assert all(output.all() for output in trained)  # what leaves the last layer is whole
+    assert all(output.all() for output in trained)  # no dropout after the last layer
 
 
-def test_no_attention_to_show(double_encoder, encode):
+def test_a_bilstm_has_no_attention(double_encoder, encode):
     layers = []
     encode(double_encoder(BiLSTMOptions(hidden=8)), 8, weights=layers)
     assert layers == []
 
 
-def test_odd_width_is_rejected():
+def test_odd_widths_are_rejected():
     with pytest.raises(ConfigError) as caught:
         BiLSTMOptions(hidden=7).validate()
     assert caught.value.options == ("hidden",)
 
 
-def test_sentences_of_unlike_lengths_come_back_to_their_places(double_encoder, torch_lstm):
-    """Those of like length are read together, in an order that is not the batch's, and little of it is padding."""
+def test_outputs_keep_the_order_of_sentences(double_encoder, torch_lstm):
+    """Sentences of similar length are processed together, not in the order of the batch, with little padding."""
     encoder = double_encoder(BiLSTMOptions(hidden=8))
     sizes = (5, 90, 1, 40, 3, 2)
     graph = TextGraphBuilder(encoder.relations()).batch([["x"] * (size - 1) for size in sizes])

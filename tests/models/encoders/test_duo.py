@@ -1,4 +1,4 @@
-"""Duo against its reconstruction, written out one sentence after the other, and its number of parameters."""
+"""Duo against a reconstruction that computes one sentence at a time, and its number of parameters."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from graphattn.models.training.loop import count_parameters
 
 
 def by_definition(encoder, tokens, mask, softmax=True):
-    """Each set's attention on the values of the others, for one sentence."""
+    """Attention of each set on the values of the other sets, for one sentence."""
     sets = tokens.split(encoder.parts, dim=1)
     attention = []
     for own, score in zip(sets, encoder.scores, strict=True):
@@ -41,7 +41,7 @@ def test_encoder_follows_the_definition(parts, window, softmax, double_encoder, 
     ("activation", "function"),
     [("relu", torch.relu), ("tanh", torch.tanh), ("elu", lambda fused: torch.where(fused > 0, fused, fused.expm1()))],
 )
-def test_the_fusion_may_have_an_activation(activation, function, double_encoder, encode):
+def test_the_fusion_can_have_an_activation(activation, function, double_encoder, encode):
     encoder = double_encoder(DuoOptions(parts=("4", "6"), fusion=7, fusion_activation=activation))
     _, inputs, outputs = encode(encoder, 10)
     for tokens, output in zip(inputs, outputs, strict=True):
@@ -51,7 +51,7 @@ def test_the_fusion_may_have_an_activation(activation, function, double_encoder,
 
 @pytest.mark.parametrize("activation", ["linear", "relu"])
 @pytest.mark.parametrize("parts", [("4", "6"), ("3", "3", "5")])
-def test_means_before_the_fusion_are_means_behind_it(parts, activation, double_encoder, encode):
+def test_means_before_and_after_the_fusion_are_equal(parts, activation, double_encoder, encode):
     encoder = double_encoder(DuoOptions(parts=parts, fusion=7, fusion_activation=activation))
     graph, inputs, outputs = encode(encoder, sum(map(int, parts)))
     expected = torch.stack([output.mean(0) for output in outputs])
@@ -69,7 +69,7 @@ def test_frozen_vectors_and_trained_ones_give_the_same_gradients(double_encoder,
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
-def test_trained_parameters_stay_below_the_papers(tmp_path):
+def test_there_are_fewer_trained_parameters_than_in_the_paper(tmp_path):
     """Section 3.1.4: with 50 and 300 dimensions and 20 labels no more than 0.4 M."""
     random = np.random.default_rng(0)
     words = [f"w{number}" for number in range(40)]
@@ -83,13 +83,13 @@ def test_trained_parameters_stay_below_the_papers(tmp_path):
     assert (
         sum(p.numel() for part in (classifier.model_.encoder, classifier.model_.head) for p in part.parameters()) == own
     )
-    assert count_parameters(classifier.model_) == own < 400_000  # nothing of the input is trained
+    assert count_parameters(classifier.model_) == own < 400_000  # the input has no trained parameters
     assert count_parameters(load(classifier.save(tmp_path / "model")).model_) == own
     assert classifier.encoder_.parts == ("50", "300")
     assert (classifier.head_.pooling, classifier.head_.head_hidden) == ("mean", 0)
 
 
-def test_weights_come_back_for_each_set(double_encoder, encode):
+def test_weights_are_returned_for_each_set(double_encoder, encode):
     encoder = double_encoder(DuoOptions(parts=("3", "4", "5")))
     layers = []
     graph, _, outputs = encode(encoder, 12, weights=layers)
@@ -101,7 +101,7 @@ def test_weights_come_back_for_each_set(double_encoder, encode):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
 
 
-def test_parts():
+def test_parts_of_a_single_width():
     assert DuoOptions().for_parts([50, 300]).parts == ("50", "300")
     assert DuoOptions().for_parts([9]).parts == ("4", "5")
     assert DuoOptions(parts=("3", "6")).for_parts([9]).parts == ("3", "6")
@@ -122,13 +122,13 @@ def test_parts():
         (lambda: DuoOptions(parts=(3, 4)).for_parts([9]), ["parts"]),
     ],
 )
-def test_impossible_options(call, named):
+def test_invalid_options(call, named):
     with pytest.raises(ConfigError) as caught:
         call()
     assert list(caught.value.options) == named
 
 
-def test_scores_begin_as_glorot_says():
+def test_scores_have_glorot_initialization():
     torch.manual_seed(0)
     (score, _) = make_encoder(DuoOptions(parts=("200", "200"))).scores
     assert abs(float(score.weight.detach().std()) * 200**0.5 - 1) < 0.05

@@ -25,7 +25,7 @@ def mapped(maps, x, stream):
 
 
 def duo_attention(layer, streams, seen):
-    """For each stream its values under the other's attention, head by head; ``seen`` gets the attention."""
+    """The values of each stream weighted by the other's attention, head by head; ``seen`` gets the attention."""
     size, found = HIDDEN // HEADS, []
     for own, other in ((0, 1), (1, 0)):
         query, key = mapped(layer.query, streams[other], other), mapped(layer.key, streams[other], other)
@@ -95,7 +95,7 @@ def test_sharing_halves_the_projections():
         ({"parts": ("3", "0")}, ["parts"]),
     ],
 )
-def test_impossible_options(options, named):
+def test_invalid_options(options, named):
     with pytest.raises(ConfigError) as caught:
         DuoTransformerOptions(**options).validate()
     assert list(caught.value.options) == named

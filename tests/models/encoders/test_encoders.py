@@ -57,7 +57,7 @@ def test_registered_encoder(monkeypatch):
 
     monkeypatch.setattr(encoders, "ENCODERS", dict(ENCODERS))
     register_encoder(EchoOptions, BiLSTMEncoder)
-    register_encoder(EchoOptions, BiLSTMEncoder)  # as when a module is reloaded
+    register_encoder(EchoOptions, BiLSTMEncoder)  # as if a module was reloaded
     assert type(encoder_options("echo")) is EchoOptions
     assert isinstance(make_encoder(EchoOptions(hidden=4, layers=1)), BiLSTMEncoder)
     with pytest.raises(ConfigError, match="encoder 'echo' exists already"):
@@ -87,12 +87,12 @@ OPTIONS = [
 ]
 
 
-def test_every_encoder_is_among_the_options():
+def test_every_encoder_is_a_choice():
     assert {options.name for options in OPTIONS} == set(ENCODERS)
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_heads_along_relations_are_those_whose_weights_come_back(options, double_encoder, encode):
+def test_heads_along_equals_the_returned_weights(options, double_encoder, encode):
     encoder, layers = double_encoder(options), []
     encode(encoder, 12, weights=layers)
     heads = Counter()
@@ -102,8 +102,8 @@ def test_heads_along_relations_are_those_whose_weights_come_back(options, double
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_gradients_of_many_tokens(options):
-    """Of as many as make linear layers take another way; in double precision, where they do not, they are the same."""
+def test_gradients_of_many_tokens_equal_double_precision(options):
+    """Enough tokens for linear layers to use another algorithm, which double precision does not use."""
     sentence = Sentence(["a"] * 30, word_ids=[0, 0, *range(1, 29)], heads=range(29))
     sentences = [sentence] * (MIN_ROWS // 31 + 1)
     torch.manual_seed(3)

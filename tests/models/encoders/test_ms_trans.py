@@ -56,7 +56,7 @@ def mask_of(relation, sentence):
 
 
 def dense_layer(layer, heads, tokens, sentence, head_feats, scale):
-    """Eq. 9-10 on one sentence: softmax over the scope, all heads through W_O, ReLU, residual, norm after it."""
+    """Eq. 9-10 on one sentence: softmax over the scope, all heads through W_O, ReLU, residual, norm."""
     attention = layer.attention
     width = sum(heads.values()) * head_feats
     queries, keys, values = (tokens @ attention.project.weight.T + attention.project.bias).split(width, dim=1)
@@ -110,7 +110,7 @@ def test_encoder_equals_the_dense_reference(changes, sentences, double_encoder, 
         torch.testing.assert_close(output, tokens, rtol=0, atol=1e-10)
 
 
-def test_half_precision_is_the_same_with_and_without_gradients(sentences):
+def test_half_precision_does_not_depend_on_gradients(sentences):
     options = MSTransOptions(hidden=20, heads=5, layers=3)
     encoder = make_encoder(options).eval()
     graph = TextGraphBuilder(encoder.relations()).batch(sentences)
@@ -141,7 +141,7 @@ def test_gradients_equal_those_of_the_dense_reference(sentences, double_encoder,
         torch.testing.assert_close(ours[name], parameter.grad, rtol=1e-10, atol=1e-10, msg=name)
 
 
-def test_weights_are_those_of_the_reference_in_edge_order(sentences, double_encoder, encode):
+def test_weights_equal_the_reference_in_edge_order(sentences, double_encoder, encode):
     encoder = double_encoder(MSTransOptions(hidden=8, heads=2, layers=1, scales=("3",), relations=("dependency:1",)))
     layers = []
     graph, inputs, _ = encode(encoder, 8, weights=layers)
@@ -174,7 +174,7 @@ def test_heads_of_the_paper():
     ]
 
 
-def test_other_relations_get_their_heads_in_every_layer():
+def test_other_relations_have_heads_in_every_layer():
     rows = MSTransOptions(relations=("dependency:2", "group:1")).layer_heads()
     assert [(row["dependency"], row["group"], sum(row.values())) for row in rows] == [(2, 1, 13)] * 3
 
@@ -208,7 +208,7 @@ def test_only_relations_with_heads_are_built():
     assert [relation.name for relation in make_encoder(single).relations()] == ["window:N/4", "group"]
 
 
-def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, sentences):
+def test_only_windows_depend_on_the_order_of_tokens(double_encoder, encode, sentences):
     """No positions: with windows of width 1 alone, permuted tokens give permuted outputs."""
     encoder = double_encoder(MSTransOptions(hidden=8, heads=2, layers=2, scales=("1",)))
     _, inputs, outputs = encode(encoder, 8)
@@ -243,17 +243,17 @@ def test_order_of_tokens_matters_only_through_windows(double_encoder, encode, se
         ({"relations": ("group:1", "group:2")}, ["relations"]),
     ],
 )
-def test_impossible_options(options, named):
+def test_invalid_options(options, named):
     with pytest.raises(ConfigError) as caught:
         MSTransOptions(**options).validate()
     assert list(caught.value.options) == named
 
 
-def test_relations_without_heads_are_not_told():
+def test_relations_without_heads_are_not_listed():
     assert make_encoder(MSTransOptions(layers=1, heads=1, hidden=4)).heads_along() == {"window:1": 1}
 
 
-def test_width_of_heads_frees_the_hidden_width():
+def test_hidden_need_not_be_a_multiple_of_heads_with_head_feats():
     MSTransOptions(hidden=301, head_feats=30).validate()
 
 

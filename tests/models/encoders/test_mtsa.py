@@ -11,7 +11,7 @@ from graphattn.models import HeadOptions, InputOptions, MTSAOptions, PairClassif
 from graphattn.models.encoders import make_encoder, mtsa
 
 
-def test_one_layer_is_the_layer(double_encoder, encode):
+def test_a_single_layer_equals_the_attention_layer(double_encoder, encode):
     encoder = double_encoder(MTSAOptions(hidden=6, masks=("forward", "window:5"), heads=4))
     graph, inputs, outputs = encode(encoder, 6)
     tokens = torch.cat(inputs)
@@ -32,8 +32,8 @@ def test_stacked_layers_have_residual_connections_and_norms(double_encoder, enco
     torch.testing.assert_close(torch.cat(outputs), tokens, rtol=0, atol=1e-12)
 
 
-def test_the_first_token_looks_forward_and_the_last_backward(double_encoder, encode):
-    """Without a gate, a head on `forward` gives nothing to the first token, one on `backward` nothing to the last."""
+def test_tokens_without_keys_get_zeros(double_encoder, encode):
+    """Without a gate, a head on `forward` gives zeros to the first token, one on `backward` to the last."""
     encoder = double_encoder(MTSAOptions(hidden=6, gate=False))
     _, _, outputs = encode(encoder, 6)
     for output in outputs:
@@ -44,7 +44,7 @@ def test_the_first_token_looks_forward_and_the_last_backward(double_encoder, enc
         assert backward[:-1].any(1).all()
 
 
-def test_weights_come_back_for_each_layer(double_encoder, encode):
+def test_weights_are_returned_for_each_layer(double_encoder, encode):
     encoder = double_encoder(MTSAOptions(hidden=8, layers=2))
     layers = []
     graph, _, _ = encode(encoder, 8, weights=layers)
@@ -52,13 +52,13 @@ def test_weights_come_back_for_each_layer(double_encoder, encode):
     assert [{name: tuple(w.shape) for name, w in layer.items()} for layer in layers] == [shapes] * 2
 
 
-def test_what_the_name_stands_for():
+def test_default_number_of_layers_by_task():
     assert SequenceTagger("mtsa").resolved_encoder() == MTSAOptions(layers=2)
     assert PairClassifier("mtsa").resolved_encoder() == MTSAOptions()
 
 
 def test_parameters_at_the_papers_setting():
-    """Layer and pooling of the paper's SNLI model, and a classifier of pairs, less the highway layer that it had."""
+    """Layer and pooling of the paper's SNLI model, and a pair classifier without the paper's highway layer."""
     estimator = PairClassifier(
         MTSAOptions(hidden=300),
         inputs=InputOptions(embedding=300),
@@ -85,13 +85,13 @@ def test_parameters_at_the_papers_setting():
         ({"layers": 2, "head_feats": 100}, ["heads", "head_feats", "layers", "hidden"]),
     ],
 )
-def test_impossible_options(options, named):
+def test_invalid_options(options, named):
     with pytest.raises(ConfigError) as caught:
         MTSAOptions(**options).validate()
     assert list(caught.value.options) == named
 
 
-def test_a_stack_drops_some_of_what_each_layer_adds(monkeypatch):
+def test_a_stack_has_residual_dropout(monkeypatch):
     seen = []
     monkeypatch.setattr(mtsa, "dropout", lambda added, share, training: seen.append((share, training)) or added)
     encoder = make_encoder(MTSAOptions(hidden=8, layers=2, dropout=0.25)).train()
@@ -112,20 +112,20 @@ def test_a_stack_drops_some_of_what_each_layer_adds(monkeypatch):
         ({}, {"gate": False}),
     ],
 )
-def test_every_option_of_the_attention_has_a_say(base, changed, double_encoder, encode):
+def test_every_option_of_the_attention_has_an_effect(base, changed, double_encoder, encode):
     plain, other = (encode(double_encoder(MTSAOptions(hidden=6, **own)), 6)[2] for own in (base, {**base, **changed}))
     assert not torch.allclose(plain[-1], other[-1])
 
 
 @pytest.mark.parametrize("option", ["heads", "head_feats"])
-def test_heads_and_their_features_are_at_least_one(option):
+def test_heads_and_head_features_must_be_at_least_one(option):
     with pytest.raises(ConfigError) as caught:
         MTSAOptions(**{option: 0}).validate()
     assert str(caught.value) == f"{option} is 0; it must be at least 1"
 
 
 @pytest.mark.parametrize("name", ["star", "binary:1", "all:word"])
-def test_masks_join_tokens_with_tokens(name):
+def test_only_relations_between_tokens_can_be_masks(name):
     with pytest.raises(ConfigError) as caught:
         MTSAOptions(masks=(name,)).validate()
     assert caught.value.options == ("masks",)

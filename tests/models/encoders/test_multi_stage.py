@@ -41,7 +41,7 @@ def test_three_stages_and_their_weights(double_encoder, encode, sentences, dense
             torch.testing.assert_close(weights, dense, rtol=0, atol=1e-9)
 
 
-def test_weights_come_back_for_each_block(double_encoder, encode):
+def test_weights_are_returned_for_each_block(double_encoder, encode):
     layers = []
     graph, _, _ = encode(double_encoder(SMALL), 12, weights=layers)
     names = ["all"] * 2 + ["all:word"] * 4
@@ -50,13 +50,13 @@ def test_weights_come_back_for_each_block(double_encoder, encode):
     ]
 
 
-def test_impossible_options():
+def test_invalid_options():
     with pytest.raises(ConfigError) as caught:
         MultiStageOptions(heads=7).validate()
     assert caught.value.options == ("hidden", "heads")
 
 
-def test_in_a_translator_the_stages_share_the_depth():
+def test_stages_divide_the_depth_of_a_translator():
     assert MultiStageOptions.for_translation({"layers": 6, "hidden": 512, "norm": "pre"}).layers == 2
     assert MultiStageOptions.for_translation({"layers": 2}).layers == 1
     assert MultiStageOptions.for_translation({}) == MultiStageOptions()

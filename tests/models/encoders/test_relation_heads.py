@@ -17,7 +17,7 @@ KINDS = ("token", "relay", "span", "sentence", "document")
 
 
 class Dense:
-    """Attention over all nodes of one text, tokens first, with masks in place of edges."""
+    """Attention over all nodes of one text, tokens first, with masks instead of edges."""
 
     def __init__(self, encoder, sentence):
         graph = TextGraphBuilder(encoder.relations()).build(sentence)
@@ -138,8 +138,8 @@ def test_the_star_is_one_softmax_over_neighbours_and_relay(sentences, double_enc
     assert (by_kind["relay", "star", "token"] > 0).all()
 
 
-def test_what_is_far_away_is_heard_through_relay_and_spans(double_encoder):
-    """With windows of width 1 nothing moves; each of these carries the first token's vector to the last one."""
+def test_relays_and_spans_connect_distant_tokens(double_encoder):
+    """Windows of width 1 connect no tokens; each of these relations connects the first token to the last."""
     words = [["x"] * 30]
     for heads in ("star=1", "binary=1", "sentence=1", "document=1"):
         encoder = double_encoder(MSTransOptions(hidden=WIDTH, layers=4, heads=f"window:1=1,{heads}", head_feats=4))
@@ -157,7 +157,7 @@ def test_what_is_far_away_is_heard_through_relay_and_spans(double_encoder):
         ({"window:3|global": 2, "links": 1}, {"window:3|global:1": 2, "links": 1}),
     ],
 )
-def test_heads_are_read(heads, counts):
+def test_numbers_of_heads_are_parsed(heads, counts):
     assert parse_heads(heads) == counts
     assert MSTransOptions(hidden=20, heads=heads, head_feats=4).layer_heads() == [counts] * 3
 
@@ -189,14 +189,14 @@ def test_heads_are_read(heads, counts):
         ),
     ],
 )
-def test_heads_that_cannot_be(heads, message):
+def test_invalid_heads(heads, message):
     with pytest.raises(ConfigError) as caught:
         MSTransOptions(heads=heads).validate()
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("heads", [10, "window:3=4,star=2", {"window:3": 4, "binary:2": 1}])
-def test_options_survive_their_file(heads):
+def test_options_round_trip_through_json(heads):
     options = MSTransOptions(hidden=20, heads=heads, head_feats=4)
     again = encoder_options(json.loads(json.dumps(options.to_dict())))
     assert again == options
@@ -216,7 +216,7 @@ def test_parameters_do_not_depend_on_the_nodes():
     assert count("relative:3(window:5)=2,window:3=2") == count("window:3=4") + (2 * 3 + 1) * 5
 
 
-def test_relation_heads_are_read():
+def test_relation_heads_are_parsed():
     assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
     assert parse_relation_heads(("random:2:7:1", "binary:1:3")) == {"random:2:7": 1, "binary:1": 3}
     assert parse_relation_heads(("star:2", "all:token:1")) == {"star": 2, "all": 1}
@@ -236,7 +236,7 @@ def test_relation_heads_are_read():
         ),
     ],
 )
-def test_a_relation_without_heads_is_not_read_as_another_with_them(spec, meant):
+def test_a_relation_without_a_number_of_heads_is_an_error(spec, meant):
     with pytest.raises(ConfigError) as caught:
         parse_relation_heads((spec,))
     assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"

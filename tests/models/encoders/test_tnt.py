@@ -28,7 +28,7 @@ def test_two_streams(double_encoder, encode, sentences, dense_block, shared):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
-def test_weights_of_each_layer_are_the_dense_ones(double_encoder, encode, sentences, dense_block, maps_of):
+def test_weights_of_each_layer_equal_the_dense_ones(double_encoder, encode, sentences, dense_block, maps_of):
     layers, encoder = [], double_encoder(SMALL)
     graph, inputs, _ = encode(encoder, 12, weights=layers)
     assert [list(layer) for layer in layers] == [["group", "all"]] * 2
@@ -50,7 +50,7 @@ def test_inner_blocks_have_as_many_parameters_as_outer_ones():
     assert counts[0] - counts[1] == sum(p.numel() for p in shared.outer.parameters())
 
 
-def test_impossible_options():
+def test_invalid_options():
     with pytest.raises(ConfigError) as caught:
         TNTOptions(heads=7).validate()
     assert caught.value.options == ("hidden", "heads")

@@ -70,8 +70,8 @@ def test_gradients_equal_pytorchs(double_encoder, encode):
         torch.testing.assert_close(ours.ffn_norm.weight.grad, theirs.norm2.weight.grad)
 
 
-def test_positions_begin_anew_in_each_sentence(double_encoder, encode):
-    """Equal inputs give equal outputs wherever the sentence stands in the batch."""
+def test_positions_restart_in_each_sentence(double_encoder, encode):
+    """Equal inputs give equal outputs at any position of the batch."""
     encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=1, ffn=8))
     graph = TextGraphBuilder(encoder.relations()).batch([["a", "b"], ["a", "b", "c"], ["a", "b"]])
     tokens = torch.randn(10, 8, dtype=torch.float64)
@@ -80,7 +80,7 @@ def test_positions_begin_anew_in_each_sentence(double_encoder, encode):
     torch.testing.assert_close(outputs[7:], outputs[:3], rtol=0, atol=1e-12)
 
 
-def test_weights_come_back_for_each_layer(double_encoder, encode):
+def test_weights_are_returned_for_each_layer(double_encoder, encode):
     encoder = double_encoder(TransformerOptions(hidden=8, heads=2, layers=2, ffn=8))
     layers = []
     graph, _, outputs = encode(encoder, 8, weights=layers)
@@ -112,7 +112,7 @@ def test_sizes_for_translation():
         ({"attn_drop": 1}, ["attn_drop"]),
     ],
 )
-def test_impossible_options(options, named):
+def test_invalid_options(options, named):
     with pytest.raises(ConfigError) as caught:
         TransformerOptions(**options).validate()
     assert list(caught.value.options) == named

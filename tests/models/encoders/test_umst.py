@@ -1,4 +1,4 @@
-"""UMST against the paper's equations, sentence after sentence with dense matrices in double precision."""
+"""UMST against the paper's equations with dense matrices in double precision, sentence by sentence."""
 
 import math
 from collections import Counter
@@ -38,7 +38,7 @@ ABLATIONS = {
 
 
 class Dense:
-    """The encoder on one sentence: every relation a matrix, every sum written out."""
+    """The encoder on one sentence, with a matrix for each relation and explicit sums."""
 
     def __init__(self, encoder, sentence, groups, arcs):
         self.encoder, self.options = encoder, encoder.options
@@ -70,7 +70,7 @@ class Dense:
         return x + linear(layer.narrow, F.relu(linear(layer.widen, norm(layer.ffn_norm, x))))
 
     def mixed(self, number, part, adjacency, x):
-        """Eq. 2 and 3; what stands in for them in Table 5."""
+        """Eq. 2 and 3, and their alternatives in Table 5."""
         parts = [
             name for name, there in (("group", self.options.intra_group), ("arc", self.options.inter_group)) if there
         ]
@@ -89,7 +89,7 @@ class Dense:
         return normalized @ F.relu(normalized @ x @ mixer.linear.weight.T)
 
     def attended(self, layer, x, words):
-        """Section 3.4 and Eq. 4, with the map of every two tokens."""
+        """Section 3.4 and Eq. 4, with the map of all pairs of tokens."""
         width, outputs = self.options.hidden // self.options.heads, []
         query, key, value = linear(layer.project, x).split(self.options.hidden, 1)
         if words is not None:
@@ -150,7 +150,7 @@ def adjacency_of(graph, name, nodes):
 
 
 def matrices(encoder, sentence):
-    """A_w and A_p by the paper's definitions; random ones out of the graph, whose relations have tests of their own."""
+    """A_w and A_p by the paper's definitions; random graphs come from the builder, which has separate tests."""
     options = encoder.options
     graph = TextGraphBuilder(encoder.relations()).build(sentence)
     word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
@@ -167,7 +167,7 @@ def matrices(encoder, sentence):
 
 
 @pytest.mark.parametrize("options", ABLATIONS.values(), ids=ABLATIONS)
-def test_every_row_of_the_papers_tables(double_encoder, encode, sentences, options):
+def test_every_row_of_the_papers_tables_equals_the_dense_reference(double_encoder, encode, sentences, options):
     encoder = double_encoder(replace(SMALL, **options))
     _, inputs, outputs = encode(encoder, 12)
     for sentence, tokens, found in zip(sentences, inputs, outputs, strict=True):
@@ -176,7 +176,7 @@ def test_every_row_of_the_papers_tables(double_encoder, encode, sentences, optio
 
 
 @pytest.mark.parametrize("options", [{}, {"graph_layer": "gat"}, {"upsampling": "linear", "normalize": True}])
-def test_gradients_are_those_of_differences(double_encoder, options):
+def test_gradients_equal_finite_differences(double_encoder, options):
     encoder = double_encoder(UMSTOptions(hidden=4, layers=1, heads=2, ffn=4, **options))
     sentence = Sentence(["x"] * 4, word_ids=[0, 0, 1, 2], heads=[2, 0, 2])
     graph = TextGraphBuilder(encoder.relations()).build(sentence)
@@ -190,7 +190,7 @@ def test_gradients_are_those_of_differences(double_encoder, options):
     assert torch.autograd.gradcheck(run, (tokens, *encoder.parameters()))
 
 
-def test_without_all_its_parts_it_is_the_pre_norm_transformer(double_encoder, encode):
+def test_without_its_parts_it_equals_the_pre_norm_transformer(double_encoder, encode):
     bare = {"class_embedding": False, "intra_group": False, "inter_group": False}
     umst = double_encoder(replace(SMALL, **bare))
     plain = double_encoder(TransformerOptions(hidden=12, layers=2, heads=3, ffn=16, norm="pre"))
@@ -199,7 +199,7 @@ def test_without_all_its_parts_it_is_the_pre_norm_transformer(double_encoder, en
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
-def test_weights_come_back_for_each_layer(double_encoder, encode):
+def test_weights_are_returned_for_each_layer(double_encoder, encode):
     for options, names in (({}, ["all", "all:word"]), ({"inter_group": False}, ["all"]),
                            ({"graph_layer": "gat"}, ["group", "dependency", "all", "all:word"])):  # fmt: skip
         layers = []
@@ -214,7 +214,7 @@ def test_weights_come_back_for_each_layer(double_encoder, encode):
         torch.testing.assert_close(torch.cat(outputs), torch.cat(encode(encoder, 12)[2]), rtol=0, atol=1e-12)
 
 
-def test_weights_are_the_dense_ones(double_encoder, encode, sentences, maps_of):
+def test_weights_equal_the_dense_ones(double_encoder, encode, sentences, maps_of):
     layers, encoder = [], double_encoder(SMALL)
     graph, inputs, _ = encode(encoder, 12, weights=layers)
     maps = [[maps_of(graph, name, layer[name]) for name in ("all", "all:word")] for layer in layers]
@@ -239,7 +239,7 @@ def test_classes_of_tokens():
     assert word_classes(bare).tolist() == [0, 0]
 
 
-def test_class_vectors_begin_as_the_paper_says():
+def test_class_vectors_have_the_papers_initialization():
     torch.manual_seed(0)
     drawn = torch.cat([make_encoder(SMALL).classes.weight.detach().flatten() for _ in range(60)])
     assert abs(float(drawn.mean())) < 0.02
@@ -247,7 +247,7 @@ def test_class_vectors_begin_as_the_paper_says():
 
 
 @pytest.mark.filterwarnings("ignore::graphattn.exceptions.GraphAttnWarning")
-def test_a_text_without_a_parse_has_words_without_arcs(double_encoder):
+def test_without_a_parse_words_have_no_arcs(double_encoder):
     encoder = double_encoder(SMALL)
     builder = TextGraphBuilder(encoder.relations())
     word_ids, tokens = [0, 0, 1, 2], torch.randn(5, 12, dtype=torch.float64)
@@ -268,7 +268,7 @@ def count(**options):
 
 
 def test_parameters_of_the_base_model():
-    """What each row of Tables 5 and 6 adds to a Transformer or takes away, from the shapes of the paper's matrices."""
+    """Parameters that each row of Tables 5 and 6 adds to or removes from a Transformer, by the paper's shapes."""
     square, width, layers = 512**2, 512, 6
     plain = count(class_embedding=False, intra_group=False, inter_group=False)
     block = 4 * (square + width) + 2 * 2048 * 512 + 2048 + 512 + 2 * 2 * width
@@ -307,14 +307,14 @@ def test_sizes():
         ({"upsampling": "cubic"}, ["upsampling"]),
     ],
 )
-def test_impossible_options(options, named):
+def test_invalid_options(options, named):
     with pytest.raises(ConfigError) as caught:
         UMSTOptions(**options).validate()
     assert list(caught.value.options) == named
 
 
 @pytest.mark.parametrize(("options", "places"), [({}, 5), ({"intra_group": False}, 4), ({"inter_group": False}, 4)])
-def test_dropout_on_some_of_whatever_a_layer_adds(options, places):
+def test_dropout_is_applied_to_every_residual_branch(options, places):
     encoder = make_encoder(UMSTOptions(hidden=12, layers=2, heads=3, ffn=16, **options)).train()
     calls = Counter()
     for layer, part in enumerate(encoder.layers):
@@ -325,7 +325,7 @@ def test_dropout_on_some_of_whatever_a_layer_adds(options, places):
 
 @pytest.mark.parametrize("options", [{"groups": "shuffled"}, {"groups": "random"}, {"arcs": "random"}])
 def test_random_graphs_depend_on_the_seed(options):
-    """Another seed joins other tokens or words; the same one the same."""
+    """Another seed gives other edges; the same seed gives the same edges."""
     sentence = Sentence(["x"] * 24, word_ids=[number // 2 for number in range(24)], heads=range(12))
 
     def edges(seed):
@@ -338,7 +338,7 @@ def test_random_graphs_depend_on_the_seed(options):
     assert edges(5) != edges(6)
 
 
-def test_heads_and_dropout_of_the_sizes():
+def test_sizes_have_the_papers_heads_and_dropout():
     assert {name: (own["heads"], own["dropout"]) for name, own in SIZES.items()} == {
         "small": (4, 0.1),
         "base": (8, 0.1),

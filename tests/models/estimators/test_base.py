@@ -1,4 +1,4 @@
-"""What all estimators share: scikit-learn's conventions, dev sets, class weights, errors in the user's words."""
+"""Common behaviour of all estimators: scikit-learn's conventions, dev sets, class weights, errors."""
 
 import re
 from dataclasses import replace
@@ -85,7 +85,7 @@ def test_clones_and_instances_share_nothing(estimator):
     assert estimator().training.epochs == 20
 
 
-def test_what_scikit_learn_takes_them_for():
+def test_estimator_tags_of_scikit_learn():
     assert is_classifier(TextClassifier())
     assert is_classifier(PairClassifier())
     assert not is_classifier(SequenceTagger())  # a class for each word
@@ -96,7 +96,7 @@ def test_what_scikit_learn_takes_them_for():
     )
 
 
-def test_encoder_by_name_by_values_by_options(corpus, tiny):
+def test_encoders_by_name_values_or_options(corpus, tiny):
     texts, labels = corpus("classifier", 12)
     values = {"name": "ms-trans", "hidden": 8, "heads": 2, "layers": 1, "scales": ["1", "3"]}
     by_values = tiny("classifier", values, training={"epochs": 1}).fit(texts, labels)
@@ -106,13 +106,13 @@ def test_encoder_by_name_by_values_by_options(corpus, tiny):
     assert TextClassifier("transformer").resolved_encoder().name == "transformer"
 
 
-def test_the_taggers_own_defaults():
+def test_defaults_of_taggers():
     assert SequenceTagger().resolved_encoder() == MSTransOptions(scales=("1", "3", "5", "7", "9"), alpha=1.0)
     assert TextClassifier().resolved_encoder() == MSTransOptions()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fit_returns_itself_and_is_seen_to_be_fitted(kind, corpus, tiny):
+def test_fit_returns_a_fitted_self(kind, corpus, tiny):
     estimator = tiny(kind, training={"epochs": 1})
     assert estimator.fit(*corpus(kind, 16)) is estimator
     check_is_fitted(estimator)
@@ -138,7 +138,7 @@ def test_cross_validation(corpus, tiny):
 
 
 def test_cross_validation_of_taggers(corpus, tiny):
-    """A fold may hold entities of two words only, another of one: both have all tags of the type."""
+    """One fold can have only entities of two words, another only of one word: both have all tags of the type."""
     words = [["NATO", "was"], ["the", "NATO", "Paris"]] * 4
     tags = [["B-ORG", "O"], ["O", "B-ORG", "I-ORG"]] * 4
     scores = cross_val_score(
@@ -161,7 +161,7 @@ def test_grid_search(corpus, tiny):
     assert search.predict(texts[:2]).shape == (2,)
 
 
-def test_parameters_set_after_fit_wait_for_the_next_fit(corpus, tiny, tmp_path):
+def test_parameters_set_after_fit_apply_to_the_next_fit(corpus, tiny, tmp_path):
     texts, labels = corpus("classifier")
     estimator = tiny("classifier").fit(texts, labels)
     before = estimator.predict_proba(texts)
@@ -173,7 +173,7 @@ def test_parameters_set_after_fit_wait_for_the_next_fit(corpus, tiny, tmp_path):
     assert len(estimator.history_) == 1
 
 
-def test_fitting_again_begins_anew(corpus, tiny):
+def test_a_second_fit_starts_from_scratch(corpus, tiny):
     texts, labels = corpus("classifier")
     once = tiny("classifier").fit(texts, labels)
     twice = tiny("classifier").fit(["x y"] * 4, [1, 2, 1, 2]).fit(texts, labels)
@@ -181,7 +181,7 @@ def test_fitting_again_begins_anew(corpus, tiny):
     assert twice.classes_.tolist() == ["bad", "good"]
 
 
-def test_global_generators_are_left_alone(corpus, tiny):
+def test_global_generators_do_not_change(corpus, tiny):
     import random
 
     torch.manual_seed(5)
@@ -209,7 +209,7 @@ def test_forms_of_inputs_and_labels(corpus, tiny):
         assert np.array_equal(tiny("classifier").fit(X, y).predict_proba(texts), expected)
 
 
-def test_dev_set_chooses_the_epoch(corpus, tiny):
+def test_the_dev_set_selects_the_epoch(corpus, tiny):
     texts, labels = corpus("classifier")
     wrong = ["bad" if label == "good" else "good" for label in labels]
     training = {"epochs": 4}
@@ -232,18 +232,18 @@ def test_dev_set_chooses_the_epoch(corpus, tiny):
         assert other.history_ == first.history_
 
 
-def test_share_held_out_is_not_trained_on(corpus, tiny):
+def test_held_out_data_is_not_trained_on(corpus, tiny):
     texts, labels = corpus("classifier", 40)
     estimator = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1})
     seen = {}
     estimator._metrics = lambda gold, decisions: seen.update(gold=gold) or {"accuracy": 1.0}
     estimator.fit(texts, labels)
     assert len(seen["gold"]) == 10
-    assert abs(seen["gold"].count("bad") - labels.count("bad") / 4) <= 1  # the same share of each class
+    assert abs(seen["gold"].count("bad") - labels.count("bad") / 4) <= 1  # the same fraction of each class
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.01])
-def test_without_dev_set_the_last_epoch_counts(fraction, corpus, tiny):
+def test_without_a_dev_set_the_last_epoch_is_kept(fraction, corpus, tiny):
     estimator = tiny("classifier", training={"dev_fraction": fraction}).fit(*corpus("classifier"))
     assert [set(row) for row in estimator.history_] == [{"epoch", "train_loss"}] * 2
 
@@ -290,19 +290,19 @@ def test_invalid_data(method, arguments, message, tiny, fitted):
         assert message_of(DataError, tiny("classifier").fit, *arguments[:2], **dev) == message
 
 
-def test_unknown_labels_may_count_as_wrong(corpus, fitted):
+def test_unknown_labels_can_count_as_wrong(corpus, fitted):
     texts, labels = corpus("classifier")
     estimator = fitted("classifier")
     right = [estimator.predict([texts[0]])[0], "fine"]
     assert estimator.evaluate([texts[0]] * 2, right, unknown="wrong")["accuracy"] == 50.0
-    assert estimator.score([texts[0]] * 2, right) == 0.5  # folds of a cross-validation may lack a class
+    assert estimator.score([texts[0]] * 2, right) == 0.5  # a fold of a cross-validation can lack a class
     assert message_of(ConfigError, estimator.evaluate, texts, labels, unknown="skip") == (
         "unknown is 'skip'; choose error or wrong"
     )
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, Translator])
-def test_nothing_before_fit(estimator, tmp_path):
+def test_methods_before_fit_raise_an_error(estimator, tmp_path):
     expected = f"this {estimator.__name__} is not trained yet; call fit, or graphattn.load a saved one"
     made = estimator()
     for call, arguments in (
@@ -345,14 +345,14 @@ def test_nothing_before_fit(estimator, tmp_path):
         ),
     ],
 )
-def test_options_are_checked_when_they_are_used(changes, message, corpus, tiny):
+def test_options_are_validated_by_fit(changes, message, corpus, tiny):
     estimator = tiny("classifier").set_params(**changes)
     assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == message
     assert not hasattr(estimator, "model_")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fit_that_fails_changes_nothing(kind, corpus, tiny, figures):
+def test_a_failed_fit_changes_nothing(kind, corpus, tiny, figures):
     inputs, labels = corpus(kind, 16)
     estimator = tiny(kind, training={"epochs": 1})
     before = dict(vars(estimator))
@@ -371,12 +371,12 @@ def test_an_unknown_metric_is_an_error_before_training(kind, corpus, tiny, fitte
     data = corpus(kind, 12)
     names = ", ".join(fitted(kind).evaluate(*data))
     monkeypatch.setattr("graphattn.models.training.loop.train", None)
-    told = message_of(ConfigError, tiny(kind, training={"metric": "auc"}).fit, *data)
-    assert told == f"metric 'auc' is not measured; choose one of: {names}"
+    message = message_of(ConfigError, tiny(kind, training={"metric": "auc"}).fit, *data)
+    assert message == f"metric 'auc' is not measured; choose one of: {names}"
 
 
 @pytest.mark.parametrize("option", [{"patience": 2}, {"metric": "macro_f1"}])
-def test_what_watches_a_dev_set_needs_one(option, corpus, tiny):
+def test_options_about_the_dev_set_require_one(option, corpus, tiny):
     (name,) = option
     estimator = tiny("classifier", training={"dev_fraction": 0.0, **option})
     assert message_of(ConfigError, estimator.fit, *corpus("classifier", 12)) == (
@@ -390,7 +390,7 @@ def test_balanced_class_weights(tiny):
     assert estimator.model_.head.class_weights.tolist() == pytest.approx([4 / (2 * 1), 4 / (2 * 3)])
 
 
-def test_balanced_weights_of_several_labels_are_of_texts_without_to_texts_with(tiny):
+def test_balanced_weights_of_several_labels(tiny):
     estimator = tiny("multilabel", class_weight="balanced", training={"dev_fraction": 0.0, "epochs": 1})
     estimator.fit(["a b", "b c", "c d", "d", "a"], [("x",), ("x", "y"), (), ("x",), ("x",)])
     assert estimator.model_.head.class_weights.tolist() == pytest.approx([1 / 4, 4 / 1])
@@ -406,16 +406,16 @@ def test_class_weights_by_name(tiny):
     )
 
 
-def test_class_weights_when_a_class_is_held_out_altogether(tiny):
+def test_class_weights_if_a_class_is_only_in_the_dev_set(tiny):
     texts, labels = [f"word{number}" for number in range(40)], ["x"] * 39 + ["rare"]
-    for seed in range(12):  # in one of these the rare one falls into the dev set
+    for seed in range(12):  # for one of these seeds the rare class is in the dev set
         estimator = tiny(
             "classifier", class_weight="balanced", training={"epochs": 1, "seed": seed, "dev_fraction": 0.3}
         )
         assert all(weight > 0 for weight in estimator.fit(texts, labels).model_.head.class_weights.tolist())
 
 
-def test_class_weights_change_what_is_learnt(corpus, tiny):
+def test_class_weights_change_the_model(corpus, tiny):
     texts, labels = corpus("classifier")
     training = {"epochs": 5}
     for favoured in ("good", "bad"):
@@ -423,12 +423,12 @@ def test_class_weights_change_what_is_learnt(corpus, tiny):
         assert set(estimator.predict(texts)) == {favoured}
 
 
-def test_less_than_two_texts_to_train_on_hold_none_out(tiny):
+def test_nothing_is_held_out_if_one_text_would_remain(tiny):
     estimator = tiny("classifier", training={"epochs": 1, "dev_fraction": 0.6})
-    told = (
+    message = (
         "dev_fraction 0.6 of 3 examples would leave 1 to train on, so nothing is held out and the last epoch is kept; "
     )
-    with pytest.warns(GraphAttnWarning, match=re.escape(told)):
+    with pytest.warns(GraphAttnWarning, match=re.escape(message)):
         estimator.fit(["a", "b", "c"], ["x", "y", "x"])
     assert set(estimator.history_[0]) == {"epoch", "train_loss"}
 
@@ -437,11 +437,11 @@ def test_less_than_two_texts_to_train_on_hold_none_out(tiny):
     ("figures", "expected"),
     [
         ([80.0, 90.0, 85.0], 1),
-        ([90.0, 80.0, 90.0], 2),  # the weights of the last of equal epochs are kept
+        ([90.0, 80.0, 90.0], 2),  # ties go to the last epoch
         ([None, None, None], 2),
     ],
 )
-def test_the_epoch_whose_weights_were_kept(figures, expected):
+def test_best_epoch_has_the_kept_weights(figures, expected):
     rows = [{"epoch": epoch, **({} if one is None else {"dev_accuracy": one})} for epoch, one in enumerate(figures)]
     made = SimpleNamespace(history_=rows, training=SimpleNamespace(metric=None), main_metric="accuracy")
     assert Estimator.best_epoch(made)["epoch"] == expected
@@ -454,7 +454,7 @@ def test_non_default_options(tiny, corpus, tmp_path):
     options = estimator.non_default_options()
     assert (options["hidden"], options["embedding"]) == (8, 6)
     assert options["class_weight"] == "balanced"
-    assert "pooling" not in options  # the encoder's own
+    assert "pooling" not in options  # the encoder's option
     assert load(estimator.save(tmp_path / "model")).non_default_options() == options
 
 
@@ -468,7 +468,7 @@ def test_notes_are_saved(tiny, corpus, tmp_path):
 @pytest.mark.parametrize(
     "changes", [{"inputs__vectors": "missing.txt"}, {"encoder": MSTransOptions(hidden=30, heads=4)}], ids=str
 )
-def test_options_that_fail_change_nothing(changes, tiny, corpus, tmp_path):
+def test_a_fit_with_invalid_options_changes_nothing(changes, tiny, corpus, tmp_path):
     texts, labels = corpus("classifier", 16)
     estimator = tiny("classifier", training={"epochs": 1}).fit(texts, labels)
     expected = estimator.predict_proba(texts)

@@ -1,4 +1,4 @@
-"""Class weights by themselves; what estimators make of them stands in test_base.py."""
+"""Class weights; test_base.py tests them with estimators."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_by_name():
     assert class_weights({}, LABELS, ["a"]).tolist() == [1.0, 1.0, 1.0]
 
 
-def test_balanced_over_the_classes_that_occur():
+def test_balanced_over_classes_with_examples():
     weights = class_weights("balanced", LABELS, ["a", "a", "a", "c"])
     assert weights.tolist() == pytest.approx([4 / (2 * 3), 1.0, 4 / (2 * 1)])
 

@@ -1,4 +1,4 @@
-"""What is held out of a training set, and inputs in their many forms."""
+"""Held-out data of a training set, and forms of inputs."""
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,8 @@ from graphattn.models.estimators.inputs import as_list, dev_parts, pair_columns,
     stratified=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_held_out_share(classes, share, stratified, seed):
-    """Every example is in one of the two, in order; each class keeps its share where it has more than one member."""
+def test_held_out_fraction(classes, share, stratified, seed):
+    """Every example is in one of the two parts, in order; classes with more than one example keep their fraction."""
     count, strata = len(classes), np.array(classes)
     held = min(max(1, round(share * count)), count - 1)
     rest, taken = split_held_out(count, held, strata if stratified else None, seed)
@@ -48,18 +48,18 @@ def test_columns():
 @pytest.mark.parametrize(
     "X", ["text", b"text", Sentence(["a"]), Example("a"), {"text": ["a"]}, pd.DataFrame({"text": ["a"]})], ids=repr
 )
-def test_single_inputs_and_tables_are_no_lists(X):
+def test_single_inputs_and_tables_are_not_lists(X):
     with pytest.raises(DataError, match="is given where"):
         as_list(X)
 
 
 @pytest.mark.parametrize("item", [3, None, float("nan")])
-def test_inputs_that_are_no_texts(item):
+def test_inputs_that_are_not_texts(item):
     with pytest.raises(DataError, match=f"input 1 is a {type(item).__name__}"):
         single_column(["a text", item])
 
 
-def test_words_may_hold_blanks_beside_others():
+def test_words_can_contain_blanks_among_other_words():
     words = [["in", "New York"], ["film"], [], [""]]
     assert single_column([*words, Sentence(["New York"])]) == [[*words, Sentence(["New York"])]]
 
@@ -73,5 +73,5 @@ def test_a_dev_set_in_its_forms():
         assert dev_parts(dev) == (dev, None)
 
 
-def test_another_seed_holds_out_others():
+def test_another_seed_holds_out_other_examples():
     assert len({tuple(split_held_out(50, 10, None, seed)[1]) for seed in range(5)}) == 5

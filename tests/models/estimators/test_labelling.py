@@ -1,4 +1,4 @@
-"""How many of a corpus' words have a vector; estimators warn in their own tests."""
+"""The number of words of a corpus that have a vector; warnings are tested with the estimators."""
 
 import warnings
 from collections import Counter
@@ -9,7 +9,7 @@ from graphattn.builders import Vocabulary, WordVectors
 from graphattn.models.estimators.labelling import warn_about_few_vectors
 
 
-def test_words_are_counted_as_the_vocabulary_spells_them():
+def test_coverage_uses_the_spelling_of_the_vocabulary():
     spelling = Vocabulary.train([]).spelling
     with warnings.catch_warnings():
         warnings.simplefilter("error")

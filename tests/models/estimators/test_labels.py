@@ -1,4 +1,4 @@
-"""Labels to ids and back; what is wrong is named."""
+"""Labels to ids and back, and errors."""
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ def test_kinds_of_labels(labels, classes):
         (["a", "\ud800"], "label", "the label '\\ud800' contains half a surrogate pair. Write both halves."),
     ],
 )
-def test_labels_nothing_can_be_learnt_from(labels, what, message):
+def test_labels_that_cannot_be_learned(labels, what, message):
     with pytest.raises(DataError) as caught:
         LabelSet.of(labels, what=what)
     assert str(caught.value) == message
@@ -64,7 +64,7 @@ def test_labels_nothing_can_be_learnt_from(labels, what, message):
         ),
     ],
 )
-def test_unknown_labels_are_named(labels, message):
+def test_unknown_labels_are_listed(labels, message):
     with pytest.raises(DataError) as caught:
         LabelSet(["a", "b"]).ids(labels, where="dev set")
     assert str(caught.value) == message
@@ -78,13 +78,13 @@ def test_unknown_labels_are_named(labels, message):
         (["0", "1"], np.int64(0), "has label 0, which the training set lacks. Known are: 0, 1, of type str."),
     ],
 )
-def test_labels_that_differ_by_their_type_alone(classes, given, message):
+def test_labels_that_differ_only_by_type(classes, given, message):
     with pytest.raises(DataError) as caught:
         LabelSet.of(classes).ids([given], where="dev set")
     assert str(caught.value) == f"the dev set {message}"
 
 
-def test_many_known_labels_are_cut():
+def test_the_list_of_known_labels_is_truncated():
     with pytest.raises(DataError) as caught:
         LabelSet([f"c{number:02}" for number in range(30)]).ids(["x"], what="tag")
     assert str(caught.value) == (
@@ -99,7 +99,7 @@ def test_a_missing_label_of_pandas():
     assert str(caught.value) == "a label is <NA>. Drop examples without a label."
 
 
-def test_lists_of_labels_are_cut_behind_the_twentieth_and_the_fifth():
+def test_lists_have_at_most_twenty_known_and_five_unknown_labels():
     with pytest.raises(DataError) as caught:
         LabelSet([f"c{number:02}" for number in range(20)]).ids(list("uvwxyz"))
     assert str(caught.value) == (

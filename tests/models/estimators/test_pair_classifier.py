@@ -26,14 +26,14 @@ def test_forms_of_pairs(corpus, tiny):
         assert np.array_equal(tiny("pair").fit(X, y).predict_proba(X), expected)
 
 
-def test_order_of_the_two_matters(corpus, tiny):
+def test_the_order_of_a_pair_matters(corpus, tiny):
     pairs, labels = corpus("pair")
     estimator = tiny("pair").fit(pairs, labels)
     turned = [(other, one) for one, other in pairs]
     assert np.abs(estimator.predict_proba(pairs) - estimator.predict_proba(turned)).max() > 1e-4
 
 
-def test_both_texts_make_the_vocabulary(tiny):
+def test_the_vocabulary_has_the_words_of_both_texts(tiny):
     estimator = tiny("pair", training={"epochs": 1}).fit([("first", "second"), ("third", "first")] * 3, ["x", "y"] * 3)
     assert {"first", "second", "third"} <= set(estimator.vocabulary_.words)
 
@@ -43,7 +43,7 @@ def test_both_texts_make_the_vocabulary(tiny):
     ["ab", ("a",), ("a", "b", "c"), Example("a"), ("a", None), 3, None],
     ids=str,
 )
-def test_what_is_no_pair(item, tiny):
+def test_invalid_pairs(item, tiny):
     with pytest.raises(DataError) as caught:
         tiny("pair").fit([("a", "b"), item], ["x", "y"])
     assert str(caught.value) == "input 1 is no pair of texts. Give (first, second)."

@@ -41,7 +41,7 @@ def test_batch_and_order_do_not_matter(fitted, kind, encoder, monkeypatch):
     close(together[1::2], chances(estimator, inputs[1::2]))
     predicted = list(estimator.predict(inputs))
     assert predicted == [estimator.predict([one])[0] for one in inputs]
-    monkeypatch.setattr(prediction, "MAX_TOKENS", 20)  # several batches, and a text beyond the budget
+    monkeypatch.setattr(prediction, "MAX_TOKENS", 20)  # several batches, and a text that exceeds the budget
     close(together, chances(estimator, inputs))
     assert predicted == list(estimator.predict(inputs))
 
@@ -70,7 +70,7 @@ def test_labels_and_probabilities_in_one_pass(fitted, kind):
     close([np.asarray(row) for row in rows], chances(estimator, inputs))
 
 
-def test_mode_is_left_as_it_was_and_dropout_is_off(fitted):
+def test_dropout_is_off_and_the_mode_does_not_change(fitted):
     estimator = fitted("classifier", "ms-trans")
     data = estimator._corpus([inputs_of("classifier")])
     for training in (True, False):
@@ -90,7 +90,7 @@ def test_a_text_of_20000_tokens(fitted):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_vectors_leave_the_mode_as_it_was_and_come_in_float32(kind, corpus, fitted):
+def test_vectors_are_float32_and_the_mode_does_not_change(kind, corpus, fitted):
     inputs, _ = corpus(kind)
     estimator = deepcopy(fitted(kind))
     model, data = estimator.model_, estimator._corpus(estimator._columns(inputs[:3]))

@@ -1,4 +1,4 @@
-"""Models whose heads look along relations with nodes and vectors of their own: trained, looked at, saved, loaded."""
+"""Models with heads on relations that have extra nodes or vectors: training, attention, saving, loading."""
 
 import numpy as np
 import pytest
@@ -33,12 +33,12 @@ def test_a_saved_model_predicts_the_same(classifier, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), classifier.predict_proba(TEXTS))
 
 
-def test_a_batch_predicts_what_single_texts_do(classifier):
+def test_a_batch_equals_single_texts(classifier):
     single = np.concatenate([classifier.predict_proba([text]) for text in TEXTS])
     np.testing.assert_allclose(classifier.predict_proba(TEXTS), single, atol=1e-5)
 
 
-def test_every_weight_is_in_the_table(classifier):
+def test_the_table_has_every_weight(classifier):
     attention = classifier.attention("a fine film . really !")
     table = attention.table()
     assert list(table["head"].unique()) == list(range(9))
@@ -54,7 +54,7 @@ def test_every_weight_is_in_the_table(classifier):
     assert graph.nodes["text relay", 0]["text"] == "[relay 0]"
 
 
-def test_a_pair_and_a_tagger_train_and_show_their_weights():
+def test_pairs_and_taggers_train_and_have_weights():
     pairs = PairClassifier(OPTIONS, inputs=InputOptions(embedding=6), training=BRIEF)
     pairs.fit([(text, "dull film .") for text in TEXTS], LABELS)
     table = pairs.attention((TEXTS[0], "dull")).table()
@@ -64,7 +64,7 @@ def test_a_pair_and_a_tagger_train_and_show_their_weights():
     assert [len(tags) for tags in tagger.predict([["a", "film"], ["dull"]])] == [2, 1]
 
 
-def test_links_are_heads_too():
+def test_links_can_have_heads():
     texts = [Sentence(text.split(), links=[(0, 0)]) for text in TEXTS]
     classifier = TextClassifier(MSTransOptions(hidden=8, layers=1, heads="links=1,window:1=1"), training=BRIEF)
     table = classifier.fit(texts, LABELS).attention(texts[0]).table()
@@ -82,7 +82,7 @@ def vectors(tmp_path):
     return str(path)
 
 
-def test_nearest_words_are_those_of_the_frozen_vectors(vectors, tmp_path):
+def test_nearest_words_follow_the_frozen_vectors(vectors, tmp_path):
     options = MSTransOptions(hidden=8, layers=1, heads="nearest:2=1,window:1=1")
     classifier = TextClassifier(options, inputs=InputOptions(vectors=vectors), training=BRIEF).fit(TEXTS, LABELS)
     loaded = graphattn.load(classifier.save(tmp_path / "model"))
@@ -93,7 +93,7 @@ def test_nearest_words_are_those_of_the_frozen_vectors(vectors, tmp_path):
 
 
 @pytest.mark.parametrize("tuned", [False, True])
-def test_nearest_words_need_vectors_that_stay(tuned, vectors):
+def test_nearest_words_need_frozen_vectors(tuned, vectors):
     inputs = InputOptions(vectors=vectors, tune_vectors=True) if tuned else InputOptions()
     classifier = TextClassifier(MSTransOptions(hidden=8, heads="nearest:2=2"), inputs=inputs, training=BRIEF)
     with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""The sequence tagger: one tag for each word, in the scheme it was taught in."""
+"""The sequence tagger: one tag for each word, in the scheme of the training set."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_learns(kind, corpus, able):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "BIOES"])
-def test_tags_come_back_in_the_scheme_of_the_training_set(scheme, corpus, able):
+def test_predicted_tags_have_the_scheme_of_the_training_set(scheme, corpus, able):
     words, iob2 = corpus("crf", 60)
     tags = [convert(own, "IOB2", scheme) for own in iob2]
     estimator = able("crf").fit(words, tags)
@@ -28,7 +28,7 @@ def test_tags_come_back_in_the_scheme_of_the_training_set(scheme, corpus, able):
     allowed = {tag for own in tags for tag in own} | {f"{p}-{k}" for p in "BI" for k in ("LOC", "ORG")}
     assert {tag for own in predicted for tag in own} <= allowed
     for own in predicted:
-        convert(own, scheme, "BIOES")  # raises when a tag stands where it cannot
+        convert(own, scheme, "BIOES")  # raises an error for an invalid sequence
     assert estimator.evaluate(words, tags)["f1"] > 80
 
 
@@ -41,7 +41,7 @@ def test_plain_tags(corpus, tiny):
     assert "dev_accuracy" in estimator.history_[0]
 
 
-def test_scheme_can_be_named(corpus, tiny):
+def test_the_scheme_can_be_given(corpus, tiny):
     words = [["a", "b"], ["c"]] * 4
     estimator = tiny("tagger", scheme="none", training={"epochs": 1}).fit(words, [["B-X", "O"], ["I-X"]] * 4)
     assert estimator.classes_.tolist() == ["B-X", "I-X", "O"]
@@ -74,7 +74,7 @@ def test_texts_are_split_into_words(fitted):
     assert estimator.predict(["the film was slow"]) == estimator.predict([["the", "film", "was", "slow"]])
 
 
-def test_tags_carried_by_sentences(corpus, tiny):
+def test_tags_of_sentences(corpus, tiny):
     words, tags = corpus("tagger")
     carried = [Sentence(own, tags=own_tags) for own, own_tags in zip(words, tags, strict=True)]
     given = tiny("tagger").fit(words, tags)
@@ -108,7 +108,7 @@ def test_tags_carried_by_sentences(corpus, tiny):
         ([[], []], [[], []], "there are no tags; training needs at least two different ones"),
     ],
 )
-def test_tags_nothing_can_be_learnt_from(X, y, message, tiny):
+def test_tags_that_cannot_be_learned(X, y, message, tiny):
     with pytest.raises(DataError) as caught:
         tiny("tagger", training={"dev_fraction": 0.0}).fit(X, y)
     assert str(caught.value) == message
@@ -127,7 +127,7 @@ def test_unknown_tags_at_evaluation(fitted):
 
 @pytest.mark.parametrize("unknown", ["error", "wrong"])
 @pytest.mark.parametrize("tags", [["NOUN", "VERB"], ["IN", "IN"], ["O", "IN"]])
-def test_tags_that_mark_no_entities_cannot_be_measured_by_them(tags, unknown, fitted):
+def test_tags_without_entities_cannot_be_evaluated(tags, unknown, fitted):
     with pytest.raises(DataError) as caught:
         fitted("crf").evaluate([["a", "b"]], [tags], unknown=unknown)
     assert str(caught.value) == (
@@ -136,13 +136,13 @@ def test_tags_that_mark_no_entities_cannot_be_measured_by_them(tags, unknown, fi
     )
 
 
-def test_an_entity_longer_than_any_in_training_is_known(corpus, tiny):
+def test_an_entity_longer_than_any_in_training(corpus, tiny):
     estimator = tiny("crf", training={"epochs": 1}).fit([["NATO", "was"]] * 8, [["B-ORG", "O"]] * 8)
     assert estimator.evaluate([["a", "b", "c"]], [["B-ORG", "I-ORG", "I-ORG"]])["accuracy"] >= 0
 
 
 @pytest.mark.parametrize("changes", [{"class_weight": "balanced"}, {"training__label_smoothing": 0.1}])
-def test_a_crf_takes_neither_weights_nor_smoothing(changes, corpus, tiny):
+def test_a_crf_accepts_neither_weights_nor_smoothing(changes, corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("crf").set_params(**changes).fit(*corpus("crf"))
     assert str(caught.value) == ("a CRF scores whole sequences; leave out class_weight and label_smoothing, or crf")
@@ -167,7 +167,7 @@ def test_class_weights_of_iob1_do_not_depend_on_their_order(tiny):
 
 
 @pytest.mark.parametrize("name", ["a.conll", "a.pos"])
-def test_a_slip_in_tags_is_named_with_its_line(name, tiny, tmp_path):
+def test_invalid_tags_are_reported_with_their_line(name, tiny, tmp_path):
     path = tmp_path / name
     if name == "a.conll":
         path.write_text("a O\nb B-LOC\n\n# more\n\na O\nb I-LOC\n\n")
@@ -194,7 +194,7 @@ BROKEN = [["a", "b", "c"]] * 2, [["O", "B-LOC", "O"], ["O", "I-LOC", "I-LOC"]]
 
 
 @pytest.mark.parametrize("scheme", ["auto", "IOB2"])
-def test_a_slip_in_tags_is_named(scheme, corpus, tiny):
+def test_invalid_tags_are_reported(scheme, corpus, tiny):
     words, tags = corpus("crf")
     named = "field 'tags': sentence 1 of the {}: tag 2 ('I-LOC') does not continue a span in IOB2. "
     fix = "Correct the tags, or set repair_tags=True, which reads invalid tags as conlleval does."
@@ -218,7 +218,7 @@ def test_a_slip_in_tags_is_named(scheme, corpus, tiny):
 
 
 @pytest.mark.parametrize("scheme", ["auto", "IOB2"])
-def test_slips_in_tags_are_repaired_when_asked(scheme, corpus, tiny, tmp_path):
+def test_invalid_tags_can_be_repaired(scheme, corpus, tiny, tmp_path):
     words, tags = corpus("crf")
     estimator = tiny("crf", scheme=scheme, repair_tags=True, training={"epochs": 1})
     estimator.fit(words, tags, dev=BROKEN).fit(BROKEN[0] * 8, BROKEN[1] * 8)
@@ -240,7 +240,7 @@ def test_tags_are_strings(tag, kind, tiny):
     )
 
 
-def test_a_scheme_that_does_not_exist(corpus, tiny):
+def test_an_unknown_scheme(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
     assert str(caught.value) == "scheme is 'IOB3'; choose one of: auto, IOB1, IOB2, BIOES, none"
@@ -253,7 +253,7 @@ def test_a_scheme_that_does_not_exist(corpus, tiny):
         ({"I-LOC": 3.0}, {"I-LOC": 3.0, "E-LOC": 3.0}),
     ],
 )
-def test_class_weights_are_those_of_the_users_tags(given, learnt, corpus, tiny):
+def test_class_weights_use_the_users_tags(given, learnt, corpus, tiny):
     words, tags = corpus("crf", 16)
     tagger = tiny("tagger", class_weight=given, training={"epochs": 1}).fit(words, tags)
     assert tagger.scheme_ == "IOB2"
@@ -261,7 +261,7 @@ def test_class_weights_are_those_of_the_users_tags(given, learnt, corpus, tiny):
     assert {tag: weight for tag, weight in weights.items() if weight != 1} == learnt
 
 
-def test_class_weights_of_tags_that_are_none(corpus, tiny):
+def test_class_weights_of_invalid_tags(corpus, tiny):
     with pytest.raises(DataError) as caught:
         tiny("tagger", class_weight={"S-ORG": 2.0}).fit(*corpus("crf", 16))
     assert str(caught.value) == (
@@ -270,7 +270,7 @@ def test_class_weights_of_tags_that_are_none(corpus, tiny):
     )
 
 
-def test_weight_of_an_inner_tag_of_iob1_is_that_of_whole_entities(tiny):
+def test_weights_of_inner_tags_of_iob1(tiny):
     words, tags = [["a", "b", "c"]] * 4, [["I-X", "I-X", "O"]] * 4
     fitted = tiny("tagger", class_weight={"I-X": 3.0}, scheme="IOB1", training={"epochs": 1}).fit(words, tags)
     weights = dict(zip(fitted.labels_.classes, fitted.model_.head.class_weights.tolist(), strict=True))

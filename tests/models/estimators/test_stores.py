@@ -1,4 +1,4 @@
-"""Training on a store gives the model that training on its corpus gives, bit for bit, without holding the store."""
+"""Training on a store equals training on its corpus, bit for bit, without loading the store into memory."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ def _row(text, label):
 
 
 def _items(inputs, labels):
-    """The same as a file gives."""
+    """The items that a file would give."""
     for text, label in zip(inputs, labels, strict=True):
         if isinstance(text, list):
             yield Sentence(text, tags=label)
@@ -59,7 +59,7 @@ def _weights(estimator):
 @pytest.mark.parametrize(
     "inputs", [{}, {"characters": True, "level": "bpe", "vocabulary_size": 60}], ids=["", "pieces"]
 )
-def test_models_are_the_same_to_the_bit(kind, inputs, corpus, tiny, stored):
+def test_models_are_identical(kind, inputs, corpus, tiny, stored):
     texts, labels = corpus(kind)
     store, items = stored(texts, labels), list(_items(texts, labels))
     training = {"dev_fraction": 0.2, "max_edges": 400}
@@ -74,7 +74,7 @@ def test_models_are_the_same_to_the_bit(kind, inputs, corpus, tiny, stored):
     assert all(map(np.array_equal, run[1], reference[1]))
 
 
-def test_vectors_that_are_tuned(corpus, tiny, stored, vectors_file):
+def test_tuned_vectors(corpus, tiny, stored, vectors_file):
     texts, labels = corpus("classifier")
     inputs = {"vectors": str(vectors_file), "tune_vectors": True}
     expected = tiny(inputs=inputs).fit(texts, labels)
@@ -82,7 +82,7 @@ def test_vectors_that_are_tuned(corpus, tiny, stored, vectors_file):
     assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(found).items())
 
 
-def test_a_dev_set_may_be_a_store_and_labels_may_be_given(corpus, tiny, stored):
+def test_stores_as_dev_sets_and_separate_labels(corpus, tiny, stored):
     texts, labels = corpus("classifier")
     store, other = stored(texts, labels), stored(texts[:9], labels[:9], name="dev")
     expected = tiny().fit(texts, labels, dev=(texts[:9], labels[:9]))
@@ -93,14 +93,14 @@ def test_a_dev_set_may_be_a_store_and_labels_may_be_given(corpus, tiny, stored):
     assert str(caught.value) == "40 inputs but 39 labels. Give one for each."
 
 
-def test_classifiers_look_at_the_first_text_of_a_pair(corpus, tiny, stored):
+def test_classifiers_use_the_first_text_of_a_pair(corpus, tiny, stored):
     pairs, labels = corpus("pair")
     expected = tiny().fit([first for first, _ in pairs], labels)
     assert tiny().fit(stored(pairs, labels)).history_ == expected.history_
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
-def test_a_sentence_without_a_label_is_told(kind, tiny, stored):
+def test_a_sentence_without_a_label_is_reported(kind, tiny, stored):
     store = stored([["a"], ["b"]], [["X"], None])
     with pytest.raises(DataError) as caught:
         tiny(kind).fit(store)
@@ -108,7 +108,7 @@ def test_a_sentence_without_a_label_is_told(kind, tiny, stored):
     assert str(caught.value) == f"input {number} has no {field}. Give y, or inputs with {field.rstrip('s')}s."
 
 
-def test_tags_that_do_not_fit_are_told(tiny, stored):
+def test_tags_of_the_wrong_length_are_reported(tiny, stored):
     store = stored([["a", "b"], ["c"]], [["X", "Y"], ["X"]])
     with pytest.raises(DataError) as caught:
         tiny("tagger", training={"dev_fraction": 0.0}).fit(store, [["X"], ["Y"]])
@@ -117,7 +117,7 @@ def test_tags_that_do_not_fit_are_told(tiny, stored):
     )
 
 
-def test_raw_texts_are_cut_by_the_same_rule_in_the_store_and_after_it(corpus, tiny, stored):
+def test_raw_texts_are_split_by_the_rule_of_the_store(corpus, tiny, stored):
     texts, labels = corpus("classifier")
     texts = [f"({text})" for text in texts]
     default, blanks = stored(texts, labels), stored(texts, labels, name="t", split="whitespace")
@@ -134,7 +134,7 @@ def test_raw_texts_are_cut_by_the_same_rule_in_the_store_and_after_it(corpus, ti
         tiny().fit(texts, labels, dev=blanks)
 
 
-def test_another_tokenizers_rule_cannot_be_followed(corpus, tiny, stored):
+def test_the_rule_of_a_tokenizer_cannot_be_reproduced(corpus, tiny, stored):
     tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "[CLS]": 2}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     store = stored(*corpus("classifier"), vocabulary=Vocabulary(tokenizer))
@@ -146,14 +146,14 @@ def test_another_tokenizers_rule_cannot_be_followed(corpus, tiny, stored):
     )
 
 
-def test_words_that_were_given_go_with_any_rule(corpus, tiny, stored):
+def test_given_words_fit_any_rule(corpus, tiny, stored):
     words, tags = corpus("tagger")
     store = stored(words, tags)
     assert store.tokenized_by is None
     tiny("tagger", inputs={"split": "whitespace"}, training={"epochs": 1}).fit(store)
 
 
-def test_single_texts_are_no_pairs(tiny, stored):
+def test_single_texts_are_not_pairs(tiny, stored):
     store = stored(["a", "b"], ["x", "y"])
     with pytest.raises(DataError, match="sentence 0 is not part of a pair"):
         tiny("pair").fit(store)
@@ -186,7 +186,7 @@ print(peak - start)
 
 
 @pytest.mark.slow
-def test_memory_does_not_hold_the_store(tmp_path, tiny, described, fresh_process):
+def test_the_store_is_not_loaded_into_memory(tmp_path, tiny, described, fresh_process):
     count = 40_000
     path = tmp_path / "corpus.tsv"
     words = [f"word{number}" for number in range(500)]

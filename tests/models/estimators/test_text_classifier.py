@@ -72,14 +72,14 @@ def test_several_labels(corpus, able):
     assert () in predicted
 
 
-def test_several_labels_carried_by_examples(tiny):
+def test_several_labels_of_examples(tiny):
     examples = [Example("a b", label=("x", "y")), Example("c", label=()), Example("d", label=("y",))] * 4
     estimator = tiny("multilabel", training={"epochs": 1}).fit(examples)
     assert estimator.classes_.tolist() == ["x", "y"]
     assert 0 <= estimator.score(examples) <= 1
 
 
-def test_labels_given_twice_count_once(tiny):
+def test_duplicate_labels_count_once(tiny):
     first = tiny("multilabel", training={"epochs": 1}).fit(["a", "b"] * 4, [("x", "x"), ("y",)] * 4)
     second = tiny("multilabel", training={"epochs": 1}).fit(["a", "b"] * 4, [("x",), ("y",)] * 4)
     assert np.array_equal(first.predict_proba(["a b"]), second.predict_proba(["a b"]))
@@ -93,14 +93,14 @@ def test_labels_given_twice_count_once(tiny):
         ([(b"x",), ()], "the label b'x' is of type bytes. Use strings or numbers."),
     ],
 )
-def test_labels_that_are_no_collections(labels, message, tiny):
+def test_labels_that_are_not_collections(labels, message, tiny):
     with pytest.raises(DataError) as caught:
         tiny("multilabel").fit(["a", "b"], labels)
     assert str(caught.value) == message
 
 
-def test_what_carries_one_label_beside_what_carries_several(tiny):
-    """As JSON Lines may, and stores of them."""
+def test_examples_with_one_and_with_several_labels(tiny):
+    """JSON Lines and their stores can mix both."""
     mixed = [Example("a", label="x"), Example("b", label=("x", "y")), Example("c", label=())]
     lists = [Example("a", label=("x",)), *mixed[1:]]
     one, other = (tiny("multilabel", training={"epochs": 1}).fit(examples) for examples in (mixed, lists))
@@ -109,7 +109,7 @@ def test_what_carries_one_label_beside_what_carries_several(tiny):
 
 
 @pytest.mark.parametrize("columns", [1, 3])
-def test_a_matrix_of_other_columns(columns, tiny):
+def test_a_matrix_with_other_columns(columns, tiny):
     texts, matrix = ["a", "b", "a b"], np.array([[1, 0], [0, 1], [1, 1]])
     estimator = tiny("multilabel", training={"epochs": 1}).fit(texts, matrix)
     with pytest.raises(DataError) as caught:
@@ -142,7 +142,7 @@ def test_word_vectors(tune, corpus, tiny, vectors_file):
     inputs = {"vectors": str(vectors_file), "tune_vectors": tune}
     estimator = tiny("classifier", inputs=inputs).fit(*corpus("classifier"))
     embedding = estimator.model_.embedding
-    assert "other3" in estimator.vocabulary_  # words with a vector that the corpus lacks
+    assert "other3" in estimator.vocabulary_  # words outside the corpus that have a vector
     assert embedding.trained.shape[1] == 6
     assert (len(embedding.trained) > 3) is tune
 
@@ -159,13 +159,13 @@ def test_several_files_of_word_vectors(corpus, tiny, vectors_file, tmp_path):
     assert np.array_equal(loaded.predict_proba(texts), estimator.predict_proba(texts))
 
 
-def test_no_vector_of_other_words_when_not_asked_for(corpus, tiny, vectors_file):
+def test_vectors_of_other_words_are_not_added_by_default(corpus, tiny, vectors_file):
     inputs = {"vectors": str(vectors_file), "vectors_words": "corpus"}
     assert "other3" not in tiny("classifier", inputs=inputs).fit(*corpus("classifier")).vocabulary_
 
 
 @pytest.mark.parametrize("which", ["all", "corpus"])
-def test_rare_words_stay_if_they_have_a_vector(which, tiny, tmp_path):
+def test_rare_words_with_a_vector_are_kept(which, tiny, tmp_path):
     (tmp_path / "v.txt").write_text("rare 1 2\nelsewhere 3 4\n")
     inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": which, "min_count": 2}
     texts = ["a film", "a film", "a rare film", "an odd film"]
@@ -176,21 +176,21 @@ def test_rare_words_stay_if_they_have_a_vector(which, tiny, tmp_path):
 
 
 @pytest.mark.parametrize("which", ["all", "corpus"])
-def test_vectors_of_another_language_are_told(which, tiny, tmp_path):
+def test_few_matching_vectors_give_a_warning(which, tiny, tmp_path):
     path = tmp_path / "v.txt"
     inputs = {"vectors": str(path), "vectors_words": which}
     texts, labels = ["a film", "a rare film"] * 2, ["x", "y"] * 2
     for content, count in (("zzz 1 2\nqqq 2 1\n", 1), ("zzz 1 2\nFilm 2 1\n", 0)):
         path.write_text(content)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             tiny("classifier", inputs=inputs, training={"epochs": 1}).fit(texts, labels)
-        assert [str(one.message) for one in told if one.category is GraphAttnWarning] == [
+        assert [str(one.message) for one in caught if one.category is GraphAttnWarning] == [
             f"{path} has vectors for 0.0% of the words of the training set; check its language and spelling"
         ] * count
 
 
-def test_rare_words_stay_if_they_have_a_vector_in_another_spelling(tiny, tmp_path):
+def test_rare_words_with_a_vector_in_another_spelling_are_kept(tiny, tmp_path):
     (tmp_path / "v.txt").write_text("Paris 1 2\no'clock 3 4\n")
     inputs = {"vectors": str(tmp_path / "v.txt"), "vectors_words": "corpus", "min_count": 2}
     texts = ["a film", "a film", "paris film", "o\u2019clock odd"]
@@ -274,18 +274,18 @@ OTHER_VALUES = (
          "to_numpy()."),
     ],
 )  # fmt: skip
-def test_matrices_that_are_none(X, y, message, tiny):
+def test_invalid_matrices(X, y, message, tiny):
     with pytest.raises(DataError) as caught:
         tiny("multilabel").fit(X, y)
     assert str(caught.value) == message
 
 
-def test_one_class_among_several_is_enough(tiny):
+def test_one_class_is_enough_with_several_labels(tiny):
     estimator = tiny("multilabel", training={"epochs": 1}).fit(["a b", "c d"] * 6, [("x",), ()] * 6)
     assert estimator.classes_.tolist() == ["x"]
 
 
-def test_several_as_it_was_fitted(corpus, tiny):
+def test_a_fitted_model_keeps_its_multilabel_setting(corpus, tiny):
     estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
     before = estimator.predict(["good"]).tolist()
     estimator.set_params(multilabel=True)
@@ -294,7 +294,7 @@ def test_several_as_it_was_fitted(corpus, tiny):
 
 
 @pytest.mark.parametrize("labels", [torch.tensor([0, 1] * 6), [torch.tensor(0), torch.tensor(1)] * 6])
-def test_tensors_are_numbers(labels, tiny):
+def test_labels_as_tensors(labels, tiny):
     assert tiny("classifier", training={"epochs": 1}).fit(["a", "b"] * 6, labels).classes_.tolist() == [0, 1]
 
 
@@ -309,7 +309,7 @@ def test_tensors_are_numbers(labels, tiny):
         ),
     ],
 )
-def test_labels_that_cannot_be_kept(labels, message, tiny):
+def test_labels_that_cannot_be_saved(labels, message, tiny):
     with pytest.raises(DataError) as caught:
         tiny("classifier").fit(["a", "b"], labels)
     assert re.fullmatch(re.escape(message).replace(r"\[xy\]", "[xy]"), str(caught.value))
@@ -323,7 +323,7 @@ def test_every_word_of_the_corpus_is_tuned(tiny, tmp_path):
     assert len(fitted.model_.embedding.trained) == last + 1
 
 
-def test_relations_see_the_vector_of_each_word(tiny, tmp_path):
+def test_relations_use_the_vector_of_each_word(tiny, tmp_path):
     (tmp_path / "v.txt").write_text("film 1 2\nplot 3 5\n")
     inputs = {"vectors": str(tmp_path / "v.txt"), "normalize_vectors": False, "tune_vectors": False}
     encoder = MSTransOptions(hidden=12, heads="window:3=1,nearest:1=2", layers=1)

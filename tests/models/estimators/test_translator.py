@@ -1,4 +1,4 @@
-"""The translator: learns, repeats, resumes, is saved, and says what is wrong with its input."""
+"""The translator: training, reproducibility, resuming, saving, and errors in its input."""
 
 import json
 import warnings
@@ -21,7 +21,7 @@ from graphattn.models.estimators.translator import Translator
 
 @pytest.fixture(scope="session")
 def small(tiny):
-    """A translator that trains in a moment: ``small(encoder, inputs={...}, training={...})``."""
+    """A translator that trains quickly: ``small(encoder, inputs={...}, training={...})``."""
     return lambda encoder="transformer", **arguments: tiny("translator", encoder, **arguments)
 
 
@@ -30,7 +30,7 @@ def trees(texts):
     return [Sentence(text.split(), heads=range(len(text.split()))) for text in texts]
 
 
-def test_it_learns_pairs_by_heart_and_what_they_have_in_common(toy_pairs):
+def test_it_memorises_pairs_and_generalises(toy_pairs):
     sources, targets = toy_pairs(250)
     sizes = {"hidden": 64, "layers": 2, "heads": 4, "ffn": 128, "dropout": 0.0}
     translator = Translator(
@@ -46,14 +46,14 @@ def test_it_learns_pairs_by_heart_and_what_they_have_in_common(toy_pairs):
     assert translator.score(sources[200:], targets[200:]) > 0.9
 
 
-def test_the_dev_set_chooses_the_epoch_by_bleu(small, toy_pairs):
+def test_the_dev_set_selects_the_epoch_by_bleu(small, toy_pairs):
     sources, targets = toy_pairs(30)
     references = [(target, "another one") for target in targets[20:]]
     translator = small(training={"epochs": 3}, search=SearchOptions(max_length=None))
     translator.fit(sources[:20], targets[:20], dev=(sources[20:], references))
     names = {"epoch", "train_loss", "dev_bleu", "dev_chrf", "dev_rouge_1", "dev_rouge_2", "dev_rouge_l"}
     assert [row.keys() for row in translator.history_] == [names] * 3
-    translator.search.beam = 1  # as on the dev set
+    translator.search.beam = 1  # like the dev set
     best = max(row["dev_bleu"] for row in translator.history_)
     assert translator.evaluate(sources[20:], references)["bleu"] == pytest.approx(best, abs=1e-6)
 
@@ -75,7 +75,7 @@ def test_a_count_below_one(small, toy_pairs):
         model.outputs(["a"], count=0)
 
 
-def test_examples_carry_both_texts(small, toy_pairs):
+def test_examples_contain_both_texts(small, toy_pairs):
     sources, targets = toy_pairs(20)
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
     one, two = small().fit(examples, dev=examples[:5]), small().fit(sources, targets, dev=(sources[:5], targets[:5]))
@@ -84,7 +84,7 @@ def test_examples_carry_both_texts(small, toy_pairs):
     assert one.score(examples) == pytest.approx(one.evaluate(examples)["bleu"] / 100)
 
 
-def test_outputs_are_texts_with_falling_scores(small, toy_pairs):
+def test_outputs_are_sorted_by_score(small, toy_pairs):
     sources, targets = toy_pairs(20)
     translator = small().fit(sources, targets)
     outputs = translator.outputs([sources[0], ""], count=3)
@@ -93,7 +93,7 @@ def test_outputs_are_texts_with_falling_scores(small, toy_pairs):
     assert translator.predict([sources[0], ""]) == [outputs[0][0].text, ""]
 
 
-def test_sources_without_a_parse_go_without_arcs_which_is_said_once(small, toy_pairs, tmp_path):
+def test_sources_without_a_parse_give_one_warning(small, toy_pairs, tmp_path):
     sources, targets = toy_pairs(12)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -107,7 +107,7 @@ def test_sources_without_a_parse_go_without_arcs_which_is_said_once(small, toy_p
     assert [text.partition(" have no parse")[0] for text in own] == ["12 of 12 sources", "1 of 3 sources"]
 
 
-def test_sources_with_heads_are_warned_of_by_nobody(small, toy_pairs):
+def test_sources_with_heads_give_no_warning(small, toy_pairs):
     sources, targets = toy_pairs(12)
     with warnings.catch_warnings():
         warnings.simplefilter("error", GraphAttnWarning)
@@ -147,15 +147,15 @@ def test_bad_pairs(sources, targets, message, small):
 
 
 @pytest.mark.parametrize("place", [0, 4, 39])
-def test_a_long_source_is_named_by_its_place_in_what_was_given(place, small, toy_pairs):
-    """A share of the pairs is held out before lengths are known."""
+def test_a_long_source_is_reported_with_its_number(place, small, toy_pairs):
+    """Some pairs are held out before lengths are known."""
     sources, targets = toy_pairs(40)
     sources[place] = LONG
     with pytest.raises(DataError, match=f"^source {place + 1} has [0-9,]+ subwords; the limit is 1,024\\. "):
         small(training={"dev_fraction": 0.3}).fit(sources, targets)
 
 
-def test_a_sample_depends_on_the_place_of_its_source_and_not_on_chunks(small, toy_pairs):
+def test_samples_depend_on_the_number_of_the_source_and_not_on_chunks(small, toy_pairs):
     sources, targets = toy_pairs(24)
     translator = small(training={"epochs": 1}).fit(sources, targets)
     translator.search = SearchOptions(sample=True, temperature=3.0, max_length=8)
@@ -166,13 +166,13 @@ def test_a_sample_depends_on_the_place_of_its_source_and_not_on_chunks(small, to
         assert "".join(predict_lines(translator, same, plain=True, chunk=chunk)).splitlines() == whole
 
 
-def test_a_long_source_is_named_by_the_dev_set_it_stands_in(small, toy_pairs):
+def test_a_long_source_of_a_dev_set_is_reported(small, toy_pairs):
     sources, targets = toy_pairs(12)
     with pytest.raises(DataError, match=r"^dev source 2 has [0-9,]+ subwords; the limit is 1,024\. "):
         small().fit(sources, targets, dev=([sources[0], LONG], targets[:2]))
 
 
-def test_a_long_source_is_refused_before_hours_of_parsing(small, toy_pairs, monkeypatch):
+def test_a_long_source_is_rejected_before_parsing(small, toy_pairs, monkeypatch):
     sources, targets = toy_pairs(12)
     monkeypatch.setattr(Translator, "_sentences", lambda *given: pytest.fail("parsed too early"))
     for side in (0, 1):
@@ -182,13 +182,13 @@ def test_a_long_source_is_refused_before_hours_of_parsing(small, toy_pairs, monk
             small("umst", training={"dev_fraction": 0.0}).fit(*pairs)
 
 
-def test_a_part_of_more_sources_is_counted_as_the_whole(small, toy_pairs):
+def test_errors_in_a_chunk_number_the_sources_of_the_whole_input(small, toy_pairs):
     translator = small().fit(*toy_pairs(12))
     with pytest.raises(DataError, match=r"^source 702 has "):
         translator.outputs(["a dog", LONG], first=701)
 
 
-def test_a_long_source_is_refused_when_predicting_too(small, toy_pairs):
+def test_a_long_source_is_rejected_by_predict(small, toy_pairs):
     sources, targets = toy_pairs(12)
     translator = small(inputs={"longest": 30}).fit(sources, targets)
     with pytest.raises(DataError) as caught:
@@ -212,7 +212,7 @@ def test_a_long_source_is_refused_when_predicting_too(small, toy_pairs):
     ],
     ids=str,
 )
-def test_impossible_options(arguments, message, toy_pairs):
+def test_invalid_options(arguments, message, toy_pairs):
     with pytest.raises(ConfigError) as caught:
         Translator(**arguments).fit(*toy_pairs(12))
     assert str(caught.value) == message
@@ -232,7 +232,7 @@ def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path, 
         small(training=run).fit([*sources, "a zebra sleeps"], [*targets, "Ein zebra!"])
 
 
-def test_a_directory_with_another_vocabulary_is_refused(small, toy_pairs, tmp_path):
+def test_a_run_directory_with_another_vocabulary_is_rejected(small, toy_pairs, tmp_path):
     sources, targets = toy_pairs(20)
     small().fit(sources, targets).save(tmp_path / "model")
     small(inputs={"vocabulary_size": 70}).fit(sources, targets).save(tmp_path / "other")
@@ -247,7 +247,7 @@ def test_a_directory_with_another_vocabulary_is_refused(small, toy_pairs, tmp_pa
         graphattn.load(tmp_path / "model")
 
 
-def test_parameters_as_scikit_learn_has_them():
+def test_parameters_follow_scikit_learn():
     from sklearn.base import clone
 
     translator = Translator("ms-trans", preset="base", search=SearchOptions(beam=7))
@@ -257,7 +257,7 @@ def test_parameters_as_scikit_learn_has_them():
     assert repr(again.set_params(training__epochs=3)).startswith("Translator(encoder='ms-trans', preset='base'")
 
 
-def test_another_preset_brings_its_own_settings():
+def test_a_preset_changes_the_settings():
     translator = Translator().set_params(preset="base")
     assert repr(translator.decoder) == repr(Translator(preset="base").decoder)
     assert repr(translator.training) == repr(Translator(preset="base").training)
@@ -282,6 +282,6 @@ def test_a_run_with_other_references_is_not_resumed(small, toy_pairs, tmp_path):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -5000.0])
-def test_length_penalties_that_cannot_be(value):
+def test_invalid_length_penalties(value):
     with pytest.raises(ConfigError, match="it must be at least -10 and at most 10"):
         SearchOptions(length_penalty=value).validate()

@@ -1,4 +1,4 @@
-"""Pairs out of two files, a table, or a store and a file."""
+"""Pairs from two files, a table, or a store and a file."""
 
 from pathlib import Path
 
@@ -96,12 +96,12 @@ def test_missing_columns_and_lists(rows, columns, message, tmp_path):
 
 
 @pytest.mark.parametrize("count", [0, 3])
-def test_neither_one_nor_two_paths(count):
+def test_invalid_numbers_of_paths(count):
     with pytest.raises(DataError, match="Give sources and targets, or one table of both"):
         Translator().read([Path("a")] * count)
 
 
-def test_columns_that_a_table_lacks_make_no_pair_of_its_header(tmp_path):
+def test_a_header_with_other_columns_is_not_a_pair(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("en\tde\nA dog\tEin Hund\n")
     with pytest.raises(DataError, match=r"no column 'dee'; the columns are 'en', 'de'\."):

@@ -9,7 +9,7 @@ from graphattn.builders import Sentence, TextGraphBuilder, Window
 
 @pytest.fixture(scope="session")
 def graph_of() -> Callable:
-    """A graph of sentences with so many words each, or of given sentences."""
+    """A graph of sentences with these numbers of words, or of given sentences."""
 
     def build(*sentences: int | Sentence) -> object:
         words = [["x"] * sentence if isinstance(sentence, int) else sentence for sentence in sentences]

@@ -1,4 +1,4 @@
-"""Classifier and pair classifier heads: what they compute, written out."""
+"""Classifier and pair classifier heads against their formulas."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_two_layer_perceptron_on_the_pooled_sentence(tokens, graph_of):
     ("pooling", "features"),
     [("cls+max", 6), ("concat", 12), ("max", 6), ("mean", 6), ("mean-max", 12), ("cls", 6)],
 )
-def test_hidden_layer_is_as_wide_as_the_encoder(pooling, features):
+def test_the_hidden_layer_has_the_width_of_the_encoder(pooling, features):
     head = ClassificationHead(6, 4, HeadOptions(pooling=pooling))
     shapes = [tuple(layer.weight.shape) for layer in head.perceptron if isinstance(layer, nn.Linear)]
     assert shapes == [(6, features), (4, 6)]
@@ -54,7 +54,7 @@ def test_pair_features_with_a_product(tokens, graph_of):
     torch.testing.assert_close(head.items_of(head.sentences(tokens, graph)), expected)
 
 
-def test_a_linear_layer_alone():
+def test_a_linear_layer_without_hidden_layer():
     head = ClassificationHead(6, 4, HeadOptions(pooling="mean", head_hidden=0))
     assert [tuple(layer.weight.shape) for layer in head.perceptron if isinstance(layer, nn.Linear)] == [(4, 6)]
 

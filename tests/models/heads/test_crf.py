@@ -1,4 +1,4 @@
-"""Our likelihood and decoding against pytorch-crf's own; against all sequences they stand in the head's tests."""
+"""Our likelihood and decoding against pytorch-crf; test_tagging.py compares them with all sequences."""
 
 import pytest
 import torch
@@ -13,8 +13,8 @@ from graphattn.models.padding import prefix_mask
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), tags=st.integers(1, 4), seed=st.integers(0, 2**32 - 1)
 )
-def test_likelihood_and_gradients_are_those_of_pytorch_crf(lengths, tags, seed):
-    """Ours has a gradient for every parameter, even where no sentence has two words; several processes need it."""
+def test_likelihood_and_gradients_equal_pytorch_crf(lengths, tags, seed):
+    """Ours has a gradient for every parameter even if no sentence has two words, as several processes need."""
     torch.manual_seed(seed)
     ours, theirs = LinearChainCRF(tags).double(), CRF(tags, batch_first=True).double()
     ours.load_state_dict(theirs.state_dict())
@@ -34,7 +34,7 @@ def test_likelihood_and_gradients_are_those_of_pytorch_crf(lengths, tags, seed):
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), tags=st.integers(1, 4), seed=st.integers(0, 2**32 - 1)
 )
-def test_best_tags_are_those_of_pytorch_crf(lengths, tags, seed):
+def test_best_tags_equal_pytorch_crf(lengths, tags, seed):
     torch.manual_seed(seed)
     ours, theirs = LinearChainCRF(tags).double(), CRF(tags, batch_first=True).double()
     ours.load_state_dict(theirs.state_dict())
@@ -46,7 +46,7 @@ def test_best_tags_are_those_of_pytorch_crf(lengths, tags, seed):
     torch.testing.assert_close(best[~mask], best.gather(1, lengths.unsqueeze(1) - 1).expand_as(best)[~mask])
 
 
-def test_first_values_are_those_of_pytorch_crf():
+def test_initial_values_equal_pytorch_crf():
     torch.manual_seed(2)
     ours = LinearChainCRF(3).state_dict()
     torch.manual_seed(2)
@@ -54,7 +54,7 @@ def test_first_values_are_those_of_pytorch_crf():
 
 
 @pytest.mark.parametrize("length", [1, 40])
-def test_scores_of_more_digits_than_the_parameters_keep_them(length):
+def test_double_precision_scores_keep_their_precision(length):
     torch.manual_seed(4)
     crf = LinearChainCRF(3)
     scores, mask = 1000 * torch.randn(2, length, 3, dtype=torch.float64), torch.ones(2, length, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Sentence vectors by formula, with their gradients, whatever the lengths."""
+"""Sentence vectors and their gradients against formulas, for any lengths."""
 
 import pytest
 import torch
@@ -46,7 +46,7 @@ def test_sums_of_half_precision_are_float32():
 
 
 def test_negative_maximum():
-    """The maximum is taken over the sentence's tokens alone, not over a zero it starts from."""
+    """The maximum is over the sentence's tokens only, not over an initial zero."""
     assert pool(torch.tensor([[-3.0], [-1.0], [-2.0]]), torch.tensor([2, 1]), "max").tolist() == [[-1.0], [-2.0]]
 
 

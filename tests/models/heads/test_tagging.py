@@ -11,7 +11,7 @@ from graphattn.models.heads.tagging import first_tokens
 from graphattn.models.options import HeadOptions
 
 TAGS = 3
-LENGTHS = (0, 1, 5, 0, 3, 2)  # so unlike that they are padded in groups
+LENGTHS = (0, 1, 5, 0, 3, 2)  # so different that they are padded in groups
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def sequence_scores(head, scores):
     return torch.tensor(sequences), torch.stack(totals)
 
 
-def test_log_likelihood_is_that_of_all_sequences(crf_head, scores, graph_of):
+def test_log_likelihood_equals_a_sum_over_all_sequences(crf_head, scores, graph_of):
     torch.manual_seed(1)
     targets = torch.randint(TAGS, (len(scores),))
     expected = 0
@@ -79,7 +79,7 @@ def test_probabilities_are_the_marginals(crf_head, scores, graph_of):
             torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-10)
 
 
-def test_marginals_of_long_sentences_keep_their_digits(crf_head, graph_of):
+def test_marginals_of_long_sentences_are_precise(crf_head, graph_of):
     """log Z of 2,000 words is in the thousands, where float32 has steps of 2e-4."""
     torch.manual_seed(5)
     scores = torch.randn(2000, TAGS, dtype=torch.float64)
@@ -89,7 +89,7 @@ def test_marginals_of_long_sentences_keep_their_digits(crf_head, graph_of):
     torch.testing.assert_close(single.double(), exact, rtol=0, atol=2e-6)
 
 
-def test_gradients_of_long_sentences_keep_their_digits(crf_head, graph_of):
+def test_gradients_of_long_sentences_are_precise(crf_head, graph_of):
     torch.manual_seed(5)
     scores = torch.randn(2000, TAGS, dtype=torch.float64).mul(3).add(8).requires_grad_()
     targets = torch.randint(TAGS, (2000,))
@@ -107,8 +107,8 @@ def test_marginals_in_inference_mode(crf_head, scores, graph_of):
     torch.testing.assert_close(inside.clone(), crf_head.probabilities(scores, graph_of(*LENGTHS)))
 
 
-def test_crf_takes_sentences_without_words(crf_head, graph_of):
-    """The CRF's mask must begin with a word; sentences that have none never reach it."""
+def test_the_crf_accepts_sentences_without_words(crf_head, graph_of):
+    """The CRF's mask must begin with a word, so sentences without words are excluded."""
     graph, nothing = graph_of(0, 0), torch.zeros(0, TAGS, dtype=torch.float64, requires_grad=True)
     loss = crf_head.loss(nothing, torch.zeros(0, dtype=torch.long), graph)
     loss.backward()
@@ -118,7 +118,7 @@ def test_crf_takes_sentences_without_words(crf_head, graph_of):
     assert crf_head.probabilities(nothing, graph).shape == (0, TAGS)
 
 
-def test_sentences_do_not_touch_each_other(crf_head, scores, graph_of):
+def test_sentences_are_independent(crf_head, scores, graph_of):
     together = crf_head.probabilities(scores, graph_of(*LENGTHS))
     alone = [crf_head.probabilities(own, graph_of(len(own))) for own in scores.split(LENGTHS)]
     torch.testing.assert_close(together, torch.cat(alone), rtol=0, atol=1e-12)
@@ -126,7 +126,7 @@ def test_sentences_do_not_touch_each_other(crf_head, scores, graph_of):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_loss_without_crf(smoothing, scores, graph_of):
-    """Weighted cross-entropy, the smoothing spread over all tags, summed over words."""
+    """Weighted cross-entropy with smoothing over all tags, summed over words."""
     weights = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64)
     head = TaggingHead(5, TAGS, HeadOptions(), class_weights=weights, label_smoothing=smoothing)
     targets = torch.arange(sum(LENGTHS)) % TAGS
@@ -138,7 +138,7 @@ def test_loss_without_crf(smoothing, scores, graph_of):
     assert head.decide(scores, graph_of(*LENGTHS)).tolist() == scores.argmax(1).tolist()
 
 
-def test_words_are_scored_from_their_first_token(graph_of):
+def test_scores_of_a_word_use_its_first_token(graph_of):
     torch.manual_seed(0)
     head = TaggingHead(4, TAGS, HeadOptions()).eval()
     graph = graph_of(
@@ -150,7 +150,7 @@ def test_words_are_scored_from_their_first_token(graph_of):
     torch.testing.assert_close(head(tokens, graph), head.classify[1](tokens[[1, 3, 4, 7, 10]]))
 
 
-def test_scores_are_float32_whatever_the_tokens(graph_of):
+def test_scores_are_float32_for_tokens_of_any_type(graph_of):
     head = TaggingHead(4, TAGS, HeadOptions()).bfloat16()
     assert head(torch.randn(3, 4, dtype=torch.bfloat16), graph_of(2)).dtype == torch.float32
 
@@ -162,5 +162,5 @@ def test_dropout_in_training_only(graph_of):
     assert torch.equal(head.eval()(tokens, graph), head(tokens, graph))
 
 
-def test_sentences_without_words_are_counted_at_the_end_too(graph_of):
+def test_sentences_without_words_at_the_end_are_counted(graph_of):
     assert TaggingHead(4, TAGS, HeadOptions()).items(graph_of(2, 0, 0)).tolist() == [2, 0, 0]
