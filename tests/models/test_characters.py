@@ -1,4 +1,4 @@
-"""Character features: of the token alone, whatever its length, its script, and the batch it stands in."""
+"""Character features depend only on the token, for any length and script, and not on the batch."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def encode_types(vocabulary, sentences):
     return vocabulary.encode(index), arrays
 
 
-def by_hand(features, vocabulary, token):
+def reference_features(features, vocabulary, token):
     """The CNN on one token: windows of three characters, zeros beyond the ends, maximum over the token."""
     shown = token if len(token) <= MAX_CHARACTERS else token[:15] + token[-15:]
     embedded = torch.stack([features.embed.weight[known_id(vocabulary, character)] for character in shown])
@@ -53,7 +53,7 @@ def test_features_are_the_cnn_of_each_token(vocabulary, features):
     types, (numbers,) = encode_types(vocabulary, [tokens])
     out = features(types.take(numbers))
     assert out.shape == (7, features.width) == (7, 5 + 10)
-    expected = torch.stack([by_hand(features, vocabulary, token) for token in tokens])
+    expected = torch.stack([reference_features(features, vocabulary, token) for token in tokens])
     torch.testing.assert_close(out, expected)
 
 
@@ -82,7 +82,7 @@ def test_long_tokens_show_both_ends(vocabulary):
     assert types.characters.shape == (3, MAX_CHARACTERS)
 
 
-def test_most_frequent_characters_first_and_unknown_ones():
+def test_frequent_and_unknown_characters():
     vocabulary = CharacterVocabulary.of(["ba", "ab", "ca"])
     assert vocabulary.characters == ("a", "b", "c")
     assert len(vocabulary) == 5  # padding and unknown
@@ -144,14 +144,14 @@ def test_a_batch_without_words_has_features():
     torch.testing.assert_close(alone, beside)
 
 
-def test_equally_frequent_characters_stand_in_their_order():
+def test_equally_frequent_characters_are_sorted():
     assert CharacterVocabulary.of(["cab"]).characters == CharacterVocabulary.of(["b", "ca"]).characters == tuple("abc")
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("Zo\u00eb", "Zoe\u0308"), ("o'clock", "o\u2019clock"), ('"a"', "\u201ca\u201d")]
 )
-def test_spellings_that_vocabularies_do_not_tell_apart_have_the_same_characters(one, other):
+def test_equivalent_spellings_have_the_same_characters(one, other):
     index = TokenTypeIndex()
     index.encode([[one, other]])
     for known in (one, other):
@@ -161,5 +161,5 @@ def test_spellings_that_vocabularies_do_not_tell_apart_have_the_same_characters(
         assert UNKNOWN not in first
 
 
-def test_frequent_characters_come_first():
+def test_characters_are_sorted_by_frequency():
     assert CharacterVocabulary.of(["ab", "b", "b", "ca"]).characters == ("b", "a", "c")

@@ -1,4 +1,4 @@
-"""Corpora as columns: a batch holds exactly the sentences asked for, and each process its share."""
+"""Corpora as columns: a batch has the selected sentences, and each process a shard of it."""
 
 import json
 import math
@@ -46,7 +46,7 @@ def ids_of(builder, *texts):
     return [number for text in texts for number in (2, *builder.vocabulary.encode(text))]
 
 
-def test_batch_of_sentences_in_the_order_asked_for(builder):
+def test_a_batch_has_the_selected_sentences_in_order(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
     batch = corpus[[3, 1, 0]]
     assert batch.graph.node_features["token"]["id"].tolist() == ids_of(builder, TEXTS[3], TEXTS[1], TEXTS[0])
@@ -62,7 +62,7 @@ def test_tags_follow_their_sentences(builder):
     assert batch.loss_normalizer == 7.0
 
 
-def test_pairs_stand_first_texts_before_second_texts(builder):
+def test_first_texts_of_pairs_precede_second_texts(builder):
     seconds = TEXTS[::-1]
     corpus = Corpus.encode(builder, [TEXTS, seconds])
     batch = corpus[[0, 3]]
@@ -74,7 +74,7 @@ def test_pairs_stand_first_texts_before_second_texts(builder):
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_sizes_are_those_of_the_graphs(builder, pairs):
+def test_sizes_equal_those_of_the_graphs(builder, pairs):
     corpus = Corpus.encode(builder, [TEXTS, TEXTS[::-1]] if pairs else [TEXTS])
     for number in range(len(TEXTS)):
         graph = corpus[[number]].graph
@@ -95,8 +95,8 @@ def test_characters_follow_their_tokens(builder, pairs):
         assert [c for c in batch.token_types.characters[form].tolist() if c] == expected
 
 
-def test_characters_do_not_change_how_words_are_cut():
-    """Words with blanks and with characters that are known in part, cut twice, would become others."""
+def test_characters_do_not_change_tokenization():
+    """Splitting words with blanks or partly known characters twice would change them."""
     known = Vocabulary.train([["abc"] * 6 + ["cd"] * 3 + ["ab"] * 2 + ["d", "i"]], level="bpe")
     builder, characters = TextGraphBuilder([Window(3)], vocabulary=known), CharacterVocabulary.of(["abcd"])
     for texts in ([["ab cd"], ["10 000", "abc"]], ["\u0130abc", "abcd \u0130"]):
@@ -108,7 +108,7 @@ def test_characters_do_not_change_how_words_are_cut():
         assert widths == list(map(len, tokens))
 
 
-def test_shares_make_up_the_batch(builder):
+def test_shards_partition_the_batch(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     whole = [3, 0, 2]
     parts = [corpus[BatchShard(whole[rank::2], whole, 2)] for rank in range(2)]
@@ -116,7 +116,7 @@ def test_shares_make_up_the_batch(builder):
     assert [part.loss_normalizer for part in parts] == [3.5, 3.5]  # averaged over two processes, each word counts 1/7
 
 
-def test_a_process_without_a_sentence_joins_in_with_no_weight(builder):
+def test_a_process_without_sentences_has_zero_weight(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=TAGS)
     batch = corpus[BatchShard([], [3], 2)]
     assert batch.graph.num_nodes("token") == 5
@@ -134,7 +134,7 @@ def test_no_sentences(builder):
     assert (len(corpus), corpus.lengths.tolist(), corpus.num_edges().tolist()) == (0, [], [])
 
 
-def test_sentences_bring_their_heads():
+def test_heads_of_sentences_are_used():
     vocabulary = Vocabulary.train(TEXTS)
     builder = TextGraphBuilder([Dependency("token")], vocabulary=vocabulary)
     parsed = [Sentence(["a", "dog"], heads=[2, 0]), Sentence(["dog", "barks", "loudly"], heads=[2, 0, 2])]
@@ -145,7 +145,7 @@ def test_sentences_bring_their_heads():
 
 
 @pytest.mark.parametrize("change", ["texts", "order", "targets", "tags", "vocabulary", "nothing"])
-def test_fingerprint_tells_corpora_apart(builder, change):
+def test_different_corpora_have_different_fingerprints(builder, change):
     def corpus(texts=TEXTS, targets=TAGS[0][:5], made_by=builder):
         return Corpus.encode(made_by, [texts], targets=targets)
 
@@ -162,8 +162,8 @@ def test_fingerprint_tells_corpora_apart(builder, change):
     assert (other.fingerprint() == corpus().fingerprint()) == (change == "nothing")
 
 
-def test_fingerprint_sees_how_words_are_written(builder):
-    """The vocabulary may ignore case; the character features do not."""
+def test_fingerprint_depends_on_the_spelling(builder):
+    """The vocabulary can ignore case; character features do not."""
     known = CharacterVocabulary.of(["Dog", "dog"])
 
     def corpus(word):
@@ -182,7 +182,7 @@ def test_fingerprint_sees_how_words_are_written(builder):
         ("links", {"links": [(0, 1)]}, {"links": [(1, 0)]}),
     ],
 )
-def test_fingerprint_sees_what_the_edges_come_from(relation, one, other):
+def test_fingerprint_depends_on_the_sources_of_edges(relation, one, other):
     builder = TextGraphBuilder([parse_relation(relation)], vocabulary=Vocabulary.train(TEXTS))
 
     def fingerprint(given):
@@ -192,18 +192,18 @@ def test_fingerprint_sees_what_the_edges_come_from(relation, one, other):
     assert fingerprint(one) != fingerprint(other)
 
 
-def test_fingerprint_sees_the_second_texts_of_pairs(builder):
+def test_fingerprint_depends_on_the_second_texts_of_pairs(builder):
     other = [*TEXTS[:4], ["the"]]
     assert Corpus.encode(builder, [TEXTS, TEXTS]).fingerprint() != Corpus.encode(builder, [TEXTS, other]).fingerprint()
 
 
-def test_fingerprint_sees_how_words_of_unknown_characters_are_written(builder):
+def test_fingerprint_depends_on_unknown_characters(builder):
     known = CharacterVocabulary.of(["dog"])
     one, other = (Corpus.encode(builder, [[[word]]], characters=known).fingerprint() for word in ("\u00d6", "\u00f6"))
     assert one != other
 
 
-def test_fingerprint_sees_where_targets_are_cut():
+def test_fingerprint_depends_on_the_lengths_of_targets():
     texts = [["a"], ["b"]]
     builder = TextGraphBuilder([Window(1)], vocabulary=Vocabulary.train(texts))
     one, other = (
@@ -213,11 +213,11 @@ def test_fingerprint_sees_where_targets_are_cut():
     assert one != other
 
 
-def test_digest_tells_where_something_is_missing():
+def test_digest_depends_on_the_position_of_none():
     column = np.arange(3)
     assert len({digest_of(column, None), digest_of(None, column), digest_of(column)}) == 3
 
 
-def test_a_share_of_one_target_counts_in_full(builder):
+def test_normalizer_of_a_shard_with_one_target(builder):
     corpus = Corpus.encode(builder, [TEXTS], targets=np.array([5, 6, 7, 8, 9]))
     assert corpus[BatchShard([2], [2], 2)].loss_normalizer == 0.5  # averaged over two processes, it counts 1

@@ -25,7 +25,7 @@ def small(encoder):
 
 @every_encoder
 @pytest.mark.parametrize("kind", ["classifier", "pair", "crf", "translator"])
-def test_a_saved_model_is_the_same_bit_for_bit(kind, encoder, corpus, fitted, figures, same_weights, tmp_path):
+def test_a_saved_model_is_identical(kind, encoder, corpus, fitted, figures, same_weights, tmp_path):
     inputs, _ = corpus(kind, 16)
     estimator = fitted(kind, encoder)
     loaded = graphattn.load(estimator.save(tmp_path / "model"))
@@ -37,7 +37,7 @@ def test_a_saved_model_is_the_same_bit_for_bit(kind, encoder, corpus, fitted, fi
 
 
 @every_encoder
-def test_a_killed_run_ends_as_an_undisturbed_one(encoder, corpus, tiny, tmp_path, killed_at, same_weights):
+def test_a_killed_run_resumes_with_identical_results(encoder, corpus, tiny, tmp_path, killed_at, same_weights):
     texts, labels = corpus("classifier", 24)
     settings = {"epochs": 3, "dev_fraction": 0.2, "batch_size": 8}
     undisturbed = tiny("classifier", small(encoder), training=settings).fit(texts, labels)
@@ -50,7 +50,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(encoder, corpus, tiny, tmp_path
 
 
 @every_encoder
-def test_every_weight_learns(encoder, corpus, fitted):
+def test_every_weight_is_trained(encoder, corpus, fitted):
     texts, labels = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
     model = deepcopy(estimator.model_).train()
@@ -71,7 +71,7 @@ def test_training_lowers_the_loss(encoder, corpus, tiny):
 
 
 @every_encoder
-def test_the_weights_of_a_prediction(encoder, corpus, fitted):
+def test_attention_weights_of_a_prediction(encoder, corpus, fitted):
     texts, _ = corpus("classifier", 16)
     estimator = fitted("classifier", encoder)
     if encoder == "bilstm":
@@ -92,11 +92,13 @@ def test_every_option_is_a_flag(task, encoder):
         assert flag.name in flags
         own = flags[flag.name]
         assert own.panel == "Encoder"
-        assert (own.kind, own.choices) == (flag.kind, flag.choices) or own.kind is object, "one flag, read in one way"
+        assert (own.kind, own.choices) == (flag.kind, flag.choices) or own.kind is object, (
+            "encoders with the same flag parse it in the same way"
+        )
 
 
 @every_encoder
-def test_name_options_and_plain_values_make_the_same(encoder):
+def test_name_options_and_plain_values_are_equivalent(encoder):
     options = encoder_options(encoder)
     options.validate()
     assert encoder_options(options) is options
@@ -108,7 +110,7 @@ def test_name_options_and_plain_values_make_the_same(encoder):
 
 
 @every_encoder
-def test_the_pages_tell_of_it(encoder, request):
+def test_the_docs_mention_it(encoder, request):
     page = request.config.rootpath / "docs" / "encoders.md"
     if not page.exists():
         pytest.skip("the pages are not part of an installed package")

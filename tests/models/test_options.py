@@ -28,7 +28,7 @@ ALL = (InputOptions, TrainingOptions, HeadOptions, MSTransOptions, TransformerOp
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_defaults_are_possible_and_explained(kind):
+def test_defaults_are_valid_and_have_help(kind):
     kind().validate()
     assert [item.name for item in fields(kind) if not item.metadata.get("help")] == []
 
@@ -61,7 +61,7 @@ def test_set_params():
         options.set_params(epoch=3)
 
 
-def test_numbers_of_numpy_and_paths_become_plain():
+def test_numpy_numbers_and_paths_become_plain():
     options = TrainingOptions(
         epochs=np.int64(3), learning_rate=np.float32(0.5), logs=np.bool_(False), run_dir=Path("x")
     )
@@ -81,7 +81,7 @@ def test_scales_and_numbers_of_other_types_become_plain():
     assert json.loads(json.dumps(by_relation.to_dict()))["heads"] == {"window:3": 2}
 
 
-def test_one_file_of_vectors_or_several():
+def test_vectors_accept_one_or_several_files():
     for given, files in [(None, ()), ("a", ("a",)), (Path("a"), ("a",)), (["a", Path("b")], ("a", "b"))]:
         options = InputOptions(vectors=given)
         options.validate()
@@ -89,7 +89,7 @@ def test_one_file_of_vectors_or_several():
         assert InputOptions.from_dict(json.loads(json.dumps(options.to_dict()))).vector_files() == files
 
 
-def test_copies_are_plain_and_apart():
+def test_copies_are_plain_and_independent():
     options = MSTransOptions(hidden=np.int32(8), scales=["1", "3"])
     copy = options.copy()
     options.scales.append("5")
@@ -137,7 +137,7 @@ def test_copies_are_plain_and_apart():
     ],
     ids=str,
 )
-def test_impossible_values(options, named):
+def test_invalid_values(options, named):
     with pytest.raises(ConfigError) as caught:
         options.validate()
     assert list(caught.value.options) == named
@@ -185,7 +185,7 @@ def test_auto_precision_prefers_the_gpu(monkeypatch, supported):
     assert resolve_auto("cpu") == "bf16"
 
 
-def test_other_precisions_stay(monkeypatch):
+def test_other_precisions_do_not_change(monkeypatch):
     simulate_cpu(monkeypatch)
     assert TrainingOptions(precision="bf16").resolve_precision() == "bf16"
     simulate_cpu(monkeypatch, "amx_bf16")

@@ -27,12 +27,12 @@ def test_mask():
     assert prefix_mask(torch.tensor([], dtype=torch.long)).shape == (0, 1)
 
 
-def test_whole_numbers_stay_whole():
+def test_integers_stay_integers():
     assert pad(torch.tensor([4, 5, 6]), torch.tensor([1, 2])).tolist() == [[4, 0], [5, 6]]
 
 
 @given(lengths=st.lists(st.integers(0, 6), max_size=8))
-def test_sentences_are_reversal_one_by_one(lengths):
+def test_reversal_reverses_each_sentence(lengths):
     flat = torch.arange(sum(lengths))
     turned = reversal(torch.tensor(lengths, dtype=torch.long))
     for own, back in zip(flat.split(lengths), flat[turned].split(lengths), strict=True):
@@ -41,7 +41,7 @@ def test_sentences_are_reversal_one_by_one(lengths):
 
 
 @given(lengths=st.lists(st.integers(0, 9) | st.integers(0, 2000), max_size=9))
-def test_half_of_what_is_padded_together_is_no_padding(lengths):
+def test_at_most_half_of_a_group_is_padding(lengths):
     groups = padding_groups(torch.tensor(lengths, dtype=torch.long))
     own = torch.arange(sum(lengths)).split(lengths)
     sentences = {tuple(one.tolist()) for one in own}
@@ -54,7 +54,7 @@ def test_half_of_what_is_padded_together_is_no_padding(lengths):
     assert len(groups) == 1 or len(filled) * max(filled) > 2 * sum(filled)
 
 
-def test_just_half_may_be_padding():
+def test_groups_with_exactly_half_padding():
     assert len(padding_groups(torch.tensor([1, 1, 4]))) == 1
     assert len(padding_groups(torch.tensor([1, 1, 5]))) == 2
     assert len(padding_groups(torch.tensor([0, 0, 3]))) == 1

@@ -1,4 +1,4 @@
-"""Parameters behave as those of a scikit-learn estimator, side by side with one."""
+"""Parameters behave like those of a scikit-learn estimator."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ BASES = [Parameters, BaseEstimator]
 
 
 @pytest.mark.parametrize("deep", [True, False])
-def test_parameters_are_those_scikit_learn_would_give(deep):
+def test_parameters_equal_those_of_scikit_learn(deep):
     ours, theirs = (whole(part=part(size=3), kind=part) for whole, part in map(make, BASES))
     assert list(map(str, sorted(ours.get_params(deep)))) == sorted(theirs.get_params(deep))
     plain = {"rate", "part__size", "part__names"} if deep else {"rate"}
@@ -47,14 +47,14 @@ def test_setting(base):
         made.set_params(part__speed=1)
 
 
-def test_a_value_without_parameters_cannot_be_reached_into():
+def test_nested_parameters_of_a_plain_value():
     whole, _ = make(Parameters)
-    told = "^Invalid parameter 'size' for part='a name', which has no parameters.$"
-    with pytest.raises(ValueError, match=told):
+    message = "^Invalid parameter 'size' for part='a name', which has no parameters.$"
+    with pytest.raises(ValueError, match=message):
         whole(part="a name").set_params(part__size=1)
 
 
-def test_the_text_names_what_differs_from_the_defaults():
+def test_repr_shows_non_default_parameters():
     whole, part = make(Parameters)
     assert repr(whole()) == "Whole()"
     assert repr(whole(part=part(names=("b",)), kind=np.arange(2))) == (
@@ -70,6 +70,6 @@ def test_clones_share_nothing():
     assert original.part.size == 1
 
 
-def test_tags_are_those_of_a_plain_estimator():
+def test_tags_equal_those_of_a_plain_estimator():
     ours, theirs = (get_tags(make(base)[0]()) for base in BASES)
     assert ours == theirs

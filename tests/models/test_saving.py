@@ -40,21 +40,21 @@ def model(tmp_path):
     return write_model(tmp_path / "model", files())
 
 
-def test_what_is_written_is_read(model):
+def test_files_round_trip(model):
     read = read_model(model)
     assert {path.name for path in model.iterdir()} == NAMES
     assert read.config["task"] == "classify"
     assert read.config["format"] == FORMAT == 1
     assert (read.labels, read.tokenizer) == (["a", "b"], '{"a": "é"}')
     assert torch.equal(read.weights["weight"], torch.ones(3, 2))
-    assert list(model.parent.iterdir()) == [model]  # nothing is left beside
+    assert list(model.parent.iterdir()) == [model]  # no other files remain
 
 
-def test_others_may_read_the_weights_as_well_as_the_rest(model):
+def test_all_files_have_the_same_permissions(model):
     assert len({path.stat().st_mode for path in model.iterdir()}) == 1
 
 
-def test_notes_stand_beside(tmp_path):
+def test_notes_are_saved_with_the_model(tmp_path):
     noted = files()
     noted.notes = {"metrics.json": "{}"}
     folder = write_model(tmp_path / "model", noted)
@@ -63,7 +63,7 @@ def test_notes_stand_beside(tmp_path):
     read_model(folder)
 
 
-def test_parents_are_made(tmp_path):
+def test_parent_folders_are_created(tmp_path):
     assert read_model(write_model(tmp_path / "some" / "where", files())).labels == ["a", "b"]
 
 
@@ -97,7 +97,7 @@ def test_an_empty_folder_is_used(tmp_path):
     assert read_model(write_model(tmp_path, files())).labels == ["a", "b"]
 
 
-def test_other_folders_and_files_are_left_alone(tmp_path):
+def test_other_folders_and_files_are_not_changed(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     (tmp_path / "file").write_text("x")
@@ -110,8 +110,8 @@ def test_other_folders_and_files_are_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("config", ['{"name": "my web app"}', "{not json", "[]", '{"format": 1}'])
-def test_other_programs_have_a_config_too(config, tmp_path):
-    """Such as a model of another library, with files of the same names."""
+def test_configs_of_other_programs_are_not_overwritten(config, tmp_path):
+    """For example a model of another library, with files of the same names."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "config.json").write_text(config)
@@ -123,13 +123,13 @@ def test_other_programs_have_a_config_too(config, tmp_path):
     assert len(list(mine.iterdir())) == 3
 
 
-def test_a_model_whose_config_is_damaged_may_be_replaced(model):
+def test_a_model_with_a_damaged_config_can_be_replaced(model):
     (model / "config.json").write_text("{half")
     write_model(model, files())
     assert read_model(model).config["format"] == 1
 
 
-# What can happen while it is written.
+# Failures while saving.
 
 
 @pytest.mark.parametrize("failing", ["save_file", "fsync", "write_text", "rename", "second rename"])
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_the_old_directory(failing, model, monkeypatch):
 
 
 def test_a_file_that_grows_too_large(model):
-    """The operating system itself refuses, in the middle of the weights."""
+    """The operating system raises an error in the middle of the weights."""
     before = contents(model)
     large = files()
     large.weights = {"weight": torch.zeros(100_000)}
@@ -178,8 +178,8 @@ def test_a_file_that_grows_too_large(model):
 
 
 @pytest.mark.parametrize("moment", ["beside half written", "between the renames", "before the old one is removed"])
-def test_killed_while_saving(moment, model):
-    """What a kill leaves: the old directory, or the new one, loads; and the next save works."""
+def test_a_kill_while_saving(moment, model):
+    """After a kill the old or the new directory loads, and the next save works."""
     beside, old = model.with_name(".model.new"), model.with_name(".model.old")
     expected = 1.0
     if moment == "beside half written":
@@ -200,10 +200,10 @@ def test_killed_while_saving(moment, model):
     assert not old.exists()
 
 
-# What can be wrong when it is read.
+# Errors while loading.
 
 
-def test_no_directory(tmp_path, model):
+def test_missing_directory(tmp_path, model):
     expected = "{} is no model directory: it has no config.json. Give one that `save` or `train` wrote"
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "missing", tmp_path / "empty", model / "labels.json"):
@@ -244,7 +244,7 @@ def test_damaged_config(text, reason, model):
     assert failure(read_model, model) == f"{model}/config.json is damaged ({reason}). Save the model again"
 
 
-def test_a_config_of_something_else(model):
+def test_a_config_of_another_program(model):
     (model / "config.json").write_text('{"architectures": ["Bert"]}')
     assert failure(read_model, model) == (
         f"{model} is no model directory: another program wrote its config.json. Give one that `save` or `train` wrote"
@@ -310,7 +310,7 @@ def saved(corpus, tiny, vectors_file, figures, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_same_model_comes_back(name, saved, corpus, figures):
+def test_a_loaded_model_is_the_same(name, saved, corpus, figures):
     estimator, path, X, expected = saved[name]
     loaded = load(str(path))
     assert type(loaded) is type(estimator)
@@ -355,7 +355,7 @@ for name, (path, X) in given["models"].items():
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_nothing_in_it_executes(name, saved):
+def test_files_contain_no_code(name, saved):
     """Only JSON and safetensors: no archive, no pickle."""
     path = saved[name][1]
     assert {file.name for file in path.iterdir()} == NAMES
@@ -372,7 +372,7 @@ def test_nothing_in_it_executes(name, saved):
 
 
 @pytest.mark.parametrize("name", ["classifier", "tuned vectors", "crf with vectors", "several labels", "pairs"])
-def test_a_loaded_model_is_saved_as_it_was(name, saved, tmp_path):
+def test_saving_a_loaded_model_gives_the_same_files(name, saved, tmp_path):
     path = saved[name][1]
     again = load(path).save(tmp_path / "again")
     for file in NAMES - {"model.safetensors"}:
@@ -394,7 +394,7 @@ def test_a_loaded_model_can_be_trained_again(saved, corpus):
     assert len(loaded.history_) == 2
 
 
-def test_loading_leaves_the_global_generator_alone(saved):
+def test_loading_does_not_change_the_global_generator(saved):
     torch.manual_seed(3)
     before = torch.get_rng_state()
     load(saved["crf"][1])
@@ -412,12 +412,12 @@ def test_settings_are_readable(saved):
     assert json.loads((saved["numbers as labels"][1] / "labels.json").read_text()) == [-1, 7]
 
 
-def test_readers_of_corpora_know_models_and_stores_by_their_files():
-    """The lowest module cannot import those names."""
+def test_file_names_of_models_and_stores_in_readers():
+    """The lower module cannot import these names."""
     assert {*compression._DIRECTORIES} == {MANIFEST, saving.WEIGHTS}
 
 
-def test_weights_may_lie_in_memory_in_any_order(tmp_path):
+def test_weights_can_have_any_strides(tmp_path):
     turned = torch.arange(6.0).view(2, 3).t()
     write_model(tmp_path / "model", ModelFiles({"task": "x"}, [], "{}", {"turned": turned}))
     assert torch.equal(read_model(tmp_path / "model").weights["turned"], turned)
@@ -492,7 +492,7 @@ def test_unknown_task(folder):
         ({"history": ...}, "'history'"),
     ],
 )
-def test_config_that_does_not_fit(changes, reason, folder):
+def test_an_invalid_config(changes, reason, folder):
     change(folder, **changes)
     assert failure(load, folder) == (
         f"{folder} is damaged: config.json does not fit the other files ({reason}). Save the model again"
@@ -511,7 +511,7 @@ def test_a_relation_that_is_not_registered(folder):
     assert failure(load, folder) == unregistered(folder, "relation", "clause:2")
 
 
-def test_weights_that_do_not_fit(folder):
+def test_weights_of_other_shapes(folder):
     config = json.loads((folder / "config.json").read_text())
     change(folder, encoder={**config["encoder"], "hidden": 24})
     message = failure(load, folder)

@@ -1,4 +1,4 @@
-"""Input layer, encoder and head in a row; the loss of a batch is a mean over its items."""
+"""Input layer, encoder and head together; the loss of a batch is a mean over its items."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def test_loss_is_the_mean_over_items(kind, model_and_data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_shares_of_processes_add_up_to_the_gradient_of_the_batch(kind, model_and_data):
+def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, model_and_data):
     """Averaged over processes, as DDP does; the second batch has fewer sentences than processes."""
     model, data = model_and_data(kind)
     for batch in ([4, 3, 9, 1, 7], [2]):
@@ -50,15 +50,15 @@ def test_shares_of_processes_add_up_to_the_gradient_of_the_batch(kind, model_and
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_means_take_the_same_way_to_the_head(kind, corpus, tiny):
+def test_mean_pooling_equals_encode_and_head(kind, corpus, tiny):
     inputs, labels = corpus(kind, 12)
     estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0}, head={"pooling": "mean"}).fit(inputs, labels)
     model, batch = estimator.model_, estimator._corpus(estimator._columns(inputs))[list(range(12))]
     assert torch.equal(model(batch), model.head(model.encode(batch), batch.graph))
 
 
-def test_loss_without_any_word(model_and_data):
-    """Sentence 3 is empty: nothing to learn from, and nothing that is not a number."""
+def test_loss_without_words(model_and_data):
+    """Sentence 3 is empty: no gradient, and no NaN."""
     for kind in ("tagger", "crf"):
         model, data = model_and_data(kind)
         model.zero_grad(set_to_none=True)
@@ -69,7 +69,7 @@ def test_loss_without_any_word(model_and_data):
         assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
-def test_weights_of_attention_are_handed_out(model_and_data):
+def test_attention_weights_are_returned(model_and_data):
     model, data = model_and_data("classifier")
     layers = []
     model(data[[0, 1]], weights=layers)

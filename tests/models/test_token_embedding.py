@@ -1,4 +1,4 @@
-"""The input layer: what is trained, what is frozen, what dropout leaves alone."""
+"""The input layer: trained and frozen vectors, and dropout."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def layer(vectors=VECTORS, num_trained=0, **options):
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("num_trained", [0, 4, 7])
-def test_output_by_formula(num_trained, normalize):
+def test_output_follows_the_formula(num_trained, normalize):
     embedding = layer(num_trained=num_trained, normalize_vectors=normalize).eval()
     scaled = torch.from_numpy(VECTORS) / (VECTORS[3:].std(ddof=1) if normalize else 1)
     rows = torch.stack([embedding.trained[i] if i < 3 else scaled[i] for i in IDS])
@@ -28,7 +28,7 @@ def test_output_by_formula(num_trained, normalize):
     torch.testing.assert_close(embedding(IDS), expected)
 
 
-def test_vectors_given_are_not_changed():
+def test_given_vectors_are_not_changed():
     before = VECTORS.copy()
     embedding = layer(num_trained=5, normalize_vectors=False)
     with torch.no_grad():
@@ -39,7 +39,7 @@ def test_vectors_given_are_not_changed():
 
 @pytest.mark.parametrize(("num_trained", "trained", "touched"), [(0, 3, [0, 1, 2]), (5, 5, [0, 1, 2, 3])])
 def test_frozen_vectors_are_no_parameters_and_are_not_saved(num_trained, trained, touched):
-    """The special tokens are trained whatever is frozen."""
+    """The special tokens are trained even if vectors are frozen."""
     embedding = layer(num_trained=num_trained, embedding_dropout=0.0)
     embedding(IDS).sum().backward()
     assert (len(embedding.trained), len(embedding.table)) == (trained, 7 - trained)
@@ -49,7 +49,7 @@ def test_frozen_vectors_are_no_parameters_and_are_not_saved(num_trained, trained
     assert embedding.trained.grad.abs().sum(1).gt(0).nonzero().flatten().tolist() == touched
 
 
-def test_special_tokens_may_be_frozen_too():
+def test_special_tokens_can_be_frozen():
     options = InputOptions(vectors=("file",), embedding_dropout=0.0)
     frozen = TokenEmbedding(options, 7, None, vectors=VECTORS, trains_special=False)
     assert not frozen(IDS).requires_grad
@@ -67,7 +67,7 @@ def test_without_vectors_all_are_trained():
     assert embedding.trained.grad.abs().sum(1).gt(0).tolist() == [True, True, True, True, False, True, False]
 
 
-def test_word_dropout_spares_special_tokens():
+def test_word_dropout_keeps_special_tokens():
     embedding = layer(word_dropout=0.5, embedding_dropout=0.0).train()
     ids = torch.tensor([0, 1, 2] * 50 + [4] * 400)
     unknown, word = embedding.eval()(torch.tensor([1, 4]))
@@ -92,7 +92,7 @@ def test_no_dropout_in_evaluation():
     assert not torch.equal(embedding(ids), embedding(ids))
 
 
-def test_characters_stand_beside_the_vectors():
+def test_characters_are_concatenated_with_the_vectors():
     vocabulary = CharacterVocabulary.of(["ab"])
     index = TokenTypeIndex()
     (numbers,) = index.encode([["ab", "b"]])
@@ -107,7 +107,7 @@ def test_characters_stand_beside_the_vectors():
 
 @pytest.mark.parametrize("combine", ["concatenation", "average", "projection"])
 def test_sets_of_vectors_are_combined(combine):
-    """Two sets, 2 and 3 wide: side by side, averaged with zeros in the narrower one's last place, or projected."""
+    """Two sets of width 2 and 3: concatenated, averaged after padding the narrower one with zeros, or projected."""
     torch.manual_seed(0)
     vectors = np.arange(35, dtype=np.float32).reshape(7, 5)
     options = InputOptions(vectors=("a", "b"), combine=combine, normalize_vectors=False)
@@ -132,11 +132,11 @@ def test_each_dropout_alone(which):
     assert torch.equal(embedding.eval()(ids), embedding(ids))
 
 
-def test_vectors_that_are_all_alike_stay_finite():
+def test_normalized_equal_vectors_are_finite():
     embedding = layer(np.full((7, 4), 2.0, dtype=np.float32), normalize_vectors=True).eval()
     assert torch.isfinite(embedding.table).all()
 
 
-def test_special_tokens_are_drawn_whatever_the_vectors():
+def test_special_tokens_are_random_for_any_vectors():
     embedding = layer(np.full((7, 4), 1e6, dtype=np.float32), normalize_vectors=False)
     assert embedding.trained.abs().max() < 10

@@ -42,7 +42,7 @@ def test_texts_of_a_file(graphattn, classifier, tmp_path):
     assert same.out.split("\n\n")[:1] == blocks[:1]
 
 
-def test_a_part_of_the_weights(graphattn, classifier):
+def test_selected_weights(graphattn, classifier):
     rows = lines(graphattn("inspect", classifier, "a good film", "--layer", 0, "--relation", "window:3", "--top", 99))[
         3:
     ]

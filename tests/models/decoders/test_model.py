@@ -54,7 +54,7 @@ def test_scores_do_not_depend_on_later_tokens_or_other_texts(encoder, make_model
 
 
 @every_encoder
-def test_every_weight_learns(encoder, make_model):
+def test_every_weight_is_trained(encoder, make_model):
     model, corpus = make_model(encoder)
     model.train()
     loss, _ = model.loss(corpus[list(range(12))])

@@ -1,4 +1,4 @@
-"""Models that are made in a blink: what they attend to is of no matter, only that it is told right."""
+"""Models that train quickly: tests check how attention is reported, not its quality."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def make_classifier():
 
 @pytest.fixture(scope="session")
 def classifier(make_classifier):
-    """Heads on windows of fixed and relative scale, dependencies and everything."""
+    """Heads on windows of fixed and relative scale, dependencies and complete graphs."""
     return make_classifier("window:1=1,window:3=1,window:N/2=1,dependency=1,all=1")
 
 
@@ -119,5 +119,5 @@ def estimators():
 
 
 @pytest.fixture(params=["classifier", "multilabel", "transformer", "tagger", "crf", "pair"])
-def fitted_one(request, estimators):
+def fitted_estimator(request, estimators):
     return estimators[request.param]

@@ -1,4 +1,4 @@
-"""Tables, graphs, matrices and parts of an attention result tell the same weights."""
+"""Tables, graphs, matrices and selections of an attention result have the same weights."""
 
 import numpy as np
 import pandas as pd
@@ -49,8 +49,8 @@ def test_table_of_a_pair(estimators):
         assert rows.target_token.tolist() == [token for token in tokens for _ in tokens]
 
 
-def test_graph_and_matrix_of_every_head_hold_the_tables_weights(fitted_one):
-    estimator, x = fitted_one
+def test_graph_and_matrix_of_every_head_have_the_tables_weights(fitted_estimator):
+    estimator, x = fitted_estimator
     attention = estimator.attention(x)
     nodes = [(part, place) for part, texts in attention.tokens.items() for place in range(len(texts))]
     table = attention.table()
@@ -72,7 +72,7 @@ def test_graph_and_matrix_of_every_head_hold_the_tables_weights(fitted_one):
             assert dense[nodes.index(target), nodes.index(source)] == np.float32(weight)
 
 
-def test_a_graph_of_everything_has_all_edges(estimators):
+def test_a_graph_of_all_heads_has_all_edges(estimators):
     estimator, x = estimators["transformer"]
     attention = estimator.attention(x)
     everything = attention.graph()
@@ -83,7 +83,7 @@ def test_a_graph_of_everything_has_all_edges(estimators):
     assert edge == dict(zip(("layer", "head", "relation", "weight"), (*key, strongest.weight), strict=True))
 
 
-def test_repr_says_what_was_predicted(estimators):
+def test_repr_shows_the_prediction(estimators):
     attention = estimators["multilabel"][0].attention("dogs sleep")
     assert (
         repr(attention)
@@ -94,15 +94,15 @@ def test_repr_says_what_was_predicted(estimators):
 @pytest.mark.parametrize(
     ("layer", "head", "option"), [(2, 0, "layer"), (-1, 0, "layer"), (0, 3, "head"), (1, -1, "head")]
 )
-def test_layers_and_heads_that_do_not_exist(estimators, layer, head, option):
+def test_missing_layers_and_heads(estimators, layer, head, option):
     attention = estimators["tagger"][0].attention(["dogs"])
     with pytest.raises(ConfigError) as caught:
         attention.graph(layer, head)
     assert caught.value.options == (option,)
 
 
-def test_the_strongest_edges(fitted_one):
-    estimator, x = fitted_one
+def test_the_strongest_edges(fitted_estimator):
+    estimator, x = fitted_estimator
     attention = estimator.attention(x)
     table = attention.table()
     part = ["target_part"] if "target_part" in table else []
@@ -117,14 +117,14 @@ def test_the_strongest_edges(fitted_one):
 
 
 @pytest.mark.parametrize("arguments", [{"k": 0}, {"by": "token"}], ids=["k", "by"])
-def test_strongest_edges_of_nothing(estimators, arguments):
+def test_strongest_edges_of_an_empty_text(estimators, arguments):
     estimator, x = estimators["tagger"]
     with pytest.raises(ConfigError) as caught:
         estimator.attention(x).top(**arguments)
     assert caught.value.options == tuple(arguments)
 
 
-def test_a_part_of_the_weights(estimators):
+def test_selected_weights(estimators):
     estimator, x = estimators["classifier"]
     attention = estimator.attention(x)
     table = attention.table()
@@ -145,13 +145,13 @@ def test_a_part_of_the_weights(estimators):
         ({"layer": 1, "head": 0, "relation": "window:5"}, "relation"),
     ],
 )
-def test_parts_that_do_not_exist(estimators, arguments, option):
+def test_invalid_selections(estimators, arguments, option):
     with pytest.raises(ConfigError) as caught:
         estimators["tagger"][0].attention(["dogs", "sleep"]).only(**arguments)
     assert caught.value.options == (option,)
 
 
-def test_a_relation_that_a_layer_lacks(estimators):
+def test_a_relation_missing_in_a_layer(estimators):
     estimator = estimators["tagger"][0]
     assert [row["window:5"] for row in estimator.encoder_.layer_heads()] == [0, 1]
     with pytest.raises(ConfigError) as caught:
@@ -159,7 +159,7 @@ def test_a_relation_that_a_layer_lacks(estimators):
     assert caught.value.options == ("relation",)
 
 
-def test_features_that_were_not_asked_for(estimators):
+def test_weights_by_feature_must_be_requested(estimators):
     estimator, x = estimators["transformer"]
     with pytest.raises(ConfigError, match="no weights by feature"):
         estimator.attention(x, features=True).features(0, 0)

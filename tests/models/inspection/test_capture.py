@@ -1,4 +1,4 @@
-"""The weights of a pass equal dense references, and asking for them changes nothing."""
+"""The weights of a pass equal dense references, and requesting them has no effect on scores."""
 
 import copy
 import math
@@ -22,7 +22,7 @@ def in_float64(estimator):
 
 
 def mask_of(relation, word, heads):
-    """(N, N) which sources a target attends to, straight from the relation's definition."""
+    """(N, N) mask of the sources of each target, by the relation's definition."""
     count = len(word)
     target, source = torch.meshgrid(torch.arange(count), torch.arange(count), indexing="ij")
     same_word = word[target] == word[source]
@@ -31,7 +31,7 @@ def mask_of(relation, word, heads):
         width = max(1, count // int(name[2:])) if name.startswith("N/") else int(name)
         return (target - source).abs() <= width // 2
     if relation == "dependency":
-        linked = torch.eye(len(heads) + 1, dtype=torch.bool)  # [CLS] is word 0, so that the root's head is itself
+        linked = torch.eye(len(heads) + 1, dtype=torch.bool)  # [CLS] is word 0, the head of the root
         for dependent, head in enumerate(heads, start=1):
             if head:
                 linked[dependent, head] = linked[head, dependent] = True
@@ -74,8 +74,8 @@ def dense_reference(model, tokens, word, heads):
     return layers
 
 
-def test_weights_equal_a_dense_reference(fitted_one):
-    estimator, x = fitted_one
+def test_weights_equal_a_dense_reference(fitted_estimator):
+    estimator, x = fitted_estimator
     wide = in_float64(estimator)
     attention = wide.attention(x)
     graph = wide._corpus(wide._columns([x]))[[0]].graph
@@ -105,7 +105,7 @@ DUO = DuoOptions(hidden=6)
 
 
 @pytest.mark.parametrize("options", [MTSA, DUO, DuoOptions(hidden=6, window="3")])
-def test_other_encoders_attend_as_densely(options):
+def test_weights_of_other_encoders_equal_dense_references(options):
     """Duo's two sets in their order; MTSA's weights by feature, and their means."""
     training = TrainingOptions(epochs=1, dev_fraction=0.0)
     model = TextClassifier(options, inputs=InputOptions(embedding=6), training=training)
@@ -141,8 +141,8 @@ def mtsa_scores(layer, tokens, head):
     return F.logsigmoid(query @ key.T / math.sqrt(layer.head_feats)).unsqueeze(2) + source
 
 
-def test_weights_sum_to_one(fitted_one):
-    estimator, x = fitted_one
+def test_weights_sum_to_one(fitted_estimator):
+    estimator, x = fitted_estimator
     table = estimator.attention(x).table()
     part = ["target_part"] if "target_part" in table else []
     sums = table.groupby(["layer", "head", "relation", *part, "target"]).weight.sum()
@@ -150,15 +150,15 @@ def test_weights_sum_to_one(fitted_one):
     assert (table.weight >= 0).all()
 
 
-def test_scores_do_not_depend_on_whether_weights_are_asked_for(fitted_one):
-    estimator, x = fitted_one
+def test_scores_do_not_depend_on_requested_weights(fitted_estimator):
+    estimator, x = fitted_estimator
     batch = estimator._corpus(estimator._columns([x]))[[0]]
     with torch.inference_mode():
         torch.testing.assert_close(estimator.model_(batch, weights=[]), estimator.model_(batch), rtol=1e-5, atol=1e-6)
 
 
-def test_one_pass_and_nothing_left_behind(fitted_one):
-    estimator, x = fitted_one
+def test_attention_runs_one_pass_and_restores_the_modules(fitted_estimator):
+    estimator, x = fitted_estimator
 
     def state():
         return {
@@ -178,7 +178,7 @@ def test_one_pass_and_nothing_left_behind(fitted_one):
     assert after == before
 
 
-def test_dropout_is_off_and_the_mode_comes_back(estimators):
+def test_dropout_is_off_and_the_mode_does_not_change(estimators):
     estimator, x = estimators["classifier"]
     expected = estimator.attention(x).table()
     estimator.model_.train()

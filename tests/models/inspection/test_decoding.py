@@ -56,7 +56,7 @@ def test_maps_of_both_sides(encoder, fitted):
     assert json.dumps(attention.to_page())
 
 
-def test_weights_are_those_of_writing_each_token(fitted):
+def test_weights_equal_those_of_generating_each_token(fitted):
     translator = fitted("transformer")
     text = "Ein hund!"
     attention = translator.attention("the dog", text)

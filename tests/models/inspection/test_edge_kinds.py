@@ -1,4 +1,4 @@
-"""Kinds of edges, pair by pair, from the sentence's words and heads."""
+"""Kinds of edges of all pairs, from the sentence's words and heads."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PARSED = Sentence(
 
 
 def kind(sentence, one, other):
-    """Of two words by hand; they count from 0, the first is [CLS]."""
+    """The kind of two words, by its definition; word 0 is [CLS]."""
     if 0 in (one, other):
         return "[CLS]"
     if one == other:
@@ -30,7 +30,7 @@ def word_of_token(sentence):
 
 
 @pytest.mark.parametrize("ends", ["token", "word"])
-def test_every_pair_of_a_batch(ends):
+def test_kinds_of_all_pairs_of_a_batch(ends):
     sentences = [PARSED, Sentence([]), Sentence(["a", "b"]), PARSED]
     kinds = EdgeKinds(sentences)
     start = 0

@@ -1,4 +1,4 @@
-"""Files hold the table, the graph and the page, appear when complete, and take any token."""
+"""Files with the table, the graph and the page are written atomically and can contain any token."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_tables(attention, tmp_path):
         assert found.weight.tolist() == pytest.approx(table.weight.tolist())
 
 
-def test_json_is_the_page(attention, tmp_path):
+def test_json_equals_the_page(attention, tmp_path):
     assert json.loads(attention.save(tmp_path / "weights.json").read_text()) == attention.to_page()
 
 
@@ -40,7 +40,7 @@ def test_graphml_can_be_read_back(attention, tmp_path):
     assert weights == pytest.approx(sorted(attention.table().weight))
 
 
-def test_a_file_is_whole_or_not_there(attention, tmp_path, monkeypatch):
+def test_a_file_is_written_atomically(attention, tmp_path, monkeypatch):
     (tmp_path / "weights.csv").write_text("yesterday's")
 
     def full(table, beside, **_):
@@ -58,7 +58,7 @@ def test_a_file_is_whole_or_not_there(attention, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["weights.xml", "weights"])
-def test_other_endings(name, attention, tmp_path):
+def test_other_extensions(name, attention, tmp_path):
     with pytest.raises(ConfigError) as caught:
         attention.save(tmp_path / name)
     assert str(caught.value) == (f"cannot save to {name!r}; the name must end in .parquet, .csv, .json or .graphml")

@@ -10,8 +10,8 @@ from graphattn.exceptions import ConfigError, DataError, NotFittedError
 from graphattn.models import BiLSTMOptions, InputOptions, TextClassifier, TrainingOptions
 
 
-def test_the_prediction_is_that_of_predict(fitted_one):
-    estimator, x = fitted_one
+def test_the_prediction_equals_predict(fitted_estimator):
+    estimator, x = fitted_estimator
     before = estimator.predict_proba([x])[0]
     attention = estimator.attention(x)
     predicted = estimator.predict([x])
@@ -20,7 +20,7 @@ def test_the_prediction_is_that_of_predict(fitted_one):
     assert np.array_equal(before, estimator.predict_proba([x])[0])
 
 
-def test_probabilities_are_those_of_predict(estimators):
+def test_probabilities_equal_predict_proba(estimators):
     for kind in ("classifier", "multilabel", "pair"):
         estimator, x = estimators[kind]
         chances = estimator.predict_proba([x])[0]
@@ -46,7 +46,7 @@ def test_an_example_is_an_input(estimators):
     assert estimator.attention(Example(text, label="3")).tokens == estimator.attention(text).tokens
 
 
-def test_a_saved_model_attends_alike(estimators, tmp_path):
+def test_a_saved_model_has_the_same_attention(estimators, tmp_path):
     estimator, x = estimators["pair"]
     loaded = graphattn.load(estimator.save(tmp_path / "model"))
     pd.testing.assert_frame_equal(loaded.attention(x).table(), estimator.attention(x).table())
@@ -67,7 +67,7 @@ def test_attention_before_fit():
     assert str(caught.value) == "this TextClassifier is not trained yet; call fit, or graphattn.load a saved one"
 
 
-def test_a_text_is_no_pair(estimators):
+def test_a_text_is_not_a_pair(estimators):
     with pytest.raises(DataError) as caught:
         estimators["pair"][0].attention("dogs")
     assert str(caught.value) == "input 0 is no pair of texts. Give (first, second)."

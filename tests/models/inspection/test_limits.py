@@ -1,4 +1,4 @@
-"""What is refused because it has too many weights, and what is not."""
+"""Limits on the number of attention weights."""
 
 import pytest
 
@@ -25,8 +25,8 @@ def limit_pattern(tokens, count, most):
 
 
 @pytest.mark.parametrize("ask", ["attention", "gradients"])
-def test_weights_are_counted_before_they_are_made(ask, fitted_one, monkeypatch):
-    estimator, x = fitted_one
+def test_weights_are_counted_before_they_are_computed(ask, fitted_estimator, monkeypatch):
+    estimator, x = fitted_estimator
     look = estimator.attention if ask == "attention" else lambda x: gradient_times_weight(estimator, x)
     attention = estimator.attention(x)
     count, tokens = attention.num_weights, sum(len(attention.tokens[text]) for text in attention.sentences)
@@ -39,13 +39,13 @@ def test_weights_are_counted_before_they_are_made(ask, fitted_one, monkeypatch):
         look(x)
 
 
-def test_weights_by_feature_count_too(monkeypatch):
+def test_weights_by_feature_are_counted(monkeypatch):
     options = MTSAOptions(hidden=6, layers=1, heads=2)
     model = TextClassifier(
         options, inputs=InputOptions(embedding=6), training=TrainingOptions(epochs=1, dev_fraction=0)
     )
     model.fit([TEXT, "dogs"] * 2, ["a", "b"] * 2)
-    count = 42  # 7 tokens, of which each sees the earlier ones in one head and the later ones in another
+    count = 42  # 7 tokens; one head attends to earlier tokens, another to later ones
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count * 7)  # six features and their mean
     model.attention(TEXT, features=True)
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
@@ -54,7 +54,7 @@ def test_weights_by_feature_count_too(monkeypatch):
         model.attention(TEXT, features=True)
 
 
-def test_a_limit_is_raised_for_a_while(classifier, sentences, monkeypatch):
+def test_a_limit_is_raised_temporarily(classifier, sentences, monkeypatch):
     count = classifier.attention(sentences[0]).num_weights
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count - 1)
     with limits.raised_to(count):
@@ -76,7 +76,7 @@ def translator():
     return model.fit(["the dog sees a cat", "the dog"] * 3, ["ein hund sieht", "ein hund"] * 3)
 
 
-def test_a_translators_heads_on_the_source_count_too(translator, monkeypatch):
+def test_a_translators_heads_on_the_source_are_counted(translator, monkeypatch):
     attention = translator.attention("the dog", "ein hund")
     count, tokens = attention.num_weights, len(attention.tokens["source"])
     monkeypatch.setattr(limits, "MOST_WEIGHTS", count)
@@ -86,7 +86,7 @@ def test_a_translators_heads_on_the_source_count_too(translator, monkeypatch):
         translator.attention("the dog", "ein hund")
 
 
-def test_a_corpus_of_any_size_is_summed_up_within_the_limit(classifier, translator, sentences, monkeypatch):
+def test_the_limit_of_a_summary_is_per_text(classifier, translator, sentences, monkeypatch):
     for model, corpus, options in (
         (classifier, sentences, {}),
         (translator, ["the dog sees a cat", "the dog"], {"targets": ["ein hund sieht", "ein hund"]}),
@@ -113,7 +113,7 @@ def test_a_corpus_of_any_size_is_summed_up_within_the_limit(classifier, translat
         ("networkx graph", "MOST_LINKS", lambda attention, path: attention.save(path / "a.graphml")),
     ],
 )
-def test_what_takes_more_memory_has_limits_of_its_own(what, limit, make, classifier, sentences, monkeypatch, tmp_path):
+def test_limits_of_outputs_that_need_more_memory(what, limit, make, classifier, sentences, monkeypatch, tmp_path):
     attention = classifier.attention(sentences[1])
     count = attention.num_weights
     monkeypatch.setattr(limits, limit, count)

@@ -1,4 +1,4 @@
-"""What notebooks show: everything escaped, graphs of both kinds, an extension for DGL's."""
+"""Output of notebooks: escaped texts, graphs of both kinds, and an extension for DGL's graphs."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ HOSTILE = "<script>alert('&')</script>"
 
 
 class Read(HTMLParser):
-    """Tags in order, and what stands between them."""
+    """Tags in order, and the text between them."""
 
     def __init__(self, html):
         super().__init__()
@@ -52,7 +52,7 @@ def test_a_label_is_escaped(attention):
     assert "<script>" not in html
 
 
-def test_long_texts_are_cut(make_classifier):
+def test_long_texts_are_truncated(make_classifier):
     html = make_classifier("window:3=1").attention(["dogs"] * 300)._repr_html_()
     assert "… 101 more" in html
     assert html.count("<span") == 200
@@ -69,7 +69,7 @@ def test_graphs():
     assert Read(graph_html(batch)).texts[0] == "2 texts"
 
 
-def test_the_extension_knows_graphs_by_name():
+def test_the_extension_registers_graphs_by_name():
     known = {}
     formatter = SimpleNamespace(for_type_by_name=lambda module, name, show: known.update({(module, name): show}))
     display = SimpleNamespace(formatters={"text/html": formatter})

@@ -1,4 +1,4 @@
-"""What a page is made of has all that the table has."""
+"""The data of a page equal the table."""
 
 import json
 
@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 
-def test_the_page_has_everything(estimators):
+def test_the_page_equals_the_table(estimators):
     estimator, (first, second) = estimators["pair"]
     attention = estimator.attention((first, second))
     page = json.loads(json.dumps(attention.to_page()))

@@ -1,4 +1,4 @@
-"""Sums over a corpus against the tables of single predictions."""
+"""Summaries of a corpus against the tables of single predictions."""
 
 import json
 import math
@@ -74,7 +74,7 @@ def test_entropy(classifier, sentences):
     np.testing.assert_allclose(both.evenness, both.expected, atol=1e-6)
 
 
-def test_allotted_and_effective_scales(classifier, sentences):
+def test_allocated_and_effective_scales(classifier, sentences):
     rows = rows_of(classifier, sentences)
     found = summarise(classifier, sentences).scales().set_index(HEAD)
     lengths = np.array([len(sentence) + 1 for sentence in sentences])
@@ -111,7 +111,7 @@ def test_relations_and_dependencies(classifier, sentences):
 
 
 @pytest.mark.parametrize("chunk", [1, 3])
-def test_chunks_change_nothing(chunk, classifier, sentences, monkeypatch):
+def test_summaries_do_not_depend_on_the_chunk_size(chunk, classifier, sentences, monkeypatch):
     whole = summarise(classifier, sentences).tables()
     monkeypatch.setattr(summary, "CHUNK", chunk)
     monkeypatch.setattr(summary, "MAX_TOKENS", 8)
@@ -121,7 +121,7 @@ def test_chunks_change_nothing(chunk, classifier, sentences, monkeypatch):
         pd.testing.assert_frame_equal(one, other, atol=1e-6)
 
 
-def test_texts_are_read_as_they_are_needed(classifier, monkeypatch):
+def test_texts_are_read_lazily(classifier, monkeypatch):
     monkeypatch.setattr(summary, "CHUNK", 2)
     taken, seen = [], []
 
@@ -146,7 +146,7 @@ def test_both_texts_of_pairs_count(pair_classifier):
     )
 
 
-def test_nodes_of_their_own(make_classifier, sentences):
+def test_extra_nodes(make_classifier, sentences):
     classifier = make_classifier("star=1,window:3=1")
     rows = rows_of(classifier, sentences)
     targets = rows.groupby([*HEAD, "number", "target_part", "target"]).weight
@@ -156,7 +156,7 @@ def test_nodes_of_their_own(make_classifier, sentences):
 
 
 def kind_of_words(sentence, one, other):
-    """By hand; words count from 0, the first is [CLS]."""
+    """The kind of two words, by its definition; word 0 is [CLS]."""
     if one == other:
         return "itself"
     if 0 in (one, other):
@@ -173,7 +173,7 @@ WORD_HEADS = {
 
 
 @pytest.mark.parametrize("encoder", WORD_HEADS)
-def test_heads_that_look_from_word_to_word(encoder, sentences):
+def test_heads_between_words(encoder, sentences):
     options, between_words = WORD_HEADS[encoder]
     inputs = InputOptions(level="bpe", vocabulary_size=30, embedding=6)
     model = TextClassifier(options, inputs=inputs, training=TrainingOptions(epochs=1, dev_fraction=0))
@@ -203,7 +203,7 @@ def test_heads_that_look_from_word_to_word(encoder, sentences):
         assert relations[key] == pytest.approx(share)
 
 
-def test_words_of_a_translators_sources():
+def test_words_of_the_sources_of_a_translator():
     sources = ["the dog sees a cat", "the dog"]
     translator = Translator(
         UMSTOptions(hidden=8, heads=2, layers=1, ffn=8),
@@ -251,13 +251,13 @@ def test_files(classifier, sentences, tmp_path):
         (pd.DataFrame({"text": ["a"]}), "a DataFrame is given where a list is expected. "),
     ],
 )
-def test_what_would_pass_for_characters_or_names(inputs, message, classifier):
+def test_strings_and_tables_are_not_corpora(inputs, message, classifier):
     with pytest.raises(DataError) as caught:
         summarise(classifier, inputs)
     assert str(caught.value).startswith(message)
 
 
-def test_what_cannot_be_summarised(classifier):
+def test_invalid_inputs(classifier):
     with pytest.raises(DataError) as caught:
         summarise(classifier, [])
     assert str(caught.value) == "there are no texts to summarise"
@@ -268,7 +268,7 @@ def test_what_cannot_be_summarised(classifier):
     assert str(caught.value) == "encoder 'bilstm' has no attention weights"
 
 
-def test_edges_of_several_kinds_into_a_target_count_together():
+def test_edges_of_all_kinds_into_a_target_are_summed():
     kinds = [
         SimpleNamespace(targets=np.array(targets), num_targets=2, target_type="token", unit=None)
         for targets in ([0, 0, 1], [0, 1])
@@ -288,6 +288,6 @@ def test_targets_without_edges_have_no_entropy():
     assert math.isclose(sums.largest_entropy, math.log(2))
 
 
-def test_equal_weights_share_being_the_strongest():
+def test_ties_share_the_strongest_edge():
     shares = shares_of_strongest(np.array([0, 0, 0, 2]), np.array([[0.4], [0.2], [0.4], [1.0]]), 3)
     assert shares.ravel().tolist() == [0.5, 0.0, 0.5, 1.0]

@@ -22,7 +22,7 @@ def translator():
     return model.fit(SOURCES * 4, TARGETS * 4)
 
 
-def test_sums_are_those_of_the_pairs(translator, monkeypatch):
+def test_sums_equal_those_of_the_pairs(translator, monkeypatch):
     monkeypatch.setattr(summary, "MAX_TOKENS", 30)  # several batches
     sums = summarise(translator, iter(SOURCES), targets=iter(TARGETS))
     attentions = [translator.attention(*pair) for pair in zip(SOURCES, TARGETS, strict=True)]
@@ -50,13 +50,13 @@ def test_the_decoders_heads_have_no_distances(translator):
     assert tables["relations"].set_index(["layer", "relation"]).share[2, "cross"] == 1
 
 
-def test_what_it_writes_when_no_targets_are_given(translator):
+def test_without_targets_the_outputs_are_summarised(translator):
     own = summarise(translator, SOURCES).entropy()
     given = summarise(translator, SOURCES, targets=translator.predict(SOURCES)).entropy()
     assert own.equals(given)
 
 
-def test_targets_that_do_not_fit(translator, make_classifier):
+def test_invalid_targets(translator, make_classifier):
     with pytest.raises(DataError, match="3 sources but 2 targets"):
         summarise(translator, SOURCES, targets=TARGETS[:2])
     with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""The average of the weights against its formula, in training that it does not disturb and across kills."""
+"""The average of the weights against its formula, its independence of training, and resuming."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def trained(model):
 
 @pytest.fixture
 def weights_of_steps(monkeypatch):
-    """Records the weights before the first step and after each one."""
+    """Record the weights before the first step and after each one."""
     seen = []
     original = torch.optim.Adam.step
 
@@ -60,7 +60,7 @@ def test_the_model_ends_with_the_average(accumulate, parts, weights_of_steps):
         close(trained(model), [weights_of_steps[-1][id(p)] for p in model.parameters() if p.requires_grad])
 
 
-def test_the_average_is_measured_and_the_best_one_kept(parts, weights_of_steps):
+def test_the_average_is_evaluated_and_the_best_is_kept(parts, weights_of_steps):
     model, corpus = parts()
     weights_of_steps.clear()
     start, kept, figures = trained(model), [], iter([50.0, 80.0, 70.0])
@@ -76,7 +76,7 @@ def test_the_average_is_measured_and_the_best_one_kept(parts, weights_of_steps):
     assert all(torch.equal(one, other) for one, other in zip(trained(model), kept[1][0], strict=True))
 
 
-def test_training_goes_on_as_without(corpus, tiny):
+def test_the_average_does_not_affect_training(corpus, tiny):
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "dev_fraction": 0.2}
     plain, averaged = (
@@ -87,7 +87,7 @@ def test_training_goes_on_as_without(corpus, tiny):
     assert np.abs(plain.predict_proba(texts) - averaged.predict_proba(texts)).max() > 1e-4
 
 
-def test_what_is_not_trained_is_not_copied(parts):
+def test_frozen_weights_are_not_copied(parts):
     model, _ = parts()
     module = TrainingModule(model, TrainingOptions(), [], None, None)
     model.embedding.trained.requires_grad_(False)
@@ -98,8 +98,8 @@ def test_what_is_not_trained_is_not_copied(parts):
 
 @pytest.mark.parametrize("at", [(0, 3), (2, 1)], ids=["first epoch", "last epoch"])
 @pytest.mark.parametrize("batches", [{}, {"batch_size": 4, "accumulate": 2}], ids=["", "several batches a step"])
-def test_a_killed_run_ends_as_an_undisturbed_one(batches, at, corpus, tiny, tmp_path, killed_at):
-    """The same bits, with checkpoints inside epochs too."""
+def test_a_killed_run_resumes_with_identical_results(batches, at, corpus, tiny, tmp_path, killed_at):
+    """Identical bits, also with checkpoints inside epochs."""
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "dev_fraction": 0.2, "average": DECAY, **batches}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
@@ -122,7 +122,7 @@ def test_a_run_with_another_average_is_not_resumed(corpus, tiny, tmp_path):
     assert "another average (0.9, now 0.8)" in str(caught.value)
 
 
-def test_the_mean_of_the_last_epochs_is_measured_and_kept(parts, weights_of_steps):
+def test_the_mean_of_the_last_epochs_is_evaluated_and_kept(parts, weights_of_steps):
     model, corpus = parts()
     weights_of_steps.clear()
     kept, figures = [], iter([50.0, 60.0, 80.0, 70.0])
@@ -139,7 +139,7 @@ def test_the_mean_of_the_last_epochs_is_measured_and_kept(parts, weights_of_step
     assert all(torch.equal(one, other) for one, other in zip(trained(model), kept[2][0], strict=True))
 
 
-def test_a_killed_run_keeps_the_ends_of_epochs(corpus, tiny, tmp_path, killed_at):
+def test_a_killed_run_keeps_the_weights_of_epochs(corpus, tiny, tmp_path, killed_at):
     texts, labels = corpus("classifier")
     settings = {"epochs": 4, "dev_fraction": 0.2, "average_epochs": 3}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
@@ -152,7 +152,7 @@ def test_a_killed_run_keeps_the_ends_of_epochs(corpus, tiny, tmp_path, killed_at
     assert all(torch.equal(own, expected[name]) for name, own in disturbed.model_.state_dict().items())
 
 
-def test_what_fails_in_place_of_the_weights_leaves_them():
+def test_an_error_inside_swapped_in_restores_the_weights():
     model = torch.nn.Linear(2, 1)
     average = WeightAverage(DECAY)
     average.average = [torch.full_like(weight, 7.0) for weight in model.parameters()]

@@ -1,4 +1,4 @@
-"""Runs that go on where they were killed, and only with their own options and data."""
+"""Killed runs resume with identical results, and only with the same options and data."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from graphattn.models.training.module import TrainingModule
 
 @pytest.fixture
 def steps(monkeypatch):
-    """Counts the steps that are trained, by epoch."""
+    """Record the epoch of each training step."""
     seen = []
     original = TrainingModule.training_step
 
@@ -35,7 +35,9 @@ def steps(monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_run_ends_as_an_undisturbed_one(corpus, tiny, described, fresh_process, tmp_path, steps, same_weights):
+def test_a_killed_run_resumes_with_identical_results(
+    corpus, tiny, described, fresh_process, tmp_path, steps, same_weights
+):
     words, tags = corpus("crf")
     settings = {"epochs": 5, "dev_fraction": 0.2, "batch_size": 8, "patience": 4}
     undisturbed = tiny("crf", training=settings).fit(words, tags)
@@ -69,7 +71,7 @@ estimator_from(given["estimator"]).fit(given["words"], given["tags"])
 @pytest.mark.parametrize(
     ("kind", "epoch"), [("classifier", 0), ("classifier", 1), ("classifier", 2), ("pair", 1), ("translator", 1)]
 )
-def test_run_stopped_in_any_epoch(kind, epoch, corpus, tiny, tmp_path, killed_at, same_weights):
+def test_a_run_stopped_in_any_epoch_resumes(kind, epoch, corpus, tiny, tmp_path, killed_at, same_weights):
     inputs, labels = corpus(kind)
     settings = {"epochs": 3, "accumulate": 2, "schedule": "cosine"}
     undisturbed = tiny(kind, training=settings).fit(inputs, labels)
@@ -83,10 +85,10 @@ def test_run_stopped_in_any_epoch(kind, epoch, corpus, tiny, tmp_path, killed_at
 
 
 @pytest.mark.slow
-def test_a_kill_inside_an_epoch_costs_minutes_only(
+def test_a_run_killed_inside_an_epoch_resumes_there(
     corpus, tiny, described, fresh_process, tmp_path, monkeypatch, same_weights
 ):
-    """Taken up at the batch after the last checkpoint, the run ends as an undisturbed one, figures included."""
+    """Resumed at the batch after the last checkpoint, the run gives identical weights and metrics."""
     texts, labels = corpus("classifier")
     settings = {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2, "accumulate": 2, "schedule": "cosine"}
     undisturbed = tiny("classifier", training=settings).fit(texts, labels)
@@ -117,12 +119,12 @@ estimator_from(given["estimator"]).fit(given["texts"], given["labels"])
         assert done.returncode == -signal.SIGKILL, done.stderr
     monkeypatch.setattr(TrainingModule, "training_step", step)
     disturbed.fit(texts, labels)
-    assert seen[:2] == [(1, 4), (1, 5)]  # steps are made of two batches
+    assert seen[:2] == [(1, 4), (1, 5)]  # each step has two batches
     assert disturbed.history_ == undisturbed.history_
     assert same_weights(disturbed, undisturbed)
 
 
-def test_checkpoints_inside_an_epoch_wait_for_their_time(corpus, tiny, tmp_path, monkeypatch):
+def test_checkpoints_inside_an_epoch_follow_the_interval(corpus, tiny, tmp_path, monkeypatch):
     texts, labels = corpus("classifier")
     clock, saved, original = [0.0], [], pl.Trainer.save_checkpoint
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
@@ -151,8 +153,8 @@ def test_checkpoints_inside_an_epoch_wait_for_their_time(corpus, tiny, tmp_path,
     assert epochs_saved(4.0) == [(0, 3), (0, 5), (1, 3), (1, 5)]
 
 
-def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypatch, same_weights):
-    """A checkpoint is whole or not there; what was written beside it is of no account."""
+def test_a_kill_while_writing_a_checkpoint(corpus, tiny, tmp_path, monkeypatch, same_weights):
+    """A checkpoint is written atomically; leftover files are ignored."""
     texts, labels = corpus("classifier")
     undisturbed = tiny("classifier", training={"epochs": 3}).fit(texts, labels)
     disturbed = tiny("classifier", training={"epochs": 3, "run_dir": str(tmp_path)})
@@ -176,7 +178,7 @@ def test_killed_while_the_checkpoint_is_written(corpus, tiny, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("training", [{"epochs": 3}, {"epochs": 9, "patience": 1}], ids=["all epochs", "early stop"])
-def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_path, steps, same_weights):
+def test_a_complete_run_is_not_trained_again(training, corpus, tiny, tmp_path, steps, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={**training, "run_dir": str(tmp_path)}).fit(texts, labels)
     assert len(first.history_) < 9
@@ -187,8 +189,8 @@ def test_a_run_that_is_done_is_not_trained_again(training, corpus, tiny, tmp_pat
     assert same_weights(second, first)
 
 
-def test_a_checkpoint_that_is_not_reached_leaves_no_model(corpus, tiny, tmp_path, monkeypatch):
-    """Nor that run's figures: the weights would be those that nothing was learnt by."""
+def test_an_interrupted_resume_leaves_no_model(corpus, tiny, tmp_path, monkeypatch):
+    """Nor its metrics: the weights would be untrained."""
     texts, labels = corpus("classifier")
     settings = {"run_dir": str(tmp_path), "logs": False}
     tiny("classifier", training=settings).fit(texts, labels)
@@ -205,7 +207,7 @@ def test_a_checkpoint_that_is_not_reached_leaves_no_model(corpus, tiny, tmp_path
     assert not hasattr(again, "history_")
 
 
-def test_starting_anew(corpus, tiny, tmp_path, steps, same_weights):
+def test_resume_false_starts_again(corpus, tiny, tmp_path, steps, same_weights):
     texts, labels = corpus("classifier")
     first = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels)
     steps.clear()
@@ -228,7 +230,7 @@ def test_starting_anew(corpus, tiny, tmp_path, steps, same_weights):
         ({"class_weight": "balanced"}, "class_weight ('None', now \"'balanced'\")"),
     ],
 )
-def test_other_options_are_refused(changes, difference, corpus, tiny, tmp_path):
+def test_other_options_are_rejected(changes, difference, corpus, tiny, tmp_path):
     estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
     with pytest.raises(ConfigError) as caught:
         estimator.set_params(**changes).fit(*corpus("classifier"))
@@ -238,7 +240,7 @@ def test_other_options_are_refused(changes, difference, corpus, tiny, tmp_path):
     )
 
 
-def test_other_vectors_under_the_same_name_are_refused(corpus, tiny, tmp_path):
+def test_changed_vectors_in_the_same_file_are_rejected(corpus, tiny, tmp_path):
     texts, labels = corpus("classifier")
     words = sorted({word.lower() for text in texts for word in text.split()})
 
@@ -254,8 +256,8 @@ def test_other_vectors_under_the_same_name_are_refused(corpus, tiny, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["training set", "dev set"])
-def test_other_data_are_refused(what, corpus, tiny, tmp_path):
-    """So folds of a cross-validation do not go on with each other's models."""
+def test_other_data_are_rejected(what, corpus, tiny, tmp_path):
+    """So folds of a cross-validation do not resume each other's runs."""
     texts, labels = corpus("classifier")
     estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels, dev=(texts, labels))
     data = (texts[1:], labels[1:]) if what == "training set" else (texts, labels)
@@ -265,7 +267,7 @@ def test_other_data_are_refused(what, corpus, tiny, tmp_path):
         estimator.fit(*data, dev=dev)
 
 
-def test_what_makes_no_difference(corpus, tiny, tmp_path, steps):
+def test_folder_and_logging_options_do_not_matter(corpus, tiny, tmp_path, steps):
     settings = {"run_dir": str(tmp_path / "one")}
     tiny("classifier", training=settings).fit(*corpus("classifier"))
     (tmp_path / "one").rename(tmp_path / "two")
@@ -296,7 +298,7 @@ def test_no_logs(corpus, tiny, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"last.ckpt", "history.json", "training.json"}
 
 
-def test_nothing_is_left_without_a_folder(corpus, tiny, tmp_path, monkeypatch):
+def test_without_a_folder_no_files_remain(corpus, tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tiny("classifier").fit(*corpus("classifier"))
@@ -316,7 +318,7 @@ def test_a_full_disk_ends_the_run_with_advice(corpus, tiny, tmp_path, monkeypatc
     )
 
 
-def test_a_folder_that_cannot_be_made(tmp_path):
+def test_an_unwritable_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError) as caught, run_folder(TrainingOptions(run_dir=str(tmp_path / "file" / "run"))):
         pass
@@ -324,7 +326,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_two_runs_in_one_folder(corpus, tiny, tmp_path):
-    """The second would write over the first one's checkpoints, also if it is the same run."""
+    """The second would overwrite the checkpoints of the first, even if it is the same run."""
     options = TrainingOptions(run_dir=str(tmp_path))
     with run_folder(options), pytest.raises(ConfigError) as caught:
         tiny("classifier", training={"run_dir": str(tmp_path)}).fit(*corpus("classifier"))
@@ -336,7 +338,7 @@ def test_two_runs_in_one_folder(corpus, tiny, tmp_path):
 
 
 def test_processes_of_one_run_share_its_folder(tmp_path, monkeypatch):
-    """As those that torchrun starts do: each comes by here."""
+    """Like processes that torchrun starts: each calls this function."""
     options = TrainingOptions(run_dir=str(tmp_path))
     with run_folder(options):
         monkeypatch.setattr(rank_zero_only, "rank", 1)
@@ -364,7 +366,7 @@ def test_only_the_training_options_that_matter_are_compared(tmp_path):
     ("name", "content"),
     [("last.ckpt", b""), ("last.ckpt", b"PK\x03\x04 cut off"), ("training.json", b""), ("training.json", None)],
 )
-def test_a_damaged_run_is_told(corpus, tiny, tmp_path, name, content):
+def test_a_damaged_run_is_reported(corpus, tiny, tmp_path, name, content):
     words, tags = corpus("crf", 12)
     folder = tmp_path / "run"
     tiny("crf", training={"epochs": 1, "run_dir": str(folder)}).fit(words, tags)
@@ -380,7 +382,7 @@ def test_a_damaged_run_is_told(corpus, tiny, tmp_path, name, content):
     tiny("crf", training={"epochs": 1, "run_dir": str(folder), "resume": False}).fit(words, tags)
 
 
-def test_a_file_of_something_else_is_no_checkpoint(tmp_path):
+def test_other_files_are_not_checkpoints(tmp_path):
     for content in ({"weights": torch.zeros(2)}, torch.zeros(2), [1, 2]):
         torch.save(content, tmp_path / "last.ckpt")
         with pytest.raises(ConfigError) as caught:

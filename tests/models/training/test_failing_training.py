@@ -1,4 +1,4 @@
-"""Training that goes wrong, or is interrupted: what is said, and what is kept."""
+"""Failing and interrupted training: errors, and the weights that are kept."""
 
 import signal
 import sys
@@ -17,7 +17,7 @@ from graphattn.models.training.module import TrainingModule
 
 @pytest.fixture
 def broken_after(monkeypatch):
-    """Lets the loss be no number from the batch after so many on."""
+    """Make the loss NaN after this number of batches."""
 
     def install(count):
         original, seen = TextModel.loss, []
@@ -32,7 +32,7 @@ def broken_after(monkeypatch):
     return install
 
 
-def test_loss_that_is_no_number(corpus, tiny, broken_after, tmp_path, same_weights):
+def test_nan_loss(corpus, tiny, broken_after, tmp_path, same_weights):
     texts, labels = corpus("classifier", 24)
     settings = {"dev_fraction": 0.0, "batch_size": 8, "schedule": "constant", "warmup": 0.0}
     good = tiny("classifier", training={"epochs": 2, **settings}).fit(texts, labels)
@@ -51,7 +51,7 @@ def test_loss_that_is_no_number(corpus, tiny, broken_after, tmp_path, same_weigh
     assert np.array_equal(load(estimator.save(tmp_path / "model")).predict_proba(texts), chances)
 
 
-def test_no_number_in_the_first_epoch_leaves_no_model(corpus, tiny):
+def test_a_nan_loss_in_the_first_epoch_leaves_no_model(corpus, tiny):
     estimator = tiny("classifier", training={"learning_rate": 1e30, "clip": None, "warmup": 0.0})
     with pytest.raises(TrainingError) as caught:
         estimator.fit(*corpus("classifier", 24))
@@ -63,7 +63,7 @@ def test_no_number_in_the_first_epoch_leaves_no_model(corpus, tiny):
         estimator.predict(["film"])
 
 
-def test_a_last_step_that_breaks_the_weights(corpus, tiny, monkeypatch):
+def test_nan_weights_after_the_last_step(corpus, tiny, monkeypatch):
     texts, labels = corpus("classifier", 24)
     step = torch.optim.Adam.step
 
@@ -82,7 +82,7 @@ def test_a_last_step_that_breaks_the_weights(corpus, tiny, monkeypatch):
     )
 
 
-def test_ctrl_c_keeps_the_best_so_far(corpus, tiny, monkeypatch):
+def test_ctrl_c_keeps_the_best_epoch(corpus, tiny, monkeypatch):
     texts, labels = corpus("classifier", 24)
     handler = signal.getsignal(signal.SIGINT)
     original = TrainingModule.training_step
@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_the_best_so_far(corpus, tiny, monkeypatch):
 
 
 def test_ctrl_c_works_again_after_lightning_ignored_it(parts, monkeypatch):
-    """As it does when it waits for other processes."""
+    """As PyTorch does when it waits for other processes."""
     handler = signal.getsignal(signal.SIGINT)
 
     def fit(self, *arguments, **keywords):
@@ -116,7 +116,7 @@ def test_ctrl_c_works_again_after_lightning_ignored_it(parts, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_ctrl_c_is_not_hidden_by_an_error_of_clearing_up(parts, monkeypatch):
+def test_ctrl_c_is_not_hidden_by_a_clean_up_error(parts, monkeypatch):
     def fit(self, *arguments, **keywords):
         try:
             raise KeyboardInterrupt
@@ -129,7 +129,7 @@ def test_ctrl_c_is_not_hidden_by_an_error_of_clearing_up(parts, monkeypatch):
         train(model, corpus, TrainingOptions(epochs=1))
 
 
-def test_errors_of_training_stay_what_they_are(parts, monkeypatch):
+def test_other_errors_are_raised_unchanged(parts, monkeypatch):
     def fit(self, *arguments, **keywords):
         try:
             raise ValueError("first")

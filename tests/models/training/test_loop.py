@@ -1,4 +1,4 @@
-"""Training: what repeats, what is chosen, what the optimiser does, and what happens when it goes wrong."""
+"""Training: reproducibility, the selected epoch, optimiser steps and batches."""
 
 import logging
 import math
@@ -19,7 +19,7 @@ NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embed
 
 @pytest.fixture
 def steps(monkeypatch):
-    """Records the learning rate and the norm of the gradient of every step."""
+    """Record the learning rate and the gradient norm of every step."""
     seen = []
     original = torch.optim.Adam.step
 
@@ -37,7 +37,7 @@ def steps(monkeypatch):
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Records every batch that is trained on."""
+    """Record every training batch."""
     seen = []
     original = TrainingModule.training_step
 
@@ -50,7 +50,7 @@ def batches(monkeypatch):
 
 
 def scripted(values, model=None, kept=None):
-    """An evaluation that gives these accuracies, one for each epoch, and keeps the weights of that moment."""
+    """An evaluation that returns these accuracies, one for each epoch, and records the weights of each epoch."""
     left = iter(values)
 
     def evaluate(decisions):
@@ -61,7 +61,7 @@ def scripted(values, model=None, kept=None):
     return evaluate
 
 
-def test_of_equal_epochs_the_last_is_kept(parts, same_weights):
+def test_ties_go_to_the_last_epoch(parts, same_weights):
     model, corpus = parts()
     kept = []
     evaluate = scripted([0.5, 0.8, 0.8, 0.7], model, kept)
@@ -74,7 +74,7 @@ def test_of_equal_epochs_the_last_is_kept(parts, same_weights):
     ("kind", "encoder"),
     [*(("crf", encoder) for encoder in ENCODERS), ("classifier", "duo"), ("translator", "transformer")],
 )
-def test_same_seed_same_bits(kind, encoder, corpus, tiny, same_weights):
+def test_results_are_deterministic_for_a_seed(kind, encoder, corpus, tiny, same_weights):
     first, second = (tiny(kind, encoder).fit(*corpus(kind)) for _ in range(2))
     other = tiny(kind, encoder, training={"seed": 1}).fit(*corpus(kind))
     assert same_weights(first, second)
@@ -108,13 +108,13 @@ def test_label_smoothing_reaches_the_head(corpus, tiny):
         assert estimator.model_.head.label_smoothing == 0.3
 
 
-def test_best_epoch_is_kept(parts, same_weights):
+def test_the_best_epoch_is_kept(parts, same_weights):
     model, corpus = parts()
     kept = []
     rows = train(model, corpus, TrainingOptions(epochs=4), dev=corpus, evaluate=scripted([50, 70, 60, 70], model, kept))
     assert [row["dev_accuracy"] for row in rows] == [50, 70, 60, 70]
     assert [row["epoch"] for row in rows] == [0, 1, 2, 3]
-    assert same_weights(dict(model.state_dict()), kept[3])  # the last of two equals
+    assert same_weights(dict(model.state_dict()), kept[3])  # ties go to the last epoch
     assert not same_weights(kept[1], kept[3])
 
 
@@ -128,7 +128,7 @@ def test_patience(patience, values, epochs, parts, same_weights):
     options = TrainingOptions(epochs=len(values), patience=patience)
     rows = train(model, corpus, options, dev=corpus, evaluate=scripted(values, model, kept))
     assert len(rows) == epochs
-    best = max(range(epochs), key=lambda epoch: (values[epoch], epoch))  # the last of equals
+    best = max(range(epochs), key=lambda epoch: (values[epoch], epoch))  # ties go to the last epoch
     assert same_weights(dict(model.state_dict()), kept[best])
 
 
@@ -136,7 +136,7 @@ def test_patience_needs_a_dev_set(parts):
     assert len(train(*parts(), TrainingOptions(epochs=3, patience=1))) == 3
 
 
-def test_two_half_batches_make_the_step_of_one(corpus, tiny):
+def test_two_half_batches_give_the_step_of_one_batch(corpus, tiny):
     texts, labels = corpus("classifier", 16)
     runs = [
         tiny("classifier", training={"epochs": 6, "dev_fraction": 0.0, **sizes}).set_params(**NO_DROPOUT)
@@ -177,7 +177,7 @@ def test_bfloat16(kind, encoder, corpus, tiny):
     ids=["tokens", "edges", "sentences"],
 )
 def test_budgets(budget, size, corpus, tiny, batches, monkeypatch):
-    """Each sentence once an epoch, within the budget, though the number of batches changes from epoch to epoch."""
+    """Each sentence once per epoch, within the budget, although the number of batches changes between epochs."""
     monkeypatch.setattr(batching, "POOL", 2)
     texts, labels = corpus("classifier", 60)
     limit = next(iter(budget.values()))
@@ -202,18 +202,18 @@ def test_long_texts_fill_a_batch_before_there_are_32(corpus, tiny, batches):
     assert 30_000 < max(sizes) <= 32_768
 
 
-def test_epochs_differ_in_order(corpus, tiny, batches):
+def test_the_order_differs_between_epochs(corpus, tiny, batches):
     tiny("classifier", training={"epochs": 2, "dev_fraction": 0.0}).fit(*corpus("classifier"))
     first, second = ([batch.targets.tolist() for n, batch in batches if n == epoch] for epoch in (0, 1))
     assert first != second
 
 
-def test_a_trained_model_holds_no_gradients(corpus, tiny):
+def test_a_trained_model_has_no_gradients(corpus, tiny):
     estimator = tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier"))
     assert [parameter.grad for parameter in estimator.model_.parameters() if parameter.grad is not None] == []
 
 
-def test_every_step_draws_its_own_dropout(corpus, tiny, monkeypatch):
+def test_every_step_has_a_different_dropout_seed(corpus, tiny, monkeypatch):
     seeds = []
     original = TrainingModule.training_step
 
@@ -240,14 +240,14 @@ def test_nothing_is_printed(corpus, tiny, tmp_path, capfd, recwarn):
     assert [str(warning.message) for warning in recwarn] == []
 
 
-def test_lightning_may_speak_again_afterwards(corpus, tiny):
+def test_the_log_level_of_lightning_is_restored(corpus, tiny):
     logger = logging.getLogger("lightning.pytorch")
     before = logger.level
     tiny("classifier", training={"epochs": 1}).fit(*corpus("classifier", 12))
     assert logger.level == before
 
 
-def test_the_loss_of_an_epoch_is_the_mean_of_its_own_batches(parts, monkeypatch):
+def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(parts, monkeypatch):
     model, corpus = parts()
     losses, original = {}, TrainingModule.training_step
 

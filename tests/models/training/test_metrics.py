@@ -32,8 +32,8 @@ def test_several_labels():
     assert multilabel_metrics(gold, predicted) == pytest.approx(expected)
 
 
-def test_one_class_that_a_text_may_have_or_not():
-    """The texts without it are no class of their own."""
+def test_a_single_optional_class():
+    """Texts without the class are not a second class."""
     gold, found = np.array([[1], [0], [0], [1]]), np.array([[1], [0], [1], [0]])
     assert multilabel_metrics(gold, found) == {"micro_f1": 50.0, "macro_f1": 50.0, "exact_match": 50.0}
     assert multilabel_metrics(gold, 0 * found)["micro_f1"] == 0

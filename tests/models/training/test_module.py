@@ -52,7 +52,7 @@ def test_optimizer(options, kind, parts):
 
 
 @pytest.mark.parametrize("accumulate", [2, 4, 8])
-def test_every_step_is_made_of_the_mean_of_its_batches(accumulate, parts, monkeypatch):
+def test_the_gradient_of_a_step_is_the_mean_over_its_batches(accumulate, parts, monkeypatch):
     def gradients(accumulate):
         made, (model, corpus) = [], parts()
         monkeypatch.setattr(
@@ -70,7 +70,7 @@ def test_every_step_is_made_of_the_mean_of_its_batches(accumulate, parts, monkey
     torch.testing.assert_close(gradients(accumulate), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_decisions_on_the_dev_set_are_made_as_asked(parts):
+def test_the_dev_set_is_decoded_by_the_given_function(parts):
     model, corpus = parts()
     asked = []
 
@@ -103,7 +103,7 @@ def test_schedule(schedule, expected, parts):
     assert [module.rate(step) for step in range(22)] == pytest.approx(expected)
 
 
-def test_steps_of_warmup_stand_in_for_the_share(parts):
+def test_warmup_steps_override_warmup(parts):
     options = TrainingOptions(epochs=4, warmup=0.2, warmup_steps=2, schedule="inverse-sqrt")
     module = TrainingModule(parts()[0], options, range(5), None, None)
     assert [module.rate(step) for step in range(8)] == pytest.approx([0.5, *(math.sqrt(2 / k) for k in range(2, 9))])

@@ -1,4 +1,4 @@
-"""Metrics of texts against their definitions, and what is said when a library is missing."""
+"""Metrics of texts against their definitions, and the error if a library is missing."""
 
 import math
 import sys
@@ -47,7 +47,7 @@ def rouge_l(reference, text):
     return 2 * table[-1][-1] / (len(one) + len(other))
 
 
-def test_figures_follow_the_definitions():
+def test_metrics_follow_the_definitions():
     figures = text_metrics(REFERENCES, TEXTS)
     assert list(figures) == ["bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"]
     pairs = list(zip(REFERENCES, TEXTS, strict=True))
@@ -58,29 +58,29 @@ def test_figures_follow_the_definitions():
     assert 60 < figures["chrf"] < 100
 
 
-def test_of_several_references_the_best_counts():
+def test_the_best_of_several_references_counts():
     figures = text_metrics([("something else", TEXTS[0]), TEXTS[1], (TEXTS[2], "x", "y")], TEXTS)
     assert figures == pytest.approx(dict.fromkeys(figures, 100.0))
 
 
-def test_case_counts_for_bleu_only():
+def test_only_bleu_is_case_sensitive():
     figures = text_metrics(["A dog runs over grass"], ["a dog runs over grass"])
     assert figures["bleu"] < 100
     assert figures["rouge_l"] == 100
 
 
-def test_nothing_written():
+def test_an_empty_output():
     assert text_metrics(["a dog"], [""]) == dict.fromkeys(("bleu", "chrf", "rouge_1", "rouge_2", "rouge_l"), 0.0)
 
 
-def test_signatures_say_how_it_was_computed():
+def test_signatures_describe_the_computation():
     found = signatures(REFERENCES, TEXTS)
     assert "case:mixed|eff:no|tok:13a|smooth:exp|version:" in found["bleu"]
     assert found["bleu"].startswith("nrefs:1")
     assert "nc:6|nw:0" in found["chrf"]
 
 
-def test_bootstrap_tells_chance_from_difference():
+def test_bootstrap_detects_significant_differences():
     references = [f"the dog number {number} runs over green grass" for number in range(60)]
     worse = ["a cat" if number % 4 else text for number, text in enumerate(references)]
     other = [text.replace("over", "on") if number % 2 else text for number, text in enumerate(references)]

@@ -1,4 +1,4 @@
-"""Training in several processes, and in a new one: the same steps, the same bits, errors that stay what they are."""
+"""Training in several processes and in a new one: equal steps, identical results, and types of errors."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from graphattn.models.training import loop as training
 NO_DROPOUT = {"encoder__dropout": 0.0, "head__head_dropout": 0.0, "inputs__embedding_dropout": 0.0}
 
 
-def test_errors_of_other_processes_are_raised_as_what_they_are():
+def test_errors_of_other_processes_keep_their_type():
     text = "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n  ...\n{}\n"
 
     def raised(last_line):
@@ -55,7 +55,7 @@ def test_strategy(options, interactive, strategy, monkeypatch):
         ({"strategy": "many"}, "You selected an invalid strategy name: `strategy='many'`."),
     ],
 )
-def test_devices_that_do_not_exist(options, reason, corpus, tiny):
+def test_missing_devices(options, reason, corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("classifier", training=options).fit(*corpus("classifier", 12))
     expected = f"accelerator, devices, nodes or strategy do not fit this machine: {reason}"
@@ -63,9 +63,9 @@ def test_devices_that_do_not_exist(options, reason, corpus, tiny):
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one(corpus, tiny, capfd):
-    """Two CPU processes with gloo make the steps of one: batch_size counts the sentences of both."""
-    texts, labels = corpus("classifier", 37)  # batches of 8, one of a single sentence: a process goes without
+def test_two_processes_give_the_steps_of_one(corpus, tiny, capfd):
+    """Two CPU processes with gloo give the steps of one: batch_size counts the sentences of both."""
+    texts, labels = corpus("classifier", 37)  # batches of 8, the last of one sentence: one process gets none
     settings = {"epochs": 3, "batch_size": 8, "dev_fraction": 0.1, "average": 0.9}
     one, two = (
         tiny("classifier", training={**settings, **more}).set_params(**NO_DROPOUT).fit(texts, labels)
@@ -80,8 +80,8 @@ def test_two_processes_train_as_one(corpus, tiny, capfd):
 
 
 @pytest.mark.slow
-def test_one_process_that_is_started_anew(corpus, tiny, described, fresh_process):
-    """What it learnt comes back, as from several."""
+def test_one_new_process(corpus, tiny, described, fresh_process):
+    """The parent process gets the weights."""
     texts, labels = corpus("classifier", 12)
     estimator = tiny("classifier", training={"epochs": 2, "strategy": "ddp_fork", "accelerator": "cpu"})
     script = """
@@ -94,8 +94,8 @@ print(json.dumps([len(estimator.history_), len(estimator.predict(given["texts"])
 
 
 @pytest.mark.slow
-def test_failure_of_two_processes(corpus, tiny, described, fresh_process):
-    """The error is our own, and the best epoch's weights come back from the processes that had them."""
+def test_errors_in_two_processes(corpus, tiny, described, fresh_process):
+    """The error has our type, and the parent process gets the weights of the best epoch."""
     words, tags = corpus("crf", 13)
     settings = {"epochs": 9, "batch_size": 4, "dev_fraction": 0.0, "devices": 2, "accelerator": "cpu"}
     estimator = tiny("crf", "bilstm", training={**settings, "strategy": "ddp_fork"})
@@ -129,8 +129,8 @@ except TrainingError as error:
 
 
 @pytest.mark.slow
-def test_a_fresh_process_gives_the_same_bits(corpus, tiny, described, fresh_process, tmp_path, same_weights):
-    """The same weights, and not a word on stdout or stderr."""
+def test_a_new_process_gives_identical_results(corpus, tiny, described, fresh_process, tmp_path, same_weights):
+    """The same weights, and no output on stdout or stderr."""
     kinds = ("classifier", "crf")
     estimators = {kind: tiny(kind) for kind in kinds}
     script = """

@@ -55,7 +55,7 @@ def classifiers():
 
 @pytest.fixture(scope="session")
 def word_classifier():
-    """A classifier whose last layer's heads look from word to word."""
+    """A classifier whose last layer has heads between words."""
     return fit(TextClassifier, MultiStageOptions(hidden=8, heads=2, ffn=8), TEXTS, LABELS)
 
 
@@ -80,7 +80,7 @@ def pair_classifier():
 
 
 def tree(text):
-    """A sentence in which each word depends on the one before it."""
+    """A sentence in which each word depends on the previous one."""
     return Sentence(text.split(), heads=range(len(text.split())))
 
 
@@ -120,7 +120,7 @@ def source():
 
 @pytest.fixture
 def precise(monkeypatch):
-    """The models' scores, too, stay in float64."""
+    """Keep the models' scores in float64."""
     monkeypatch.setattr(torch.Tensor, "float", lambda tensor: tensor)
 
 
@@ -214,7 +214,7 @@ class Dense:
 
     def scores(self):
         encode = getattr(self, self.estimator.encoder_.name.replace("-", "_"))
-        head = self.model.head  # whose own call ends in single precision
+        head = self.model.head  # its forward method returns single precision
         return head.perceptron(head.items_of(head.sentences(encode(self.tokens), self.graph)))[0]
 
 

@@ -15,7 +15,7 @@ TEXT = "fine and never dull"
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=20), st.integers(1, 30))
-def test_ranks_and_common_ones(pairs, k):
+def test_rank_correlation_and_overlap(pairs, k):
     values = pd.DataFrame(pairs, columns=["a", "b"]).astype(float)
     (row,) = agreement(values, k).itertuples()
     if values.a.abs().nunique() > 1 and values.b.abs().nunique() > 1:
@@ -26,7 +26,7 @@ def test_ranks_and_common_ones(pairs, k):
     assert row.overlap == pytest.approx(len(best[0] & best[1]) / min(k, len(values)))
 
 
-def test_edges_three_ways(classifier):
+def test_edges_by_three_methods(classifier):
     found, agreed = edge_agreement(classifier, TEXT, edges=8, k=3)
     assert len(found) == 8
     assert list(zip(agreed.one, agreed.other, strict=True)) == [
@@ -38,7 +38,7 @@ def test_edges_three_ways(classifier):
     assert found.left_out.tolist() == pytest.approx(left_out.effect.tolist())
 
 
-def test_tokens_five_ways(classifier, pair_classifier):
+def test_tokens_by_five_methods(classifier, pair_classifier):
     pytest.importorskip("captum", reason="captum is not installed")
     found, agreed = token_agreement(classifier, TEXT)
     ways = ["rollout", "flow", "weight", "gradient_times_weight", "integrated_gradients"]
@@ -50,7 +50,7 @@ def test_tokens_five_ways(classifier, pair_classifier):
     assert found.part.tolist() == ["first"] * 4 + ["second"] * 2
 
 
-def test_tokens_without_rollout_where_heads_look_from_word_to_word(word_classifier):
+def test_tokens_without_rollout_if_heads_connect_words(word_classifier):
     pytest.importorskip("captum", reason="captum is not installed")
     found, agreed = token_agreement(word_classifier, TEXT)
     assert list(found)[3:] == ["weight", "gradient_times_weight", "integrated_gradients"]
@@ -58,7 +58,7 @@ def test_tokens_without_rollout_where_heads_look_from_word_to_word(word_classifi
     assert found.token.tolist()[:2] == ["[CLS]", "fine"]
 
 
-def test_edges_of_a_translator_three_ways(translator, source):
+def test_edges_of_a_translator_by_three_methods(translator, source):
     found, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")
     left_out = leave_one_edge_out(translator, source, k=6, target="Ein hund!")
     np.testing.assert_allclose(found.left_out, left_out.effect)
@@ -66,7 +66,7 @@ def test_edges_of_a_translator_three_ways(translator, source):
     assert len(agreed) == 3
 
 
-def test_tokens_of_a_source_five_ways(translators, source):
+def test_tokens_of_a_source_by_five_methods(translators, source):
     pytest.importorskip("captum", reason="captum is not installed")
     translator = translators("umst")
     found, agreed = token_agreement(translator, source, target="Ein hund!")
@@ -78,7 +78,7 @@ def test_tokens_of_a_source_five_ways(translators, source):
     np.testing.assert_allclose(found.weight, weights, rtol=1e-6)
 
 
-def test_at_least_one_is_compared():
+def test_k_must_be_at_least_one():
     with pytest.raises(ConfigError) as caught:
         agreement(pd.DataFrame({"a": [1.0], "b": [2.0]}), k=0)
     assert str(caught.value) == "k is 0; it must be at least 1"

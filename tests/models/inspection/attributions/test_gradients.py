@@ -53,7 +53,7 @@ def test_it_equals_finite_differences(classifiers, dense, log_odds):
         assert row.attribution == pytest.approx((sides[0] - sides[1]) / (2 * step), rel=1e-3, abs=1e-6)
 
 
-def test_the_table_is_that_of_attention(classifier):
+def test_the_table_extends_that_of_attention(classifier):
     table = gradient_times_weight(classifier, TEXT)
     plain = classifier.attention(TEXT).table()
     assert list(table) == [*plain, "gradient", "attribution"]
@@ -68,7 +68,7 @@ def test_a_word_of_a_tagger(tagger, log_odds):
     last = gradient_times_weight(tagger, words, word=3)
     narrow = last[(last.layer == 1) & (last.scale == "3")]
     far = narrow[narrow.target != 4]
-    assert np.allclose(far.attribution, 0), "in the last layer only edges into the word itself count"
+    assert np.allclose(far.attribution, 0), "in the last layer only edges into the word have an effect"
 
 
 def test_both_texts_of_a_pair(pair_classifier):
@@ -81,7 +81,7 @@ def test_both_texts_of_a_pair(pair_classifier):
     )
 
 
-def test_gradients_are_left_as_they_were(classifiers):
+def test_gradients_of_parameters_do_not_change(classifiers):
     model = classifiers["ms-trans"].model_
     before = [parameter.grad for parameter in model.parameters()]
     gradient_times_weight(classifiers["ms-trans"], TEXT)
@@ -93,13 +93,13 @@ def test_gradients_are_left_as_they_were(classifiers):
 @pytest.mark.parametrize(
     "arguments", [{"label": "great"}, {"word": 1}, {"target": "ein hund"}], ids=["label", "word", "target"]
 )
-def test_what_cannot_be_explained(arguments, classifiers):
+def test_invalid_arguments(arguments, classifiers):
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(classifiers["ms-trans"], TEXT, **arguments)
     assert caught.value.options == tuple(arguments)
 
 
-def test_words_that_are_not_there(tagger):
+def test_missing_words(tagger):
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(tagger, ["fine"], word=1)
     assert caught.value.options == ("word",)
@@ -107,7 +107,7 @@ def test_words_that_are_not_there(tagger):
         gradient_times_weight(tagger, [])
 
 
-def test_no_attention_no_gradient():
+def test_encoders_without_attention():
     model = TextClassifier(
         BiLSTMOptions(hidden=4), inputs=InputOptions(embedding=4), training=TrainingOptions(epochs=1, dev_fraction=0)
     ).fit(["a", "b"] * 4, [0, 1] * 4)
@@ -116,13 +116,13 @@ def test_no_attention_no_gradient():
 
 
 @pytest.mark.parametrize("kind", [TextClassifier, Translator])
-def test_what_is_not_trained(kind):
+def test_untrained_estimators(kind):
     with pytest.raises(NotFittedError, match=f"this {kind.__name__} is not trained yet"):
         gradient_times_weight(kind(), "a")
 
 
 class Nudge:
-    """While a translator reads, the weight of one edge in one head is multiplied with a factor.
+    """Multiply the weight of one edge in one head by a factor while a translator runs.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Nudge:
             monkeypatch.setattr(module, "attend_rows", self.attend_rows)
 
     def changed(self, weights):
-        """(E, heads) or (E, heads, F), with one that differs."""
+        """(E, heads) or (E, heads, F), with one changed weight."""
         own, self.seen = self.head - self.seen, self.seen + weights.shape[1]
         weights = weights.detach().clone()
         if 0 <= own < weights.shape[1]:
@@ -168,7 +168,7 @@ class Nudge:
 
 
 def log_probability(translator, source, text, tokens=slice(None)):
-    """Of some tokens of a text, the border behind the last included."""
+    """Log-probability of some tokens of a text, including the end of the text."""
     (ids,) = translator.subwords_.ids([text])
     scores = capture_decoding(translator.model_, translator._corpus([[source]], [text])[[0]]).scores.detach()
     chances = scores.exp() / scores.exp().sum(1, keepdim=True)
@@ -176,20 +176,20 @@ def log_probability(translator, source, text, tokens=slice(None)):
 
 
 def places(attention):
-    """Each head of the maps: (number as a nudge counts, map, for each edge its number as a nudge counts)."""
+    """Each head of the maps: (its number in a nudge, the map, the number of each edge in a nudge)."""
     first = 0
     for one in attention.maps:
         numbers = np.arange(len(one.sources))
         if one.relation == "cross":
             length, count = (len(attention.tokens[part]) for part in ("target", "source"))
-            numbers = (one.targets - 1) % length * count + one.sources  # the border is written last
+            numbers = (one.targets - 1) % length * count + one.sources  # the end is written last
         for own in one.by_head():
             yield first, own, numbers
             first += 1
 
 
 def differences(translator, source, tokens, patching):
-    """Each head with one of its edges: (layer, head, relation, source, target) -> what the edge's weight brings."""
+    """One edge of each head: (layer, head, relation, source, target) -> effect of the edge's weight."""
     step, random, found = 1e-5, np.random.default_rng(0), {}
     for head, one, numbers in places(translator.attention(source, TRANSLATION)):
         edge, sides = random.integers(len(numbers)), []
@@ -220,11 +220,11 @@ def test_words_of_a_translation(translators, source, precise, monkeypatch):
         expected = differences(translator, source, tokens, monkeypatch.context)
         np.testing.assert_allclose(found[expected.index], expected, rtol=1e-4, atol=1e-7)
         later = table[(table.relation == "cross") & ((table.target > tokens[-1] + 1) | (table.target == 0))]
-        assert not later.attribution.any(), "what is written later has no part in a word"
+        assert not later.attribution.any(), "later tokens do not affect a word"
         assert table.attribution.any()
 
 
-def test_what_a_translator_writes_is_explained_unless_a_text_is_given(translators, source):
+def test_the_output_of_a_translator_is_explained_by_default(translators, source):
     translator = translators("transformer")
     table, attention = gradient_times_weight(translator, source), translator.attention(source)
     pd.testing.assert_frame_equal(table.drop(columns=["gradient", "attribution"]), attention.table())
@@ -239,7 +239,7 @@ def test_what_a_translator_writes_is_explained_unless_a_text_is_given(translator
         ({"word": -1, "target": "Ein"}, ("word",)),
     ],
 )
-def test_what_cannot_be_explained_of_a_translator(arguments, options, translators, source):
+def test_invalid_arguments_of_a_translator(arguments, options, translators, source):
     with pytest.raises(ConfigError) as caught:
         gradient_times_weight(translators("transformer"), source, **arguments)
     assert caught.value.options == options

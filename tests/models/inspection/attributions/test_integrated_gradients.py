@@ -1,4 +1,4 @@
-"""Integrated gradients against a sum over points on the way, and against what they must add up to."""
+"""Integrated gradients against a sum over points of the path, and the completeness of their sum."""
 
 import sys
 
@@ -18,8 +18,8 @@ def needs_captum():
     pytest.importorskip("captum", reason="captum is not installed")
 
 
-def on_the_way(estimator, text, share):
-    """Scores where token vectors are some share of the way from unknown words, and the gradient's argument."""
+def interpolate(estimator, text, share):
+    """Scores of token vectors interpolated between unknown words (0) and the text (1), and the gradient's argument."""
     model = estimator.model_
     batch = estimator._corpus([[text]])[[0]]
     ids = batch.graph.node_features["token"]["id"]
@@ -31,15 +31,15 @@ def on_the_way(estimator, text, share):
     return model.head(model.encoder(batch.graph, point), batch.graph)[0], point, end - start
 
 
-def test_it_equals_a_sum_along_the_way(classifier, log_odds):
+def test_it_equals_a_sum_along_the_path(classifier, log_odds):
     found = integrated_gradients(classifier, TEXT, label="good", steps=200)
     total, steps = 0.0, 200
     for step in range(steps):
-        scores, point, way = on_the_way(classifier, TEXT, (step + 0.5) / steps)
+        scores, point, way = interpolate(classifier, TEXT, (step + 0.5) / steps)
         (gradient,) = torch.autograd.grad(log_odds(scores, 2), point)
         total = total + (gradient * way).sum(1) / steps
     np.testing.assert_allclose(found.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
-    ends = [float(log_odds(on_the_way(classifier, TEXT, share)[0], 2).detach()) for share in (0.0, 1.0)]
+    ends = [float(log_odds(interpolate(classifier, TEXT, share)[0], 2).detach()) for share in (0.0, 1.0)]
     assert found.attribution.sum() == pytest.approx(ends[1] - ends[0], rel=0.02, abs=1e-3)
     assert found.token.tolist() == ["[CLS]", *TEXT.split()]
     assert found.attribution[0] == 0
@@ -57,7 +57,7 @@ def test_a_word_of_a_tagger(tagger):
     np.testing.assert_allclose(integrated_gradients(tagger, words).attribution, sum(each), atol=1e-6)
 
 
-def test_without_captum_there_is_one_line(classifiers, monkeypatch):
+def test_without_captum_the_error_has_one_line(classifiers, monkeypatch):
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     with pytest.raises(ConfigError) as caught:
         integrated_gradients(classifiers["ms-trans"], TEXT)
@@ -66,8 +66,8 @@ def test_without_captum_there_is_one_line(classifiers, monkeypatch):
     )
 
 
-def text_on_the_way(translator, source, share):
-    """The log-probability of a text where token vectors are some share of the way from unknown words; its gradient."""
+def interpolate_source(translator, source, share):
+    """Log-probability of a text for interpolated token vectors of the source, and its gradient."""
     model, (ids,) = translator.model_, translator.subwords_.ids([TRANSLATION])
     batch = translator._corpus([[source]])[[0]]
     own = batch.graph.node_features["token"]["id"]
@@ -84,11 +84,11 @@ def text_on_the_way(translator, source, share):
     return float(found.detach()), (gradient * (end - start)).sum(1)
 
 
-def test_tokens_of_a_source_against_a_sum_along_the_way(translator, source, precise):
+def test_tokens_of_a_source_equal_a_sum_along_the_path(translator, source, precise):
     found = integrated_gradients(translator, source, target=TRANSLATION, steps=100)
-    (begin, _), (end, _) = (text_on_the_way(translator, source, share) for share in (0.0, 1.0))
+    (begin, _), (end, _) = (interpolate_source(translator, source, share) for share in (0.0, 1.0))
     assert found.attribution.sum() == pytest.approx(end - begin, rel=0.02, abs=1e-3)
-    total = sum(text_on_the_way(translator, source, (step + 0.5) / 100)[1] for step in range(100)) / 100
+    total = sum(interpolate_source(translator, source, (step + 0.5) / 100)[1] for step in range(100)) / 100
     np.testing.assert_allclose(found.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
     assert found.part.unique().tolist() == ["source"]
     assert found.token.tolist() == list(translator.attention(source, TRANSLATION).tokens["source"])
@@ -96,17 +96,17 @@ def test_tokens_of_a_source_against_a_sum_along_the_way(translator, source, prec
     assert found.attribution.abs().max() > 1e-4
 
 
-def test_words_of_a_translation_add_up_with_its_end(translators, source):
+def test_words_of_a_translation(translators, source):
     translator = translators("transformer")
     whole = integrated_gradients(translator, source, target="Ein").attribution
     word = integrated_gradients(translator, source, target="Ein", word=0).attribution
-    assert abs(whole - word).max() > 1e-5, "the end is a part of the text"
+    assert abs(whole - word).max() > 1e-5, "the end is part of the text"
     with pytest.raises(ConfigError) as caught:
         integrated_gradients(translator, source, target="Ein", word=1)
     assert caught.value.options == ("word",)
 
 
-def test_copies_in_turns(translators, source, monkeypatch):
+def test_copies_in_several_batches(translators, source, monkeypatch):
     whole = integrated_gradients(translators("umst"), source)
     monkeypatch.setattr(sys.modules[integrated_gradients.__module__], "MAX_TOKENS", 60)
     np.testing.assert_allclose(integrated_gradients(translators("umst"), source).attribution, whole.attribution)

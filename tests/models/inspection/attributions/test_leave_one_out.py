@@ -1,4 +1,4 @@
-"""Leaving edges out against brute force: DGL takes one edge out of one graph, and the model runs on it."""
+"""Leave-one-out against brute force: DGL removes one edge from a graph, and the model runs on it."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ TEXT = "fine and never dull"
 
 
 def brute_force(estimator, columns, row, number):
-    """Scores without an edge; ``number`` says in which text of a pair it lies."""
+    """Scores without an edge; ``number`` is the number of its text in a pair."""
     batch = estimator._corpus(columns)[[0]]
     graph = batch.graph.to_dgl()
     first = int(graph.batch_num_nodes("token")[:number].sum())
@@ -53,7 +53,7 @@ def test_edges_of_both_texts_of_a_pair(pair_classifier, log_odds):
         assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
-def test_a_taggers_word(tagger, log_odds):
+def test_a_word_of_a_tagger(tagger, log_odds):
     words = TEXT.split()
     found = leave_one_edge_out(tagger, words, k=5, word=2, label="X")
     for row in found.itertuples():
@@ -68,7 +68,7 @@ def test_weights_are_summed_over_layers_and_heads(classifiers):
     assert sorted(found.weight) == pytest.approx(sorted(sums))
 
 
-def test_chosen_edges(classifiers):
+def test_selected_edges(classifiers):
     edges = pd.DataFrame({"relation": ["all", "all"], "source": [1, 4], "target": [0, 2]})
     found = leave_one_edge_out(classifiers["transformer"], TEXT, edges=edges)
     assert set(zip(found.source_token, found.target_token, strict=True)) == {("fine", "[CLS]"), ("dull", "and")}
@@ -84,6 +84,6 @@ def test_chosen_edges(classifiers):
         ({"edges": pd.DataFrame({"relation": ["window:3"], "source": [4], "target": [0]})}, "no edge from 4 to 0"),
     ],
 )
-def test_edges_that_are_not_there(arguments, message, classifiers):
+def test_missing_edges(arguments, message, classifiers):
     with pytest.raises(ConfigError, match=message):
         leave_one_edge_out(classifiers["ms-trans"], TEXT, **arguments)

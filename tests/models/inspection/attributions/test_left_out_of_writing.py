@@ -1,4 +1,4 @@
-"""Leave edges of a translator out, compared with brute force: a graph without an edge, a mask without a token."""
+"""Removing edges of a translator against brute force: a graph without an edge, a mask without a token."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def translator():
 
 
 def log_probability(translator, graph, target=TARGET):
-    """Token by token, each after those before it."""
+    """Log-probability of a target, token by token."""
     model, (ids,) = translator.model_, translator.subwords_.ids([target])
     with torch.inference_mode():
         state = model.decoder.start(model.encode(Batch(graph, 1)))
@@ -40,7 +40,7 @@ def log_probability(translator, graph, target=TARGET):
 
 
 def without_source(monkeypatch, place, source):
-    """Let the decoder write its token number ``place`` without a look at a source's token."""
+    """Mask a token of the source while the decoder generates token number ``place``."""
     plain, calls = decoder_attention.attend_rows, []
 
     def attend_rows(query, key, value, *, mask=None, causal=False, weights=None):
@@ -85,7 +85,7 @@ def test_edges_to_the_text(translator, monkeypatch):
         assert row.log_probability == pytest.approx(expected, abs=1e-4)
 
 
-def test_what_it_writes_is_explained_unless_a_text_is_given(translator):
+def test_the_output_is_explained_by_default(translator):
     written = translator.predict([SOURCE])[0]
     found = leave_one_edge_out(translator, SOURCE, k=5)
     pd.testing.assert_frame_equal(found, leave_one_edge_out(translator, SOURCE, k=5, target=written))
@@ -99,7 +99,7 @@ def test_a_word_of_the_text(translator):
     attention = translator.attention(SOURCE, TARGET)
     (last,) = np.flatnonzero(np.array(attention.sentences["target"].word_ids) == 2)
     edges = pd.DataFrame({"relation": "cross", "source": [1], "source_part": "source", "target_part": "target"})
-    for target in (last + 1, 0):  # the last word, and the border that follows it
+    for target in (last + 1, 0):  # the last word, and the end of the text
         found = leave_one_edge_out(translator, SOURCE, target=TARGET, word=2, edges=edges.assign(target=target))
         assert (abs(found.effect[0]) > 1e-6) == (target > 0)
 

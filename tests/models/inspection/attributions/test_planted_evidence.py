@@ -1,4 +1,4 @@
-"""On the demo's classifier, gradient times weight finds the words that decide; the grammar says which they are.
+"""On the demo's classifier, gradient times weight finds the decisive words, which are known from the grammar.
 
 A sentence has one to three of them: the adjective, what turns it around, and the conjunction that weighs its clause.
 Not all of what they say goes along edges: a token also reaches the pooling past all heads. What does go along edges
@@ -26,7 +26,7 @@ def parts():
 
 @pytest.fixture(scope="module")
 def classifier(parts):
-    """With the demo's settings."""
+    """A classifier with the demo's settings."""
     train, dev, _ = ([" ".join(s.tokens) for s in part] for part in parts)
     labels = [[s.label for s in part] for part in parts]
     model = TextClassifier(
@@ -52,7 +52,7 @@ def strongest_tokens(table):
 
 
 @pytest.mark.slow
-def test_the_words_that_decide_are_found(classifier, parts):
+def test_gradients_find_the_decisive_words(classifier, parts):
     random = np.random.default_rng(0)
     by_edges, by_tokens, by_chance = [], [], []
     for sentence in parts[2][:SENTENCES]:

@@ -12,7 +12,7 @@ TEXT = "fine and never dull"
 
 
 def dense_rollout(table, count, residual):
-    """Abnar & Zuidema's product, from the table alone."""
+    """Abnar & Zuidema's product, computed from the table."""
     product = np.eye(count)
     for _, layer in table.groupby("layer"):
         heads = []
@@ -43,7 +43,7 @@ def test_texts_of_a_pair_do_not_mix(pair_classifier):
 
 
 @pytest.mark.parametrize("target", [None, 0, 2])
-def test_a_translator_ends_in_what_it_writes(target, translators, source):
+def test_rollout_of_a_translator_ends_in_its_output(target, translators, source):
     attention = translators("transformer").attention(source, "Ein hund!")
     lengths = [len(attention.tokens[part]) for part in ("source", "target")]
     table = attention.table()
@@ -57,13 +57,13 @@ def test_a_translator_ends_in_what_it_writes(target, translators, source):
 
 
 @pytest.mark.parametrize("arguments", [{"target": 5}, {"residual": 1.0}], ids=["target", "residual"])
-def test_what_cannot_be(arguments, classifiers):
+def test_invalid_arguments(arguments, classifiers):
     with pytest.raises(ConfigError) as caught:
         attention_rollout(classifiers["ms-trans"].attention(TEXT), **arguments)
     assert caught.value.options == tuple(arguments)
 
 
-def test_heads_from_word_to_word_have_no_path_to_tokens(word_classifier):
+def test_heads_between_words_have_no_path_to_tokens(word_classifier):
     attention = word_classifier.attention(TEXT)
     for found in (attention_rollout, attention_flow):
         with pytest.raises(ConfigError, match="between words"):
