@@ -61,7 +61,7 @@ def test_blocks_with_one_edge_changed(sizes, data):
         assert (None if blocks is None else blocks.tolist()) == blocks_of(matrix)
 
 
-def test_complete_graphs_in_another_order_are_no_blocks():
+def test_complete_graphs_in_another_order_are_not_blocks():
     indptr = torch.tensor([0, 2, 4])
     assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 2).blocks.tolist() == [2]
     assert Edges(indptr, torch.tensor([1, 0, 0, 1]), 2).blocks is None
@@ -69,7 +69,7 @@ def test_complete_graphs_in_another_order_are_no_blocks():
     assert Edges(indptr, torch.tensor([0, 1, 0, 1]), 3).blocks is None
 
 
-def test_bipartite_relations_are_no_identity_and_no_blocks():
+def test_bipartite_relations_are_neither_identity_nor_blocks():
     edges = Edges(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), num_sources=3)
     assert not edges.is_identity
     assert edges.blocks is None
@@ -100,7 +100,7 @@ def test_edges_of_a_graph_restricted_to_one_format(layout):
     edges = Edges.of(graph)
     assert edges.indptr.tolist() == [0, 1, 3, 3]
     assert edges.indices.tolist() == [2, 0, 1]
-    assert graph.formats()["created"] == [layout], "the user's graph stays as it was"
+    assert graph.formats()["created"] == [layout], "the user's graph does not change"
 
 
 def test_edges_of_one_of_several_relations():
@@ -341,7 +341,7 @@ def test_ranges_keep_their_integer_type():
     assert {edges.indptr.dtype, edges.indices.dtype, edges.reverse[0].indptr.dtype} == {torch.int32}
 
 
-def test_consecutive_sources_are_no_identity_when_a_node_has_two():
+def test_two_sources_of_a_node_are_not_an_identity():
     assert not Edges(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), 2).is_identity
     assert not Edges.of_ranges(torch.tensor([0, 1]), torch.tensor([2, 1]), 2).is_identity
 
@@ -349,7 +349,7 @@ def test_consecutive_sources_are_no_identity_when_a_node_has_two():
 @pytest.mark.parametrize(
     ("indptr", "indices"), [([0, 2, 2], [0, 1]), ([0, 1, 2], [1, 0]), ([0, 2, 4, 5], [1, 2, 1, 2, 0])]
 )
-def test_runs_that_see_others_or_nothing_are_no_blocks(indptr, indices):
+def test_ranges_across_or_inside_blocks_are_not_blocks(indptr, indices):
     assert Edges(torch.tensor(indptr), torch.tensor(indices), len(indptr) - 1).blocks is None
 
 

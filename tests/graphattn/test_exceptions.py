@@ -16,5 +16,5 @@ from graphattn.exceptions import ConfigError, DataError, UnregisteredError
     ],
 )
 def test_errors_can_be_copied(error):
-    again = copy.copy(error)  # by the protocol of pickle
+    again = copy.copy(error)  # with the pickle protocol
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

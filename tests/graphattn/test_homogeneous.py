@@ -50,7 +50,7 @@ def test_edge_ids_of_a_graph_in_another_order():
     )
     joint = JointNodes(graph, ["a", "b"]).edges([("b", "r", "a"), ("a", "r", "a")])
     slots = list(zip(joint.edges.destinations.tolist(), joint.edges.sources.tolist(), strict=True))
-    assert slots == [(0, 0), (0, 3), (1, 1), (1, 4), (1, 2)]  # in each relation as DGL puts them
+    assert slots == [(0, 0), (0, 3), (1, 1), (1, 4), (1, 2)]  # in DGL's order within each relation
     assert joint.edges.edge_ids.tolist() == [4, 2, 3, 0, 1]
 
 

@@ -115,7 +115,7 @@ def test_counts_are_within_one_of_the_exact_shares(num_heads, num_layers, num_sc
 @given(num_heads=st.integers(1, 40), num_layers=st.integers(2, 8), num_scales=st.integers(1, 12), alpha=st.floats(0, 9))
 def test_a_positive_alpha_favours_small_scales_in_shallow_layers(num_heads, num_layers, num_scales, alpha):
     rows = np.cumsum(allocate_heads(num_heads, num_layers, num_scales, alpha), axis=1)
-    assert (np.diff(rows, axis=0) <= 0).all(), "with depth fewer heads have a scale up to any given one"
+    assert (np.diff(rows, axis=0) <= 0).all(), "the number of heads with a scale up to any limit decreases with depth"
     mirrored = np.cumsum(allocate_heads(num_heads, num_layers, num_scales, -alpha), axis=1)
     assert (np.diff(mirrored, axis=0) >= 0).all()
 

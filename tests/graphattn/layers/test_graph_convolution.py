@@ -43,7 +43,7 @@ def normalized(adjacency):
 @settings(max_examples=15, deadline=None)
 @given(random=st.randoms(use_true_random=False))
 def test_convolution(name, random):
-    """UMST, Eq. 2, with the product by the normalised matrix once more."""
+    """UMST, Eq. 2, with a second product by the normalised matrix."""
     edges, adjacency = edges_and_adjacency(name, random)
     layer, inputs = (
         GraphConvolution(3).double(),

@@ -41,7 +41,7 @@ def test_linear_and_its_gradients(rows, bias):
 @pytest.mark.parametrize("rows", [1, *ROWS[2:]])
 @pytest.mark.parametrize("bias", [True, False])
 def test_by_head_and_its_gradients(rows, bias):
-    inputs = draw(rows, 3, 16).transpose(0, 1)  # as heads lie in a layer
+    inputs = draw(rows, 3, 16).transpose(0, 1)  # the memory layout of heads in a layer
     given = [inputs, draw(3, 16, 12), draw(3, 1, 12)] if bias else [inputs, draw(3, 16, 12)]
 
     def exact(inputs, weight, bias=0):
@@ -209,7 +209,7 @@ def test_embedding_derivatives(monkeypatch):
     assert torch.autograd.gradgradcheck(lambda rows: embedding(rows, ids) ** 3, vectors)
 
 
-def test_embedding_gradients_reuse_memory(pool):
+def test_gradients_of_embeddings_reuse_memory(pool):
     vectors, places = torch.nn.Parameter(make_table().detach()), set()
     for step in range(6):
         vectors.grad = None
@@ -232,7 +232,7 @@ def test_embedding_gradients_accumulate():
     assert vectors.grad.sum() == 5 * WIDTH
 
 
-def test_forget_gradients(pool):
+def test_forget_gradients_empties_the_pool(pool):
     vectors = torch.nn.Parameter(make_table().detach())
     embedding(vectors, torch.tensor([1])).sum().backward()
     vectors.grad = None

@@ -113,7 +113,7 @@ def test_unneeded_queries_and_keys_are_not_projected(monkeypatch, random_sentenc
     whole = Linear.forward
 
     def forward(module, given):
-        assert module is not layer.project, "it is not called"
+        assert module is not layer.project, "the module is not called"
         return whole(module, given)
 
     monkeypatch.setattr(Linear, "forward", forward)
@@ -340,7 +340,7 @@ def test_scale_multiplies_scores_with_distances(random_sentence):
 
 
 @pytest.mark.parametrize("distances", [None, {"all": 2}])
-def test_backend_is_passed_on(random_sentence, distances):
+def test_the_backend_option_is_used(random_sentence, distances):
     graph = BUILDER.build(random_sentence(Random(0), 5))
     layer = make_layer({"all": 2}, backend="none", distances=distances)
     with pytest.raises(BackendError, match="none"):

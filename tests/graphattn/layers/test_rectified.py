@@ -129,7 +129,7 @@ def test_gradients_equal_finite_differences(options):
     assert torch.autograd.gradcheck(run, (problem.tokens, problem.words, *layer.parameters()))
 
 
-def test_without_words_it_is_ordinary_attention():
+def test_without_words_it_equals_ordinary_attention():
     problem, layer = Problem([[1, 1, 1, 1], [1, 1]]), make_layer(words=False)
     assert layer.project_words is None
     query, key, value = _project(layer.project, problem.tokens, 3)
@@ -148,7 +148,7 @@ def test_backends_agree(backend):
 
 
 def test_edges_are_not_materialized():
-    """Complete graphs stay ranges."""
+    """Complete graphs are kept as ranges."""
     problem = Problem([[2, 1] * 50])
     builder = TextGraphBuilder([Complete(), Complete("word"), Membership()], cls=False)
     sentence = Sentence(["x"] * 150, word_ids=[word for word in range(100) for _ in range(2 - word % 2)])
@@ -174,7 +174,7 @@ class Sizes(TorchDispatchMode):
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_word_term_needs_no_pairs_of_tokens(kind, normalize):
-    """In both passes; each token sees only itself, so the token term has no pairs either."""
+    """Forward and backward; each token attends only to itself, so the token term has no pairs either."""
     problem, layer = Problem([[4] * 60]), make_layer()
     counts = torch.tensor([240]), torch.tensor([60])
     problem.upsampling = Upsampling.of(kind, problem.members, *counts, normalize=normalize)
@@ -268,7 +268,7 @@ def test_bfloat16_without_words():
 
 
 @pytest.mark.parametrize("options", [{}, {"relative_positions": 2}])
-def test_backend_is_passed_on(options):
+def test_the_backend_option_is_used(options):
     problem, layer = Problem([[2, 1]]), make_layer(words=False, backend="none", **options)
     with pytest.raises(BackendError, match="none"):
         layer(problem.edges, problem.tokens)

@@ -123,7 +123,7 @@ def test_disabled_scores_have_no_effect(variant, without, graph, dense_tensorize
     with torch.no_grad():
         for name in names:
             for parameter in getattr(full, name).parameters():
-                if variant == "gated" or name != "key":  # the paper's keys also make the source scores
+                if variant == "gated" or name != "key":  # the source scores use the paper's keys
                     parameter.zero_()
     full.load_state_dict(layer.state_dict(), strict=False)
     x = torch.randn(graph.num_nodes(), 6, dtype=torch.float64)
@@ -226,7 +226,7 @@ def test_dropout_on_the_input_of_each_projection(variant, widths):
     assert layer.attn_drop.widths == [4]
 
 
-def test_backend_is_passed_on():
+def test_the_backend_option_is_used():
     graph = TextGraphBuilder([Complete()], cls=False).build(["a", "b"])
     with pytest.raises(BackendError, match="none"):
         TensorizedAttention(5, 4, {"all": 2}, backend="none")(graph, torch.randn(2, 5))

@@ -111,7 +111,7 @@ def test_garbage_collection_inside_the_lock(pool, empty):
     assert len(pool._free) == 1
 
 
-def test_forked_process_does_not_wait_for_the_lock(pool, empty):
+def test_a_forked_process_does_not_wait_for_the_lock(pool, empty):
     held, done = threading.Event(), threading.Event()
 
     def hold():

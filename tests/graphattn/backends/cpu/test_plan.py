@@ -81,7 +81,7 @@ def test_scattered_ranges_get_an_edge_plan():
     assert isinstance(plan_of(Edges.of_ranges(low, low + 3, 100_000)), EdgePlan)
 
 
-def test_chunks_of_long_texts_share_keys_at_cuts_only():
+def test_chunks_of_long_texts_share_keys_only_at_cut_points():
     plan = plan_of(windows(np.array([3000]), 40))
     assert len(plan.chunks) > 5
     assert plan.shared == 2 * 80 * (len(plan.chunks) - 1)
@@ -134,7 +134,7 @@ def test_number_of_cached_plans_is_bounded():
     assert narrow_plan([near, others[-1]]) is plans[-1]
     assert narrow_plan([near, others[-1], others[-2]]) is not plans[-1]
     gone = weakref.ref(others.pop())
-    assert gone() is None, "nobody keeps the other relation"
+    assert gone() is None, "no reference to the other relation remains"
 
 
 @pytest.mark.parametrize("copy", [deepcopy, lambda edges: pickle.loads(pickle.dumps(edges))])

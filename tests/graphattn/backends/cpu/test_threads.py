@@ -36,7 +36,7 @@ def test_threads_run_concurrently(count):
     assert threading.get_ident() in {thread for _, thread in seen}
 
 
-def test_alone(count):
+def test_a_single_task(count):
     seen = []
     run_in_threads(lambda number: seen.append((number, threading.get_ident())), alone=True)
     assert seen == [(0, threading.get_ident())]

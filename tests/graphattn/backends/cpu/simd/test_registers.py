@@ -126,7 +126,7 @@ def _mask_key(made, rows, number, seed, limit, factor):
     store(made, len(made) // 2, dropout_factors_of_key(load(made, 0), rows, number, seed, limit, factor))
 
 
-def test_each_lane_has_its_own_range_and_edge_numbers(kind, count):
+def test_ranges_and_edge_numbers_differ_by_lane(kind, count):
     low, high = np.arange(count) - 2, np.arange(count) + 3
     shifts = 100 * np.arange(count)
     made = np.full(2 * count, -1, kind)
