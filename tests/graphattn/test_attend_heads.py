@@ -49,10 +49,10 @@ def test_equals_separate_calls(lengths, scales, seed):
     edges = [random_edges(count, seed) if scale == "any" else windows(lengths, scale) for scale in scales]
     heads = [1 + (seed + number) % 3 for number in range(len(scales))]
     inputs = draw(count, sum(heads), seed)
-    found, expected = attend_heads(edges, heads, inputs), attend_separately(edges, heads, inputs)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    upstream = torch.randn(found.shape, dtype=torch.float64)
-    gradients = [torch.autograd.grad(own, inputs, upstream)[0] for own in (found, expected)]
+    actual, expected = attend_heads(edges, heads, inputs), attend_separately(edges, heads, inputs)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    upstream = torch.randn(actual.shape, dtype=torch.float64)
+    gradients = [torch.autograd.grad(own, inputs, upstream)[0] for own in (actual, expected)]
     torch.testing.assert_close(*gradients, rtol=1e-11, atol=1e-11)
 
 
@@ -70,9 +70,9 @@ def test_identities_need_no_queries_and_keys(scales, backend):
     expected = attend_separately(edges, heads, full)
     (gradient,) = torch.autograd.grad(expected, full, upstream)
     compact = full.detach().flatten(1, 2)[:, needed].requires_grad_()
-    found = attend_heads(edges, heads, compact, backend=backend)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (own,) = torch.autograd.grad(found, compact, upstream)
+    actual = attend_heads(edges, heads, compact, backend=backend)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    (own,) = torch.autograd.grad(actual, compact, upstream)
     torch.testing.assert_close(own, gradient.flatten(1, 2)[:, needed], rtol=1e-11, atol=1e-11)
 
 
@@ -107,10 +107,10 @@ def test_dropout_on_the_identity():
 def test_other_dtypes(dtype):
     edges, heads = [windows([9, 30], "1"), windows([9, 30], "N/4")], [2, 1]
     inputs = draw(39, 3, dtype=dtype)
-    found = attend_heads(edges, heads, inputs)
-    assert found.dtype == dtype
+    actual = attend_heads(edges, heads, inputs)
+    assert actual.dtype == dtype
     exact = attend_separately(edges, heads, inputs.double())
-    torch.testing.assert_close(found.double(), exact, rtol=2e-6 if dtype == torch.float32 else 2e-2, atol=1e-2)
+    torch.testing.assert_close(actual.double(), exact, rtol=2e-6 if dtype == torch.float32 else 2e-2, atol=1e-2)
 
 
 def test_nan_and_infinity_affect_only_rows_that_see_them():

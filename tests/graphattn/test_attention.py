@@ -37,7 +37,7 @@ def batches(random_sentence, edge_table):
     """Graphs of sentences of 1 to 200 tokens, and the mask of each relation."""
 
     def masks(sentences, graph):
-        found = {}
+        actual = {}
         for source, name, target in NAMES:
             mask = torch.zeros(graph.num_nodes(target), graph.num_nodes(source), dtype=torch.bool)
             row = column = 0
@@ -46,8 +46,8 @@ def batches(random_sentence, edge_table):
                     mask[row + here, column + there] = True
                 row += graph.batch_num_nodes(target)[number]
                 column += graph.batch_num_nodes(source)[number]
-            found[source, name, target] = mask
-        return found
+            actual[source, name, target] = mask
+        return actual
 
     made = []
     for seed in range(3):
@@ -152,8 +152,8 @@ def test_any_graph_with_bias_and_weights(edgewise_attention, random_tensors, mad
     tensors = random_tensors(num_destinations, num_sources, seed=seed)
     bias = random_tensors(len(ends), 1, width=1, seed=seed)[0][..., 0] if biased else None
     expected = edgewise_attention(sources, targets, *tensors, scale=0.3, bias=bias)
-    found = attend(graph, *tensors, scale=0.3, bias=bias, backend=backend, return_weights=True)
-    assert_close(found, expected, **EXACT)
+    actual = attend(graph, *tensors, scale=0.3, bias=bias, backend=backend, return_weights=True)
+    assert_close(actual, expected, **EXACT)
     assert_close(attend(Edges.of(graph), *tensors, scale=0.3, bias=bias, backend=backend), expected[0], **EXACT)
 
 
@@ -162,8 +162,8 @@ def test_edge_types_are_normalized_separately(edgewise_attention, random_tensors
     graph = dgl.heterograph(ends, num_nodes_dict={"n": 3})
     tensors = random_tensors(3, 3)
     for relation, (sources, targets) in ends.items():
-        found = attend(graph, *tensors, etype=relation[1], backend=backend, return_weights=True)
-        assert_close(found, edgewise_attention(sources, targets, *tensors), **EXACT)
+        actual = attend(graph, *tensors, etype=relation[1], backend=backend, return_weights=True)
+        assert_close(actual, edgewise_attention(sources, targets, *tensors), **EXACT)
 
 
 def test_destination_with_ten_thousand_edges(random_tensors, backend):
@@ -222,10 +222,10 @@ def test_masked_edges_have_no_effect(random_tensors, backend):
     assert_close(out, expected, **EXACT)
     assert_close(weights[seen], kept, **EXACT)
     assert (weights[[1, 3, 6]] == 0).all()
-    for found, wanted in zip(
+    for actual, wanted in zip(
         torch.autograd.grad(out.sum(), tensors), torch.autograd.grad(expected.sum(), tensors), strict=True
     ):
-        assert_close(found, wanted, **EXACT)
+        assert_close(actual, wanted, **EXACT)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -148,9 +148,9 @@ def test_gradients_equal_dense_attention(random_sentence, edge_table, dense_atte
         mask = torch.zeros(count, count, dtype=torch.bool)
         for here, there, *_ in edge_table(relation, sentence, True):
             mask[here, there] = True
-        found = torch.autograd.grad(attend(graph, *inputs, etype=relation, backend=backend), inputs, upstream)
+        actual = torch.autograd.grad(attend(graph, *inputs, etype=relation, backend=backend), inputs, upstream)
         expected = torch.autograd.grad(dense_attention(mask, *inputs), inputs, upstream, materialize_grads=True)
-        for mine, wanted in zip(found, expected, strict=True):
+        for mine, wanted in zip(actual, expected, strict=True):
             assert_close(mine, wanted, rtol=0, atol=1e-10)
 
 
@@ -164,9 +164,9 @@ def test_gradients_have_the_dtype_of_their_input(edges, tensors, backend, dtype)
     out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
     exact = torch.autograd.grad(out.sum() + weights.square().sum(), tensors)
     tolerance = 1e-5 if dtype == torch.float32 else 0.1
-    for gradient, wanted in zip(gradients, exact, strict=True):
+    for gradient, expected in zip(gradients, exact, strict=True):
         assert gradient.dtype == dtype
-        assert_close(gradient.double(), wanted, rtol=tolerance, atol=tolerance)
+        assert_close(gradient.double(), expected, rtol=tolerance, atol=tolerance)
 
 
 MESSAGE = "attention has first-order gradients only; do not differentiate its gradients again"
@@ -206,9 +206,9 @@ def test_weight_gradients_with_frozen_inputs(edges, tensors, backend, asking):
     query, key, value, bias = (tensor.detach() for tensor in tensors)
     (query, key, value, bias)[asking].requires_grad_()
     out, weights = attend(edges, query, key, value, bias=bias, backend=backend, return_weights=True)
-    (found,) = torch.autograd.grad(out.sum(), weights)
+    (actual,) = torch.autograd.grad(out.sum(), weights)
     out, weights = attend(edges, *tensors[:3], bias=tensors[3], backend=backend, return_weights=True)
-    assert_close(found, torch.autograd.grad(out.sum(), weights)[0], rtol=0, atol=1e-12)
+    assert_close(actual, torch.autograd.grad(out.sum(), weights)[0], rtol=0, atol=1e-12)
 
 
 def test_hessian_is_rejected(edges, tensors, backend):
@@ -222,8 +222,8 @@ def test_first_derivative_with_create_graph(edges, tensors, backend):
     out = attend(edges, *inputs, backend=backend)
     kept = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
     out = attend(edges, *inputs, backend=backend)
-    for gradient, wanted in zip(kept, torch.autograd.grad(out.square().sum(), inputs), strict=True):
-        assert_close(gradient, wanted, rtol=0, atol=1e-12)
+    for gradient, expected in zip(kept, torch.autograd.grad(out.square().sum(), inputs), strict=True):
+        assert_close(gradient, expected, rtol=0, atol=1e-12)
 
 
 def test_no_grad_records_nothing(edges, tensors, backend):

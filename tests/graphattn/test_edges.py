@@ -330,9 +330,9 @@ def test_cached_tensors_from_inference_mode(make):
     low = torch.tensor([0, 0, 1, 2])
     edges = make(Edges.of_ranges(low, low + 2, 4))
     with torch.inference_mode():
-        found = (edges.indices, edges.sources, edges.destinations, edges.reverse[0].indices, edges.reverse[1])
+        actual = (edges.indices, edges.sources, edges.destinations, edges.reverse[0].indices, edges.reverse[1])
         edges.blocks  # noqa: B018
-    assert not any(tensor.is_inference() for tensor in found)
+    assert not any(tensor.is_inference() for tensor in actual)
 
 
 def test_ranges_keep_their_integer_type():

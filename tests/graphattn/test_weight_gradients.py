@@ -39,14 +39,14 @@ def test_weight_gradients_equal_dense_autograd(edges, backend, random_tensors):
     out, weights = attend(edges, *inputs, backend=backend, return_weights=True)
     torch.manual_seed(3)
     upstream = torch.randn_like(out)
-    (found,) = torch.autograd.grad((out * upstream).sum(), weights, retain_graph=True)
+    (actual,) = torch.autograd.grad((out * upstream).sum(), weights, retain_graph=True)
 
     dense = torch.zeros(edges.num_destinations, edges.num_sources, out.shape[1], dtype=out.dtype)
     slots = weights.detach() if edges.edge_ids is None else weights.detach()[edges.edge_ids]
     dense[edges.destinations, edges.sources] = slots
     dense.requires_grad_()
     (torch.einsum("ijh,jhd->ihd", dense, inputs[2].detach()) * upstream).sum().backward()
-    assert_close(found, by_id(edges, dense.grad[edges.destinations, edges.sources]))
+    assert_close(actual, by_id(edges, dense.grad[edges.destinations, edges.sources]))
 
     ours = torch.autograd.grad((out * upstream).sum(), inputs)
     theirs = torch.autograd.grad((attend(edges, *inputs, backend=backend) * upstream).sum(), inputs)
@@ -59,10 +59,10 @@ def test_dropped_weights_contribute_nothing(random_tensors):
     inputs = [t.requires_grad_() for t in random_tensors(edges.num_destinations, edges.num_sources)]
     torch.manual_seed(2)
     out, weights = attend(edges, *inputs, dropout=0.5, return_weights=True)
-    (found,) = torch.autograd.grad(out.sum(), weights)
+    (actual,) = torch.autograd.grad(out.sum(), weights)
     totals = torch.zeros(edges.num_destinations, 2, dtype=out.dtype).index_add(0, edges.destinations, weights)
     assert_close(totals, torch.ones_like(totals), msg="weights are those before dropout")
-    assert 0.2 < (found == 0).double().mean() < 0.8
+    assert 0.2 < (actual == 0).double().mean() < 0.8
 
 
 def test_half_precision_is_summed_in_float32():
@@ -80,7 +80,7 @@ def test_gradients_of_mean_weights(edges, random_tensors):
     out, weights = tensorized_attend(edges, *inputs, return_weights=True)
     torch.manual_seed(3)
     upstream = torch.randn_like(out)
-    (found,) = torch.autograd.grad((out * upstream).sum(), weights, retain_graph=True)
+    (actual,) = torch.autograd.grad((out * upstream).sum(), weights, retain_graph=True)
     factors = torch.ones(edges.num_edges, out.shape[1], 1, dtype=out.dtype, requires_grad=True)
     logits = ((query[edges.destinations] * key[edges.sources]).sum(-1, keepdim=True) * 5**-0.5) + scores[edges.sources]
     own = torch.zeros_like(logits)
@@ -88,7 +88,7 @@ def test_gradients_of_mean_weights(edges, random_tensors):
         own[edges.destinations == node] = logits[edges.destinations == node].softmax(0)
     moved = own.detach() * factors * value.detach()[edges.sources]
     (torch.zeros_like(out).index_add(0, edges.destinations, moved) * upstream).sum().backward()
-    assert_close(found * weights.detach(), by_id(edges, factors.grad.squeeze(-1)))
+    assert_close(actual * weights.detach(), by_id(edges, factors.grad.squeeze(-1)))
 
     ours = torch.autograd.grad((out * upstream).sum(), inputs)
     theirs = torch.autograd.grad((tensorized_attend(edges, *inputs) * upstream).sum(), inputs)
@@ -111,12 +111,12 @@ def test_gradients_of_mean_weights_stay_small_where_weights_underflow():
     edges = Edges.of(TextGraphBuilder([Window(21)], cls=False).batch([["x"] * 60] * 5))
     query, key, value, scores = (torch.randn(300, 2, 4, generator=random) for _ in range(4))
     scores = scores * 50
-    found = []
+    actual = []
     for dtype in (torch.float32, torch.float64):
         inputs = [tensor.to(dtype).requires_grad_() for tensor in (query, key, value, scores)]
         out, weights = tensorized_attend(edges, *inputs, return_weights=True)
         (gradient,) = torch.autograd.grad(out.sum(), weights)
-        found.append((gradient.double(), weights.detach().double()))
-    (single, own), (double, exact) = found
+        actual.append((gradient.double(), weights.detach().double()))
+    (single, own), (double, exact) = actual
     assert single.abs().max() < 2 * double.abs().max() < 100
     assert_close(single * own, double * exact, rtol=1e-3, atol=1e-4)

@@ -45,9 +45,9 @@ def test_at_most_half_of_a_group_is_padding(lengths):
     groups = padding_groups(torch.tensor(lengths, dtype=torch.long))
     own = torch.arange(sum(lengths)).split(lengths)
     sentences = {tuple(one.tolist()) for one in own}
-    found = [tuple(one.tolist()) for elements, sizes in groups for one in elements.split(sizes.tolist())]
-    assert sorted(filter(None, found)) == sorted(filter(None, sentences))
-    assert len(found) == len(lengths)
+    actual = [tuple(one.tolist()) for elements, sizes in groups for one in elements.split(sizes.tolist())]
+    assert sorted(filter(None, actual)) == sorted(filter(None, sentences))
+    assert len(actual) == len(lengths)
     rows = [sizes.clamp(min=1) for _, sizes in groups if len(sizes)]
     assert sum(len(sizes) * int(sizes.max()) for sizes in rows) <= 2 * sum(int(sizes.sum()) for sizes in rows)
     filled = [max(1, length) for length in lengths]

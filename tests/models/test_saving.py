@@ -450,8 +450,8 @@ def test_a_model_of_an_earlier_version_predicts_the_same(task):
         scores = [outputs[0].score for outputs in estimator.outputs(inputs)]
         np.testing.assert_allclose(scores, expected["scores"], atol=1e-6)
     else:
-        for found, row in zip(estimator.predict_proba(inputs), expected["probabilities"], strict=True):
-            np.testing.assert_allclose(found, row, atol=1e-6)
+        for actual, row in zip(estimator.predict_proba(inputs), expected["probabilities"], strict=True):
+            np.testing.assert_allclose(actual, row, atol=1e-6)
 
 
 @pytest.fixture

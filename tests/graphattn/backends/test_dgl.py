@@ -24,8 +24,8 @@ def test_backend_equals_the_three_operators(graph, random_tensors, idtype):
     scores = dgl.ops.u_dot_v(graph, key, query)[..., 0] * 0.3 + bias
     weights = dgl.ops.edge_softmax(graph, scores)
     out = dgl.ops.u_mul_e_sum(graph, value, weights[..., None])
-    found = attend(graph, query, key, value, scale=0.3, bias=bias, backend="dgl", return_weights=True)
-    assert_close(found, (out, weights), rtol=0, atol=1e-12)
+    actual = attend(graph, query, key, value, scale=0.3, bias=bias, backend="dgl", return_weights=True)
+    assert_close(actual, (out, weights), rtol=0, atol=1e-12)
 
 
 def test_dgl_softmax_still_gives_nan_when_all_edges_are_masked(graph):

@@ -42,8 +42,8 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, random_tensors, ed
     assert len(list(torch_segments.iterate_runs(edges, 10))) == 1
     monkeypatch.setattr(torch_segments, "CHUNK", numbers)
     assert len(list(torch_segments.iterate_runs(edges, 10))) > 1
-    for found, expected in zip(results(edges, tensors), whole, strict=True):
-        assert_close(found, expected, **EXACT)
+    for actual, expected in zip(results(edges, tensors), whole, strict=True):
+        assert_close(actual, expected, **EXACT)
 
 
 @pytest.mark.parametrize("numbers", [1, 70, 10_000])
@@ -95,10 +95,10 @@ def test_complete_graphs_use_dense_attention_with_little_padding(random_tensors,
     assert paddings == padded
     assert_close(dense, sparse, **EXACT)
     upstream = torch.randn_like(dense)
-    for found, expected in zip(
+    for actual, expected in zip(
         torch.autograd.grad(dense, inputs, upstream), torch.autograd.grad(sparse, inputs, upstream), strict=True
     ):
-        assert_close(found, expected, **EXACT)
+        assert_close(actual, expected, **EXACT)
 
 
 def test_other_relations_do_not_use_dense_attention(random_tensors, paddings):

@@ -31,10 +31,10 @@ def test_values_and_gradients(parts):
     x, y, norm, linear = parts
     wanted = (x, y, *norm.parameters(), *linear.parameters())
     expected = linear(reference(x, y, norm))
-    found = derived(x, y, norm).linear(linear.weight, linear.bias)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    upstream = torch.randn_like(found)
-    gradients = (torch.autograd.grad(out, wanted, upstream) for out in (found, expected))
+    actual = derived(x, y, norm).linear(linear.weight, linear.bias)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+    upstream = torch.randn_like(actual)
+    gradients = (torch.autograd.grad(out, wanted, upstream) for out in (actual, expected))
     for mine, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
     value = derived(x, y, norm).value()

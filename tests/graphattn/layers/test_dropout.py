@@ -86,16 +86,16 @@ def test_mask_depends_on_the_global_generator():
 def test_mask_does_not_depend_on_threads_or_strides():
     inputs = torch.randn(700, 400)
     count = torch.get_num_threads()
-    found = []
+    actual = []
     try:
         for threads, given in ((1, inputs), (2, inputs), (2, inputs.t().contiguous().t())):
             torch.set_num_threads(threads)
             torch.manual_seed(2)
-            found.append(dropout(given, 0.2, True))
+            actual.append(dropout(given, 0.2, True))
     finally:
         torch.set_num_threads(count)
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
+    assert torch.equal(actual[0], actual[1])
+    assert torch.equal(actual[0], actual[2])
 
 
 @pytest.mark.parametrize("probability", [-0.1, 1.0, 1.5, float("nan")])

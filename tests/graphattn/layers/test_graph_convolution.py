@@ -51,11 +51,11 @@ def test_convolution(name, random):
     )
     matrix = normalized(adjacency)
     expected = matrix @ F.relu(matrix @ inputs @ layer.linear.weight.T)
-    found = layer(edges, inputs)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    upstream = torch.randn_like(found)
+    actual = layer(edges, inputs)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+    upstream = torch.randn_like(actual)
     wanted = (inputs, layer.linear.weight)
-    mine, theirs = (torch.autograd.grad(out, wanted, upstream) for out in (found, expected))
+    mine, theirs = (torch.autograd.grad(out, wanted, upstream) for out in (actual, expected))
     for one, other in zip(mine, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
@@ -78,9 +78,9 @@ def test_attention(name, random):
         weights = scores.masked_fill(adjacency == 0, float("-inf")).softmax(1)
         seen.append(weights[adjacency > 0])
         heads.append(F.elu(weights @ values))
-    found = []
-    torch.testing.assert_close(layer(edges, inputs, found), torch.cat(heads, 1), rtol=0, atol=1e-12)
-    torch.testing.assert_close(found[0], torch.stack(seen, 1), rtol=0, atol=1e-12)
+    actual = []
+    torch.testing.assert_close(layer(edges, inputs, actual), torch.cat(heads, 1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual[0], torch.stack(seen, 1), rtol=0, atol=1e-12)
     torch.testing.assert_close(layer(edges, inputs), torch.cat(heads, 1), rtol=0, atol=1e-12)
 
 
@@ -111,8 +111,8 @@ def test_gradients(layer, name):
 def test_bfloat16(name):
     edges, adjacency = edges_and_adjacency(name, Random(3))
     layer, inputs = GraphConvolution(8), torch.randn(len(adjacency), 8)
-    wanted = layer(edges, inputs)
-    torch.testing.assert_close(layer.bfloat16()(edges, inputs.bfloat16()).float(), wanted, rtol=0.1, atol=0.1)
+    expected = layer(edges, inputs)
+    torch.testing.assert_close(layer.bfloat16()(edges, inputs.bfloat16()).float(), expected, rtol=0.1, atol=0.1)
 
 
 def test_block_members():
@@ -157,9 +157,9 @@ def test_attention_sums_in_float32_under_autocast():
     layer, inputs, seen = GraphAttention(8, 2), torch.randn(len(adjacency), 8), []
     exact = layer(edges, inputs)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = layer(edges, inputs, seen)
-    assert (found.dtype, seen[0].dtype) == (torch.float32, torch.float32)
-    torch.testing.assert_close(found, exact, rtol=0.05, atol=0.05)
+        actual = layer(edges, inputs, seen)
+    assert (actual.dtype, seen[0].dtype) == (torch.float32, torch.float32)
+    torch.testing.assert_close(actual, exact, rtol=0.05, atol=0.05)
 
 
 def test_xavier_initialization():

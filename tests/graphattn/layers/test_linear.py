@@ -163,8 +163,8 @@ def make_table(rows=LARGE, dtype=torch.float32):
 
 def output_and_gradient(function, vectors, ids, upper):
     out = function(vectors, ids)
-    (found,) = torch.autograd.grad((out * upper).sum(), vectors)
-    return out.detach(), found
+    (actual,) = torch.autograd.grad((out * upper).sum(), vectors)
+    return out.detach(), actual
 
 
 @given(
@@ -188,9 +188,9 @@ def test_embedding_equals_pytorch(numbers, dtype, rows):
 def test_embedding_of_ids_of_any_shape():
     ids = torch.arange(12).view(2, 3, 2)
     vectors = make_table()
-    out, found = output_and_gradient(embedding, vectors, ids, torch.ones(2, 3, 2, WIDTH))
+    out, actual = output_and_gradient(embedding, vectors, ids, torch.ones(2, 3, 2, WIDTH))
     assert torch.equal(out, vectors.detach()[:12].view(2, 3, 2, WIDTH))
-    assert torch.equal(found[:13].sum(1), torch.tensor([*[float(WIDTH)] * 12, 0.0]))
+    assert torch.equal(actual[:13].sum(1), torch.tensor([*[float(WIDTH)] * 12, 0.0]))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

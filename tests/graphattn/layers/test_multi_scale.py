@@ -49,12 +49,12 @@ def masks_of(edge_table):
 
     def compute(sentence):
         count = len(sentence) + 1
-        found = {}
+        actual = {}
         for relation in HEADS:
-            found[relation] = torch.zeros(count, count, dtype=torch.bool)
+            actual[relation] = torch.zeros(count, count, dtype=torch.bool)
             for here, there, *_ in edge_table(("token", relation, "token"), sentence, True):
-                found[relation][here, there] = True
-        return found
+                actual[relation][here, there] = True
+        return actual
 
     return compute
 

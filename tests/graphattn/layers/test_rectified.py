@@ -103,10 +103,10 @@ OPTIONS = [{}, {"shared_scores": True}, {"relative_positions": 2}]
 def test_outputs_maps_and_gradients(options, normalize, texts, seed):
     problem, layer = Problem(texts, normalize=normalize, seed=seed), make_layer(**options)
     expected, maps, word_maps = problem.expected(layer)
-    found = problem.run(layer)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
-    upstream, wanted = torch.randn_like(found), (problem.tokens, problem.words, *layer.parameters())
-    gradients = (torch.autograd.grad(out, wanted, upstream, materialize_grads=True) for out in (found, expected))
+    actual = problem.run(layer)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
+    upstream, wanted = torch.randn_like(actual), (problem.tokens, problem.words, *layer.parameters())
+    gradients = (torch.autograd.grad(out, wanted, upstream, materialize_grads=True) for out in (actual, expected))
     for mine, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-9)
     seen = []
@@ -262,9 +262,9 @@ def test_dropout_on_token_and_word_maps(of_words, relative_positions):
 def test_bfloat16_without_words():
     problem, layer = Problem([[2, 1], [1]]), make_layer(words=False)
     expected = layer(problem.edges, problem.tokens).float()
-    found = layer.bfloat16()(problem.edges, problem.tokens.bfloat16())
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), expected, rtol=0.1, atol=0.1)
+    actual = layer.bfloat16()(problem.edges, problem.tokens.bfloat16())
+    assert actual.dtype == torch.bfloat16
+    torch.testing.assert_close(actual.float(), expected, rtol=0.1, atol=0.1)
 
 
 @pytest.mark.parametrize("options", [{}, {"relative_positions": 2}])

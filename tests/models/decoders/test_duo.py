@@ -23,7 +23,7 @@ def mapped(maps, x, stream):
 
 def duo_attention(module, inputs, memory, allowed):
     """For each stream: queries and keys of the other stream, values of the same stream."""
-    size, found = WIDTH // HEADS, []
+    size, actual = WIDTH // HEADS, []
     for own, other in ((0, 1), (1, 0)):
         query, key = mapped(module.query, inputs[other], other), mapped(module.key, memory[other], other)
         value, heads = mapped(module.value, memory[own], own), []
@@ -31,8 +31,8 @@ def duo_attention(module, inputs, memory, allowed):
             part = slice(head * size, (head + 1) * size)
             scores = query[:, part] @ key[:, part].T / math.sqrt(size)
             heads.append(scores.masked_fill(~allowed, float("-inf")).softmax(1) @ value[:, part])
-        found.append(mapped(module.output, torch.cat(heads, dim=1), own))
-    return found
+        actual.append(mapped(module.output, torch.cat(heads, dim=1), own))
+    return actual
 
 
 def normed(module, streams, added):
@@ -72,13 +72,13 @@ def test_it_follows_the_formulas(crossed, shared):
     mask = (torch.arange(5) < lengths.unsqueeze(1))[:, None, None]
     memory = Memory(torch.randn(2, 5, 2 * WIDTH, dtype=torch.float64), mask)
     inputs, weights = torch.randn(2, 4, 2 * WIDTH, dtype=torch.float64), []
-    found = decoder(inputs, decoder.start(memory), weights)
+    actual = decoder(inputs, decoder.start(memory), weights)
     assert [tuple(own.shape) for own in weights] == [(2, 2 * HEADS, 4, 5)] * 2
     state = decoder.start(memory)
     steps = torch.cat([decoder(inputs[:, place : place + 1], state) for place in range(4)], dim=1)
     for number, length in enumerate(lengths.tolist()):
         expected = by_formula(decoder, inputs[number], memory.states[number, :length])
-        torch.testing.assert_close(found[number], expected, rtol=0, atol=1e-9)
+        torch.testing.assert_close(actual[number], expected, rtol=0, atol=1e-9)
         torch.testing.assert_close(steps[number], expected, rtol=0, atol=1e-9)
 
 

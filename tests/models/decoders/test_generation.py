@@ -115,9 +115,9 @@ def test_the_encoder_runs_once_for_each_source(make_model, monkeypatch):
 def test_a_source_without_words_gets_an_empty_text(make_model):
     model, corpus = make_model()
     words = [Sentence(["the", "dog"]), Sentence([]), Sentence(["a"])]
-    found = generate(model, ParallelCorpus.of(corpus.builder, words), SEARCH, count=2)
-    assert [(h.ids, h.score) for h in found[1]] == [((), 0.0)]
-    assert len(found[0]) == len(found[2]) == 2
+    actual = generate(model, ParallelCorpus.of(corpus.builder, words), SEARCH, count=2)
+    assert [(h.ids, h.score) for h in actual[1]] == [((), 0.0)]
+    assert len(actual[0]) == len(actual[2]) == 2
     assert generate(model, ParallelCorpus.of(corpus.builder, []), SEARCH) == []
 
 
@@ -132,9 +132,9 @@ def test_limits_depend_on_the_source_by_default(make_model):
         model.decoder.norm.bias[0] = 100.0
         model.embedding.trained[:, 0] = 1.0
         model.embedding.trained[EOS, 0] = -1.0
-    found = generate(model, corpus, SearchOptions(beam=1))
+    actual = generate(model, corpus, SearchOptions(beam=1))
     words = corpus.layouts[0].lengths - 1
-    assert [len(own[0].ids) for own in found] == [2 * count + 10 for count in words]
+    assert [len(own[0].ids) for own in actual] == [2 * count + 10 for count in words]
     assert {len(own[0].ids) for own in generate(model, corpus, SearchOptions(beam=1, max_length=3))} == {3}
     assert {len(own[0].ids) for own in generate(model, corpus, SearchOptions(beam=1, min_length=60))} == {60}
 

@@ -56,15 +56,15 @@ def run_search(sources, beam, limits, vocabulary=4, seed=0, banned=(), **options
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
 def test_an_unlimited_beam_is_exhaustive(penalty, seed):
-    found = run_search([0, 1], 200, [3, 4], seed=seed, length_penalty=penalty)
+    actual = run_search([0, 1], 200, [3, 4], seed=seed, length_penalty=penalty)
     table = Table([0], 1, 4, seed)
     for source, longest in ((0, 3), (1, 4)):
         expected = sorted(
             ((log_probability(table, source, ids) / (len(ids) + 1) ** penalty, ids) for ids in every_text(4, longest)),
             reverse=True,
         )
-        assert [own.ids for own in found[source]] == [ids for _, ids in expected]
-        assert [own.score for own in found[source]] == pytest.approx([score for score, _ in expected], abs=1e-4)
+        assert [own.ids for own in actual[source]] == [ids for _, ids in expected]
+        assert [own.score for own in actual[source]] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
 def texts_within(rules, vocabulary, longest, written=()):
@@ -100,20 +100,20 @@ def texts_within(rules, vocabulary, longest, written=()):
 def test_rules_allow_exactly_the_valid_texts(options, seed):
     banned = options.get("banned", ())
     rules = Rules(SearchOptions(**{name: value for name, value in options.items() if name != "banned"}), END, banned)
-    (found,) = run_search([0], 200, [4], seed=seed, **options)
+    (actual,) = run_search([0], 200, [4], seed=seed, **options)
     table = Table([0], 1, 4, seed)
     expected = sorted(
         ((rules.score(log_probability(table, 0, ids), len(ids)), ids) for ids in texts_within(rules, 4, 4)),
         reverse=True,
     )
-    assert [own.ids for own in found] == [ids for _, ids in expected]
-    assert [own.score for own in found] == pytest.approx([score for score, _ in expected], abs=1e-4)
+    assert [own.ids for own in actual] == [ids for _, ids in expected]
+    assert [own.score for own in actual] == pytest.approx([score for score, _ in expected], abs=1e-4)
 
 
 def plain_beam_search(table, source, width, limit, penalty):
     """Search with lists and sorting for one source: extend all texts, finish the best that end, keep the others."""
-    live, found = [(0.0, ())], []
-    while live and len(found) < width:
+    live, actual = [(0.0, ())], []
+    while live and len(actual) < width:
         length = len(live[0][1])
         tokens = [END] if length == limit else range(table.vocabulary)
         options = sorted(
@@ -124,18 +124,18 @@ def plain_beam_search(table, source, width, limit, penalty):
             ),
             reverse=True,
         )
-        found += [(total / (length + 1) ** penalty, ids) for total, ids, token in options[:width] if token == END]
+        actual += [(total / (length + 1) ** penalty, ids) for total, ids, token in options[:width] if token == END]
         live = [(total, (*ids, token)) for total, ids, token in options[: 2 * width] if token != END][:width]
-    return sorted(found, reverse=True)[:width]
+    return sorted(actual, reverse=True)[:width]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 @pytest.mark.parametrize("seed", range(4))
 def test_batched_search_equals_plain_search(seed, width):
     limits = [6, 1, 4, 6, 3]
-    found = run_search(range(5), width, limits, vocabulary=7, seed=seed)
+    actual = run_search(range(5), width, limits, vocabulary=7, seed=seed)
     table = Table([0], 1, 7, seed)
-    for source, (own, limit) in enumerate(zip(found, limits, strict=True)):
+    for source, (own, limit) in enumerate(zip(actual, limits, strict=True)):
         expected = plain_beam_search(table, source, width, limit, 0.6)
         assert [hypothesis.ids for hypothesis in own] == [ids for _, ids in expected]
         assert [hypothesis.score for hypothesis in own] == pytest.approx([score for score, _ in expected], abs=1e-4)
@@ -147,8 +147,8 @@ def test_a_beam_of_one_is_greedy():
     while len(expected) < 8 and (token := int(table.logits(prefix).argmax())) != END:
         expected.append(token)
         prefix = (*prefix, token)
-    ((found,),) = run_search([0], 1, [8], vocabulary=5)
-    assert found.ids == tuple(expected)
+    ((actual,),) = run_search([0], 1, [8], vocabulary=5)
+    assert actual.ids == tuple(expected)
 
 
 @pytest.mark.parametrize(("shortest", "longest"), [(0, 0), (0, 2), (3, 3), (2, 5)])

@@ -59,8 +59,8 @@ def by_formula(decoder, inputs, memory):
     for layer in decoder.layers:
         normed = norm(states, layer.own_norm)
         states = states + attention(layer.own, normed, normed, earlier)[0]
-        found, weights = attention(layer.source, norm(states, layer.source_norm), memory, everything)
-        states, maps = states + found, [*maps, weights]
+        actual, weights = attention(layer.source, norm(states, layer.source_norm), memory, everything)
+        states, maps = states + actual, [*maps, weights]
         widen, _, _, narrow = layer.feed_forward
         inner = (norm(states, layer.feed_norm) @ widen.weight.T + widen.bias).clamp(min=0)
         states = states + inner @ narrow.weight.T + narrow.bias
@@ -95,10 +95,10 @@ def test_several_texts_of_a_source_share_its_keys(decoder, memory):
     inputs = torch.randn(6, 3, WIDTH, dtype=torch.float64)  # two texts of each source
     state = decoder.start(memory, beams=2)
     assert state.sources[0].shape[1] == 3
-    found = decoder(inputs, state)
+    actual = decoder(inputs, state)
     for text in range(2):
         alone = decoder(inputs[text::2], decoder.start(memory))
-        torch.testing.assert_close(found[text::2], alone, rtol=0, atol=1e-10)
+        torch.testing.assert_close(actual[text::2], alone, rtol=0, atol=1e-10)
 
 
 def test_texts_can_be_reordered_and_sources_removed(decoder, memory):
@@ -106,12 +106,12 @@ def test_texts_can_be_reordered_and_sources_removed(decoder, memory):
     state = decoder.start(memory, beams=2)
     decoder(first, state)
     state.keep(torch.tensor([2, 0]), torch.tensor([[1, 1], [1, 0]]))
-    found = decoder(then, state)
+    actual = decoder(then, state)
     for row, (source, text) in enumerate([(2, 1), (2, 1), (0, 1), (0, 0)]):
         alone = Memory(memory.states[source : source + 1], memory.mask[source : source + 1])
         inputs = torch.cat([first[2 * source + text], then[row]]).unsqueeze(0)
         expected = decoder(inputs, decoder.start(alone))[0, -1]
-        torch.testing.assert_close(found[row, 0], expected, rtol=0, atol=1e-10)
+        torch.testing.assert_close(actual[row, 0], expected, rtol=0, atol=1e-10)
 
 
 def test_padding_is_masked(decoder, memory):

@@ -26,7 +26,7 @@ def mapped(maps, x, stream):
 
 def duo_attention(layer, streams, seen):
     """The values of each stream weighted by the other's attention, head by head; ``seen`` gets the attention."""
-    size, found = HIDDEN // HEADS, []
+    size, actual = HIDDEN // HEADS, []
     for own, other in ((0, 1), (1, 0)):
         query, key = mapped(layer.query, streams[other], other), mapped(layer.key, streams[other], other)
         value, heads = mapped(layer.value, streams[own], own), []
@@ -35,8 +35,8 @@ def duo_attention(layer, streams, seen):
             scores = (query[:, part] @ key[:, part].T / math.sqrt(size)).softmax(1)
             seen.append(scores)
             heads.append(scores @ value[:, part])
-        found.append(mapped(layer.output, torch.cat(heads, dim=1), own))
-    return found
+        actual.append(mapped(layer.output, torch.cat(heads, dim=1), own))
+    return actual
 
 
 def by_formula(encoder, tokens, seen):
@@ -122,11 +122,11 @@ VECTORS = torch.randn(5, 2, 6, dtype=torch.float64)
 def test_maps_of_streams(shared):
     maps = StreamMaps(6, 4, shared=shared).double()
     torch.nn.init.normal_(maps.bias)
-    found = maps(VECTORS)
+    actual = maps(VECTORS)
     for number in range(2):
         own = 0 if shared else number
         expected = VECTORS[:, number] @ maps.weight[own].T + maps.bias[own]
-        torch.testing.assert_close(found[:, number], expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(actual[:, number], expected, rtol=0, atol=1e-12)
     assert sum(p.numel() for p in maps.parameters()) == (1 if shared else 2) * (6 * 4 + 4)
 
 
@@ -136,10 +136,10 @@ def test_norm_of_streams(crossed):
     for parameter in norm.parameters():
         torch.nn.init.normal_(parameter)
     added = torch.randn(5, 2, 6, dtype=torch.float64)
-    found = norm(VECTORS, added)
+    actual = norm(VECTORS, added)
     for own, other in ((0, 1), (1, 0)):
         x = VECTORS[:, own] + added[:, own]
         if crossed:
             x = x + norm.factors[own] * VECTORS[:, other]
         x = (x - x.mean(1, keepdim=True)) / (x.var(1, unbiased=False, keepdim=True) + 1e-5).sqrt()
-        torch.testing.assert_close(found[:, own], x * norm.weight[own] + norm.bias[own], rtol=0, atol=1e-12)
+        torch.testing.assert_close(actual[:, own], x * norm.weight[own] + norm.bias[own], rtol=0, atol=1e-12)

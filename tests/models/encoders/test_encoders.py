@@ -110,12 +110,12 @@ def test_gradients_of_many_tokens_equal_double_precision(options):
     encoder = make_encoder(options).eval()
     graph = TextGraphBuilder(encoder.relations()).batch(sentences)
     tokens = torch.randn(graph.num_nodes("token"), 12)
-    found = []
+    actual = []
     for kind in (torch.float32, torch.float64):
         inputs = tokens.to(kind, copy=True).requires_grad_()
         encoder.to(kind)(graph, inputs).sin().sum().backward()
-        found.append(inputs.grad)
-    torch.testing.assert_close(found[0].double(), found[1], rtol=1e-3, atol=1e-3)
+        actual.append(inputs.grad)
+    torch.testing.assert_close(actual[0].double(), actual[1], rtol=1e-3, atol=1e-3)
 
 
 KINDS = ("dropout", "attn_drop")

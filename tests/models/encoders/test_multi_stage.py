@@ -15,7 +15,7 @@ def test_three_stages_and_their_weights(double_encoder, encode, sentences, dense
     encoder, layers = double_encoder(SMALL), []
     graph, inputs, outputs = encode(encoder, 12, weights=layers)
     maps = [maps_of(graph, name, own) for layer in layers for name, own in layer.items()]
-    for sentence, tokens, found, *own in zip(sentences, inputs, outputs, *maps, strict=True):
+    for sentence, tokens, actual, *own in zip(sentences, inputs, outputs, *maps, strict=True):
         seen = []
         x = tokens + sinusoids(torch.arange(len(tokens)), 12)
         for block in encoder.token_blocks:
@@ -36,7 +36,7 @@ def test_three_stages_and_their_weights(double_encoder, encode, sentences, dense
         for block in encoder.phrase_blocks:
             x = dense_block(block, x, None, seen)
         expected = F.layer_norm(x, (12,), encoder.norm.weight, encoder.norm.bias)[word_of]
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
         for weights, dense in zip(own, seen, strict=True):
             torch.testing.assert_close(weights, dense, rtol=0, atol=1e-9)
 

@@ -16,7 +16,7 @@ SMALL = TNTOptions(hidden=12, layers=2, heads=3, ffn=16)
 def test_two_streams(double_encoder, encode, sentences, dense_block, shared):
     encoder = double_encoder(TNTOptions(hidden=12, layers=2, heads=3, ffn=16, share_blocks=shared))
     _, inputs, outputs = encode(encoder, 12)
-    for sentence, tokens, found in zip(sentences, inputs, outputs, strict=True):
+    for sentence, tokens, actual in zip(sentences, inputs, outputs, strict=True):
         word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
         same_word = word_of.unsqueeze(1) == word_of
         y = x = tokens + sinusoids(torch.arange(len(tokens)), 12)
@@ -25,15 +25,15 @@ def test_two_streams(double_encoder, encode, sentences, dense_block, shared):
             y = dense_block(inner[number], y, same_word)
             x = dense_block(encoder.outer[number], x + y)
         expected = nn.functional.layer_norm(x, (12,), encoder.norm.weight, encoder.norm.bias)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
 
 
 def test_weights_of_each_layer_equal_the_dense_ones(double_encoder, encode, sentences, dense_block, maps_of):
     layers, encoder = [], double_encoder(SMALL)
     graph, inputs, _ = encode(encoder, 12, weights=layers)
     assert [list(layer) for layer in layers] == [["group", "all"]] * 2
-    found = [maps_of(graph, name, own) for layer in layers for name, own in layer.items()]
-    for sentence, tokens, *own in zip(sentences, inputs, *found, strict=True):
+    actual = [maps_of(graph, name, own) for layer in layers for name, own in layer.items()]
+    for sentence, tokens, *own in zip(sentences, inputs, *actual, strict=True):
         word_of = torch.tensor([0, *(word + 1 for word in sentence.word_ids)])
         y = x = tokens + sinusoids(torch.arange(len(tokens)), 12)
         seen = []

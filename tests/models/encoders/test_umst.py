@@ -170,9 +170,9 @@ def matrices(encoder, sentence):
 def test_every_row_of_the_papers_tables_equals_the_dense_reference(double_encoder, encode, sentences, options):
     encoder = double_encoder(replace(SMALL, **options))
     _, inputs, outputs = encode(encoder, 12)
-    for sentence, tokens, found in zip(sentences, inputs, outputs, strict=True):
+    for sentence, tokens, actual in zip(sentences, inputs, outputs, strict=True):
         expected = Dense(encoder, sentence, *matrices(encoder, sentence))(tokens)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9 if options.get("upsampling") is None else 1e-5)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9 if options.get("upsampling") is None else 1e-5)
 
 
 @pytest.mark.parametrize("options", [{}, {"graph_layer": "gat"}, {"upsampling": "linear", "normalize": True}])
@@ -221,8 +221,8 @@ def test_weights_equal_the_dense_ones(double_encoder, encode, sentences, maps_of
     for number, (sentence, tokens) in enumerate(zip(sentences, inputs, strict=True)):
         dense = Dense(encoder, sentence, *matrices(encoder, sentence))
         dense(tokens)
-        found = [own[number][head] for layer in maps for head in range(3) for own in layer]
-        for weights, expected in zip(found, dense.seen, strict=True):
+        actual = [own[number][head] for layer in maps for head in range(3) for own in layer]
+        for weights, expected in zip(actual, dense.seen, strict=True):
             torch.testing.assert_close(weights, expected, rtol=0, atol=1e-9)
 
 
@@ -253,14 +253,14 @@ def test_without_a_parse_words_have_no_arcs(double_encoder):
     word_ids, tokens = [0, 0, 1, 2], torch.randn(5, 12, dtype=torch.float64)
     unparsed = Sentence(["x"] * 4, word_ids=word_ids)
     rootless = replace(unparsed, heads=[0, 0, 0])
-    found = encoder(builder.build(unparsed), tokens)
+    actual = encoder(builder.build(unparsed), tokens)
     groups, arcs = matrices(encoder, rootless)
     assert torch.equal(arcs, torch.eye(4, dtype=torch.float64))
-    torch.testing.assert_close(found, Dense(encoder, rootless, groups, arcs)(tokens), rtol=0, atol=1e-9)
+    torch.testing.assert_close(actual, Dense(encoder, rootless, groups, arcs)(tokens), rtol=0, atol=1e-9)
     parsed = replace(unparsed, heads=[0, 1, 1])
     together = encoder(builder.batch([unparsed, parsed]), torch.cat([tokens, tokens]))
-    torch.testing.assert_close(together[:5], found, rtol=0, atol=1e-12)
-    assert not torch.allclose(together[5:], found)
+    torch.testing.assert_close(together[:5], actual, rtol=0, atol=1e-12)
+    assert not torch.allclose(together[5:], actual)
 
 
 def count(**options):

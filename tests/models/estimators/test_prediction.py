@@ -94,12 +94,12 @@ def test_vectors_are_float32_and_the_mode_does_not_change(kind, corpus, fitted):
     inputs, _ = corpus(kind)
     estimator = deepcopy(fitted(kind))
     model, data = estimator.model_, estimator._corpus(estimator._columns(inputs[:3]))
-    found = []
+    actual = []
     for training in (True, False):
         model.train(training)
-        found.append(prediction.encode_corpus(model, data))
+        actual.append(prediction.encode_corpus(model, data))
         assert model.training is training
-    assert np.array_equal(*found)
+    assert np.array_equal(*actual)
     nothing = prediction.encode_corpus(model, estimator._corpus(estimator._columns([])))
-    assert nothing.shape == (0, found[0].shape[1])
+    assert nothing.shape == (0, actual[0].shape[1])
     assert prediction.encode_corpus(model.bfloat16(), data).dtype == nothing.dtype == np.float32

@@ -64,12 +64,12 @@ def test_models_are_identical(kind, inputs, corpus, tiny, stored):
     store, items = stored(texts, labels), list(_items(texts, labels))
     training = {"dev_fraction": 0.2, "max_edges": 400}
     expected = tiny(kind, inputs=inputs, training=training).fit(items)
-    found = tiny(kind, inputs=inputs, training=training).fit(store)
-    assert found.vocabulary_ == expected.vocabulary_
-    assert found.history_ == expected.history_
-    assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(found).items())
-    assert found.evaluate(store) == expected.evaluate(items)
-    run, reference = found.predict_with_probabilities(store), expected.predict_with_probabilities(items)
+    actual = tiny(kind, inputs=inputs, training=training).fit(store)
+    assert actual.vocabulary_ == expected.vocabulary_
+    assert actual.history_ == expected.history_
+    assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(actual).items())
+    assert actual.evaluate(store) == expected.evaluate(items)
+    run, reference = actual.predict_with_probabilities(store), expected.predict_with_probabilities(items)
     assert list(map(list, run[0])) == list(map(list, reference[0]))
     assert all(map(np.array_equal, run[1], reference[1]))
 
@@ -78,8 +78,8 @@ def test_tuned_vectors(corpus, tiny, stored, vectors_file):
     texts, labels = corpus("classifier")
     inputs = {"vectors": str(vectors_file), "tune_vectors": True}
     expected = tiny(inputs=inputs).fit(texts, labels)
-    found = tiny(inputs=inputs).fit(stored(texts, labels))
-    assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(found).items())
+    actual = tiny(inputs=inputs).fit(stored(texts, labels))
+    assert all(torch.equal(own, _weights(expected)[name]) for name, own in _weights(actual).items())
 
 
 def test_stores_as_dev_sets_and_separate_labels(corpus, tiny, stored):

@@ -21,13 +21,13 @@ def test_likelihood_and_gradients_equal_pytorch_crf(lengths, tags, seed):
     mask = prefix_mask(torch.tensor(lengths))
     scores = torch.randn(*mask.shape, tags, dtype=torch.float64, requires_grad=True)
     gold = torch.randint(tags, mask.shape)
-    found = []
+    actual = []
     for crf, options in ((ours, {}), (theirs, {"reduction": "none"})):
         likelihood = crf(scores, gold, mask=mask, **options)
         variables = [scores, *crf.parameters()]
         gradients = torch.autograd.grad((likelihood**2).sum(), variables, materialize_grads=crf is theirs)
-        found.append([likelihood, *gradients])
-    for own, other in zip(*found, strict=True):
+        actual.append([likelihood, *gradients])
+    for own, other in zip(*actual, strict=True):
         torch.testing.assert_close(own, other, rtol=1e-10, atol=1e-10)
 
 

@@ -21,10 +21,10 @@ def test_tables(attention, tmp_path):
     table = attention.table()
     for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
         path = attention.save(tmp_path / f"weights{suffix}")
-        found = read(path).astype({"scale": object})
-        assert list(found) == list(table)
-        assert found.source_token.tolist() == table.source_token.tolist()
-        assert found.weight.tolist() == pytest.approx(table.weight.tolist())
+        actual = read(path).astype({"scale": object})
+        assert list(actual) == list(table)
+        assert actual.source_token.tolist() == table.source_token.tolist()
+        assert actual.weight.tolist() == pytest.approx(table.weight.tolist())
 
 
 def test_json_equals_the_page(attention, tmp_path):
@@ -32,11 +32,11 @@ def test_json_equals_the_page(attention, tmp_path):
 
 
 def test_graphml_can_be_read_back(attention, tmp_path):
-    found = nx.read_graphml(attention.save(tmp_path / "weights.graphml"), force_multigraph=True)
+    actual = nx.read_graphml(attention.save(tmp_path / "weights.graphml"), force_multigraph=True)
     graph = attention.graph()
-    assert found.number_of_edges() == graph.number_of_edges()
-    assert found.nodes["text 2"]["text"] == "<script>&amp;\\x01\\u2028 🙂"
-    weights = sorted(data["weight"] for *_, data in found.edges(data=True))
+    assert actual.number_of_edges() == graph.number_of_edges()
+    assert actual.nodes["text 2"]["text"] == "<script>&amp;\\x01\\u2028 🙂"
+    weights = sorted(data["weight"] for *_, data in actual.edges(data=True))
     assert weights == pytest.approx(sorted(attention.table().weight))
 
 

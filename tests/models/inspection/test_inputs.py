@@ -24,13 +24,13 @@ def test_probabilities_equal_predict_proba(estimators):
     for kind in ("classifier", "multilabel", "pair"):
         estimator, x = estimators[kind]
         chances = estimator.predict_proba([x])[0]
-        found = estimator.attention(x).probabilities
-        assert list(found) == estimator.classes_.tolist()
-        assert list(found.values()) == pytest.approx(chances.tolist(), abs=1e-6)
+        actual = estimator.attention(x).probabilities
+        assert list(actual) == estimator.classes_.tolist()
+        assert list(actual.values()) == pytest.approx(chances.tolist(), abs=1e-6)
     for kind in ("tagger", "crf"):
         estimator, x = estimators[kind]
-        found = [list(own.values()) for own in estimator.attention(x).probabilities]
-        np.testing.assert_allclose(found, estimator.predict_proba([x])[0], atol=1e-5)
+        actual = [list(own.values()) for own in estimator.attention(x).probabilities]
+        np.testing.assert_allclose(actual, estimator.predict_proba([x])[0], atol=1e-5)
 
 
 def test_texts_without_tokens(estimators):

@@ -96,8 +96,8 @@ def test_the_limit_of_a_summary_is_per_text(classifier, translator, sentences, m
         singles = zip(corpus, *options.values(), strict=True)
         largest = max(model.attention(*one).num_weights for one in singles)
         monkeypatch.setattr(limits, "MOST_WEIGHTS", largest)
-        found = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
-        assert found.entropy.to_numpy() == pytest.approx(expected.entropy.to_numpy(), abs=1e-5)
+        actual = summarise(model, corpus * 10, **{name: own * 10 for name, own in options.items()}).entropy()
+        assert actual.entropy.to_numpy() == pytest.approx(expected.entropy.to_numpy(), abs=1e-5)
         monkeypatch.setattr(limits, "MOST_WEIGHTS", largest - 1)
         with pytest.raises(DataError, match=f"has {largest:,} attention weights; the limit is {largest - 1:,}"):
             summarise(model, corpus, **options)

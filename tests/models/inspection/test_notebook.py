@@ -37,14 +37,14 @@ def attention(make_classifier):
 
 
 def test_a_prediction(attention):
-    found = Read(attention._repr_html_())
-    assert set(found.tags) == {"div", "p", "b", "span", "table", "tr", "th", "td"}
-    assert found.open == []
-    assert found.texts[0] == str(attention.prediction)
-    assert HOSTILE in found.texts
+    actual = Read(attention._repr_html_())
+    assert set(actual.tags) == {"div", "p", "b", "span", "table", "tr", "th", "td"}
+    assert actual.open == []
+    assert actual.texts[0] == str(attention.prediction)
+    assert HOSTILE in actual.texts
     strongest = attention.top(1).iloc[0]
-    assert f"{strongest.weight:.3f}" in found.texts
-    assert found.texts.count("window:3") + found.texts.count("all") == 8
+    assert f"{strongest.weight:.3f}" in actual.texts
+    assert actual.texts.count("window:3") + actual.texts.count("all") == 8
 
 
 def test_a_label_is_escaped(attention):
@@ -61,10 +61,10 @@ def test_long_texts_are_truncated(make_classifier):
 def test_graphs():
     builder = TextGraphBuilder([Window(3)])
     graph = builder.build(["time", HOSTILE])
-    found = Read(graph_html(graph, ["[CLS]", "time", HOSTILE]))
-    assert found.texts[:2] == ["1 text", ": 3 token"]
-    assert HOSTILE in found.texts
-    assert found.texts[-4:] == ["window:3", "token", "token", "7"]
+    actual = Read(graph_html(graph, ["[CLS]", "time", HOSTILE]))
+    assert actual.texts[:2] == ["1 text", ": 3 token"]
+    assert HOSTILE in actual.texts
+    assert actual.texts[-4:] == ["window:3", "token", "token", "7"]
     batch = builder.text_batch([["a"], ["b", "c"]])
     assert Read(graph_html(batch)).texts[0] == "2 texts"
 

@@ -26,6 +26,6 @@ def test_the_page_of_other_tasks(estimators):
     estimator, x = estimators["multilabel"]
     assert estimator.attention(x).to_page()["prediction"]["labels"] == list(estimator.predict([x])[0])
     estimator, words = estimators["tagger"]
-    found = estimator.attention(words).to_page()["prediction"]
-    assert (found["words"], found["tags"]) == (words, estimator.predict([words])[0])
-    assert len(found["probabilities"]) == len(words)
+    actual = estimator.attention(words).to_page()["prediction"]
+    assert (actual["words"], actual["tags"]) == (words, estimator.predict([words])[0])
+    assert len(actual["probabilities"]) == len(words)

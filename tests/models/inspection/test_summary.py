@@ -42,21 +42,21 @@ def merged(table, expected, keys):
 def test_distances(classifier, sentences):
     rows = rows_of(classifier, sentences)
     rows["distance"] = (rows.source - rows.target).abs()
-    found = summarise(classifier, sentences).distances()
+    actual = summarise(classifier, sentences).distances()
     mass = rows.groupby([*HEAD, "distance"]).weight.sum() / rows.groupby(HEAD).weight.sum()
-    both = merged(found, mass, [*HEAD, "distance"]).fillna(0)
+    both = merged(actual, mass, [*HEAD, "distance"]).fillna(0)
     np.testing.assert_allclose(both.mass, both.expected, atol=1e-6)
     best = rows[rows.weight == rows.groupby([*HEAD, "number", "target"]).weight.transform("max")]
     share = 1 / best.groupby([*HEAD, "number", "target"]).weight.transform("size")
     strongest = best.assign(share=share).groupby([*HEAD, "distance"]).share.sum()
     strongest /= best.assign(share=share).groupby(HEAD).share.sum()
-    both = merged(found, strongest, [*HEAD, "distance"]).fillna(0)
+    both = merged(actual, strongest, [*HEAD, "distance"]).fillna(0)
     np.testing.assert_allclose(both.strongest, both.expected, atol=1e-6)
 
 
 def test_layers_are_means_over_heads(classifier, sentences):
-    found = summarise(classifier, sentences)
-    layers, heads = found.layers(), found.distances()
+    actual = summarise(classifier, sentences)
+    layers, heads = actual.layers(), actual.distances()
     expected = heads[(heads.layer == 1) & (heads.distance == 1)].mass.sum() / 5
     assert layers[(layers.layer == 1) & (layers.distance == 1)].mass.item() == pytest.approx(expected)
     assert layers.groupby("layer").mass.sum().tolist() == pytest.approx([1, 1])
@@ -66,37 +66,37 @@ def test_entropy(classifier, sentences):
     rows = rows_of(classifier, sentences)
     targets = rows.groupby([*HEAD, "number", "target"]).weight
     entropy = targets.agg(lambda own: -(own * np.log(own)).sum())
-    found = summarise(classifier, sentences).entropy()
-    both = merged(found, entropy.groupby(HEAD).mean(), HEAD)
+    actual = summarise(classifier, sentences).entropy()
+    both = merged(actual, entropy.groupby(HEAD).mean(), HEAD)
     np.testing.assert_allclose(both.entropy, both.expected, atol=1e-6)
     evenness = entropy.groupby(HEAD).sum() / np.log(targets.size()).groupby(HEAD).sum().replace(0, np.nan)
-    both = merged(found, evenness, HEAD)
+    both = merged(actual, evenness, HEAD)
     np.testing.assert_allclose(both.evenness, both.expected, atol=1e-6)
 
 
 def test_allocated_and_effective_scales(classifier, sentences):
     rows = rows_of(classifier, sentences)
-    found = summarise(classifier, sentences).scales().set_index(HEAD)
+    actual = summarise(classifier, sentences).scales().set_index(HEAD)
     lengths = np.array([len(sentence) + 1 for sentence in sentences])
     for head, relation in ((0, "window:1"), (1, "window:3"), (2, "window:N/2")):
         allotted = Scale(relation.removeprefix("window:")).widths(lengths).mean()
-        assert found.loc[(0, head, relation), "allotted"] == pytest.approx(allotted)
-    assert np.isnan(found.loc[(0, 3, "dependency"), "allotted"])
+        assert actual.loc[(0, head, relation), "allotted"] == pytest.approx(allotted)
+    assert np.isnan(actual.loc[(0, 3, "dependency"), "allotted"])
     rows["distance"] = (rows.source - rows.target).abs()
     for key, own in rows.groupby(HEAD):
         total = own.weight.sum()
         held = next(reach for reach in range(99) if own[own.distance <= reach].weight.sum() >= 0.9 * total - 1e-6)
-        assert found.loc[key, "effective"] == 2 * held + 1
-        assert found.loc[key, "mean_distance"] == pytest.approx((own.distance * own.weight).sum() / total)
+        assert actual.loc[key, "effective"] == 2 * held + 1
+        assert actual.loc[key, "mean_distance"] == pytest.approx((own.distance * own.weight).sum() / total)
 
 
 def test_relations_and_dependencies(classifier, sentences):
-    found = summarise(classifier, sentences)
-    relations = found.relations().set_index(["layer", "relation"])
+    actual = summarise(classifier, sentences)
+    relations = actual.relations().set_index(["layer", "relation"])
     assert relations.loc[(0, "window:1"), "elsewhere"] == pytest.approx(0)
     assert relations.heads.unique().tolist() == [1]
     assert relations.share.groupby("layer").sum().tolist() == pytest.approx([1, 1])
-    kinds = found.dependencies()
+    kinds = actual.dependencies()
     assert kinds.groupby(HEAD).mass.sum().to_numpy() == pytest.approx(1)
     along = kinds[kinds.relation == "dependency"]
     assert set(along.kind) == {
@@ -138,10 +138,10 @@ def test_texts_are_read_lazily(classifier, monkeypatch):
 
 def test_both_texts_of_pairs_count(pair_classifier):
     pair = ("dogs bark", "cats sleep and dogs bark")
-    found = summarise(pair_classifier, [pair, pair])
+    actual = summarise(pair_classifier, [pair, pair])
     rows = pair_classifier.attention(pair).table()
     assert (
-        found.heads[(0, 0, "window:3")].targets
+        actual.heads[(0, 0, "window:3")].targets
         == 2 * rows[(rows.layer == 0) & (rows["head"] == 0)].weight.sum().round()
     )
 
@@ -184,21 +184,21 @@ def test_heads_between_words(encoder, sentences):
     assert set(rows.relation) == between_words
     rows["distance"] = (rows.source - rows.target).abs()
     rows["kind"] = [kind_of_words(sentences[row.number], row.source, row.target) for row in rows.itertuples()]
-    found = summarise(model, sentences)
-    assert {name for name, unit in found.units.items() if unit == "word"} >= between_words
+    actual = summarise(model, sentences)
+    assert {name for name, unit in actual.units.items() if unit == "word"} >= between_words
     totals = rows.groupby(HEAD).weight.sum()
-    for table, column in ((found.distances(), "distance"), (found.dependencies(), "kind")):
+    for table, column in ((actual.distances(), "distance"), (actual.dependencies(), "kind")):
         own = table[table.relation.isin(between_words)]
         both = merged(own, rows.groupby([*HEAD, column]).weight.sum() / totals, [*HEAD, column]).fillna(0)
         np.testing.assert_allclose(both.mass, both.expected, atol=1e-6)
-    scales = found.scales().set_index(HEAD)
+    scales = actual.scales().set_index(HEAD)
     for key, own in rows.groupby(HEAD):
         held = next(reach for reach in range(99) if own[own.distance <= reach].weight.sum() >= 0.9 * totals[key] - 1e-6)
         assert scales.loc[key, "effective"] == 2 * held + 1
         assert scales.loc[key, "mean_distance"] == pytest.approx((own.distance * own.weight).sum() / totals[key])
     elsewhere = rows[rows.kind != "itself"].groupby(["layer", "relation"]).weight.sum()
     expected = elsewhere / rows.groupby(["layer", "relation"]).weight.sum()
-    relations = found.relations().set_index(["layer", "relation"]).elsewhere
+    relations = actual.relations().set_index(["layer", "relation"]).elsewhere
     for key, share in expected.items():
         assert relations[key] == pytest.approx(share)
 
@@ -216,8 +216,8 @@ def test_words_of_the_sources_of_a_translator():
     rows = rows[rows.relation == "all:word"]
     mass = rows[rows.source == rows.target].groupby("head").weight.sum() / rows.groupby("head").weight.sum()
     kinds = summarise(translator, sources, targets=given).dependencies()
-    found = kinds[(kinds.relation == "all:word") & (kinds.kind == "itself")].set_index("head").mass
-    pd.testing.assert_series_equal(found, mass, check_names=False, check_dtype=False, atol=1e-6)
+    actual = kinds[(kinds.relation == "all:word") & (kinds.kind == "itself")].set_index("head").mass
+    pd.testing.assert_series_equal(actual, mass, check_names=False, check_dtype=False, atol=1e-6)
 
 
 def test_tables_of_two_models(classifier, make_classifier, sentences):
@@ -230,16 +230,16 @@ def test_tables_of_two_models(classifier, make_classifier, sentences):
 
 
 def test_files(classifier, sentences, tmp_path):
-    found = summarise(classifier, sentences)
-    found.save(str(tmp_path / "tables.json"))
-    assert list(json.loads((tmp_path / "tables.json").read_text())) == list(found.tables())
-    found.save(tmp_path / "tables")
+    actual = summarise(classifier, sentences)
+    actual.save(str(tmp_path / "tables.json"))
+    assert list(json.loads((tmp_path / "tables.json").read_text())) == list(actual.tables())
+    actual.save(tmp_path / "tables")
     names = sorted(path.name for path in (tmp_path / "tables").iterdir())
-    assert names == sorted(f"{name}.csv" for name in found.tables())
+    assert names == sorted(f"{name}.csv" for name in actual.tables())
     read = pd.read_csv(tmp_path / "tables" / "entropy.csv")
-    pd.testing.assert_frame_equal(read, found.entropy())
+    pd.testing.assert_frame_equal(read, actual.entropy())
     with pytest.raises(ConfigError) as caught:
-        found.save(tmp_path / "tables.xml")
+        actual.save(tmp_path / "tables.xml")
     assert str(caught.value) == "cannot save to 'tables.xml'; the name must end in .json"
 
 

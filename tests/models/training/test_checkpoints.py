@@ -262,8 +262,8 @@ def test_other_data_are_rejected(what, corpus, tiny, tmp_path):
     estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels, dev=(texts, labels))
     data = (texts[1:], labels[1:]) if what == "training set" else (texts, labels)
     dev = (texts[1:], labels[1:]) if what == "dev set" else (texts, labels)
-    found = rf"another {what} \('40 examples, [0-9a-f]+', now '39 examples, [0-9a-f]+'\)\. Give another run_dir"
-    with pytest.raises(ConfigError, match=found):
+    actual = rf"another {what} \('40 examples, [0-9a-f]+', now '39 examples, [0-9a-f]+'\)\. Give another run_dir"
+    with pytest.raises(ConfigError, match=actual):
         estimator.fit(*data, dev=dev)
 
 

@@ -34,10 +34,10 @@ def test_several_labels():
 
 def test_a_single_optional_class():
     """Texts without the class are not a second class."""
-    gold, found = np.array([[1], [0], [0], [1]]), np.array([[1], [0], [1], [0]])
-    assert multilabel_metrics(gold, found) == {"micro_f1": 50.0, "macro_f1": 50.0, "exact_match": 50.0}
-    assert multilabel_metrics(gold, 0 * found)["micro_f1"] == 0
-    with_nothing = [np.hstack([part, 0 * part]) for part in (gold, found)]
+    gold, actual = np.array([[1], [0], [0], [1]]), np.array([[1], [0], [1], [0]])
+    assert multilabel_metrics(gold, actual) == {"micro_f1": 50.0, "macro_f1": 50.0, "exact_match": 50.0}
+    assert multilabel_metrics(gold, 0 * actual)["micro_f1"] == 0
+    with_nothing = [np.hstack([part, 0 * part]) for part in (gold, actual)]
     assert multilabel_metrics(*with_nothing)["micro_f1"] == 50
 
 

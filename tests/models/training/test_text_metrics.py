@@ -74,10 +74,10 @@ def test_an_empty_output():
 
 
 def test_signatures_describe_the_computation():
-    found = signatures(REFERENCES, TEXTS)
-    assert "case:mixed|eff:no|tok:13a|smooth:exp|version:" in found["bleu"]
-    assert found["bleu"].startswith("nrefs:1")
-    assert "nc:6|nw:0" in found["chrf"]
+    actual = signatures(REFERENCES, TEXTS)
+    assert "case:mixed|eff:no|tok:13a|smooth:exp|version:" in actual["bleu"]
+    assert actual["bleu"].startswith("nrefs:1")
+    assert "nc:6|nw:0" in actual["chrf"]
 
 
 def test_bootstrap_detects_significant_differences():

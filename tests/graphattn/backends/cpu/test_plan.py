@@ -59,8 +59,8 @@ def test_chunks_of_narrow_ranges(lengths, reaches):
     assert narrow_plan(relations) is plan
 
     def keys_of(i):
-        found = {i}.union(*(range(low[i], high[i]) for low, high in zip(plan.lows, plan.highs, strict=True)))
-        return found
+        actual = {i}.union(*(range(low[i], high[i]) for low, high in zip(plan.lows, plan.highs, strict=True)))
+        return actual
 
     check_chunks(plan.chunks, plan.shared, int(lengths.sum()), keys_of)
     assert len(plan.lows) == sum(not edges.is_identity for edges in relations)

@@ -27,41 +27,41 @@ def test_rank_correlation_and_overlap(pairs, k):
 
 
 def test_edges_by_three_methods(classifier):
-    found, agreed = edge_agreement(classifier, TEXT, edges=8, k=3)
-    assert len(found) == 8
+    actual, agreed = edge_agreement(classifier, TEXT, edges=8, k=3)
+    assert len(actual) == 8
     assert list(zip(agreed.one, agreed.other, strict=True)) == [
         ("weight", "gradient_times_weight"),
         ("weight", "left_out"),
         ("gradient_times_weight", "left_out"),
     ]
     left_out = leave_one_edge_out(classifier, TEXT, k=8)
-    assert found.left_out.tolist() == pytest.approx(left_out.effect.tolist())
+    assert actual.left_out.tolist() == pytest.approx(left_out.effect.tolist())
 
 
 def test_tokens_by_five_methods(classifier, pair_classifier):
     pytest.importorskip("captum", reason="captum is not installed")
-    found, agreed = token_agreement(classifier, TEXT)
+    actual, agreed = token_agreement(classifier, TEXT)
     ways = ["rollout", "flow", "weight", "gradient_times_weight", "integrated_gradients"]
-    assert list(found) == ["part", "position", "token", *ways]
+    assert list(actual) == ["part", "position", "token", *ways]
     assert len(agreed) == 10
     weights = classifier.attention(TEXT).table().groupby("source").weight.sum()
-    np.testing.assert_allclose(found.weight[weights.index], weights, rtol=1e-6)
-    found, _ = token_agreement(pair_classifier, ("a fine film", "dull"))
-    assert found.part.tolist() == ["first"] * 4 + ["second"] * 2
+    np.testing.assert_allclose(actual.weight[weights.index], weights, rtol=1e-6)
+    actual, _ = token_agreement(pair_classifier, ("a fine film", "dull"))
+    assert actual.part.tolist() == ["first"] * 4 + ["second"] * 2
 
 
 def test_tokens_without_rollout_if_heads_connect_words(word_classifier):
     pytest.importorskip("captum", reason="captum is not installed")
-    found, agreed = token_agreement(word_classifier, TEXT)
-    assert list(found)[3:] == ["weight", "gradient_times_weight", "integrated_gradients"]
+    actual, agreed = token_agreement(word_classifier, TEXT)
+    assert list(actual)[3:] == ["weight", "gradient_times_weight", "integrated_gradients"]
     assert len(agreed) == 3
-    assert found.token.tolist()[:2] == ["[CLS]", "fine"]
+    assert actual.token.tolist()[:2] == ["[CLS]", "fine"]
 
 
 def test_edges_of_a_translator_by_three_methods(translator, source):
-    found, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")
+    actual, agreed = edge_agreement(translator, source, edges=6, target="Ein hund!")
     left_out = leave_one_edge_out(translator, source, k=6, target="Ein hund!")
-    np.testing.assert_allclose(found.left_out, left_out.effect)
+    np.testing.assert_allclose(actual.left_out, left_out.effect)
     assert "cross" in set(edge_agreement(translator, source, edges=500, word=0, target="Ein hund!")[0].relation)
     assert len(agreed) == 3
 
@@ -69,13 +69,13 @@ def test_edges_of_a_translator_by_three_methods(translator, source):
 def test_tokens_of_a_source_by_five_methods(translators, source):
     pytest.importorskip("captum", reason="captum is not installed")
     translator = translators("umst")
-    found, agreed = token_agreement(translator, source, target="Ein hund!")
-    assert found.part.unique().tolist() == ["source"]
-    assert found.token.tolist() == list(translator.attention(source).tokens["source"])
+    actual, agreed = token_agreement(translator, source, target="Ein hund!")
+    assert actual.part.unique().tolist() == ["source"]
+    assert actual.token.tolist() == list(translator.attention(source).tokens["source"])
     assert len(agreed) == 10
     table = translator.attention(source, "Ein hund!").table()
     weights = table[table.source_part == "source"].groupby("source").weight.sum()
-    np.testing.assert_allclose(found.weight, weights, rtol=1e-6)
+    np.testing.assert_allclose(actual.weight, weights, rtol=1e-6)
 
 
 def test_k_must_be_at_least_one():

@@ -190,7 +190,7 @@ def places(attention):
 
 def differences(translator, source, tokens, patching):
     """One edge of each head: (layer, head, relation, source, target) -> effect of the edge's weight."""
-    step, random, found = 1e-5, np.random.default_rng(0), {}
+    step, random, actual = 1e-5, np.random.default_rng(0), {}
     for head, one, numbers in places(translator.attention(source, TRANSLATION)):
         edge, sides = random.integers(len(numbers)), []
         for sign in (1, -1):
@@ -198,15 +198,15 @@ def differences(translator, source, tokens, patching):
                 Nudge(patch, translator, head, numbers[edge], 1 + sign * step)
                 sides.append(log_probability(translator, source, TRANSLATION, tokens))
         key = one.layer, one.first_head, one.relation, one.sources[edge], one.targets[edge]
-        found[key] = (sides[0] - sides[1]) / (2 * step)
-    return pd.Series(found)
+        actual[key] = (sides[0] - sides[1]) / (2 * step)
+    return pd.Series(actual)
 
 
 def test_edges_of_a_translator_against_finite_differences(translator, source, precise, monkeypatch):
     table = gradient_times_weight(translator, source, target=TRANSLATION)
-    found = table.set_index(["layer", "head", "relation", "source", "target"]).attribution
+    actual = table.set_index(["layer", "head", "relation", "source", "target"]).attribution
     expected = differences(translator, source, slice(None), monkeypatch.context)
-    np.testing.assert_allclose(found[expected.index], expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(actual[expected.index], expected, rtol=1e-4, atol=1e-7)
     assert sum(expected.abs() > 1e-6) >= 4
 
 
@@ -216,9 +216,9 @@ def test_words_of_a_translation(translators, source, precise, monkeypatch):
     for word in range(5):
         table = gradient_times_weight(translator, source, target=TRANSLATION, word=word)
         tokens = np.flatnonzero(ids == word).tolist()
-        found = table.set_index(["layer", "head", "relation", "source", "target"]).attribution
+        actual = table.set_index(["layer", "head", "relation", "source", "target"]).attribution
         expected = differences(translator, source, tokens, monkeypatch.context)
-        np.testing.assert_allclose(found[expected.index], expected, rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(actual[expected.index], expected, rtol=1e-4, atol=1e-7)
         later = table[(table.relation == "cross") & ((table.target > tokens[-1] + 1) | (table.target == 0))]
         assert not later.attribution.any(), "later tokens do not affect a word"
         assert table.attribution.any()

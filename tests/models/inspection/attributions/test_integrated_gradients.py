@@ -32,23 +32,23 @@ def interpolate(estimator, text, share):
 
 
 def test_it_equals_a_sum_along_the_path(classifier, log_odds):
-    found = integrated_gradients(classifier, TEXT, label="good", steps=200)
+    actual = integrated_gradients(classifier, TEXT, label="good", steps=200)
     total, steps = 0.0, 200
     for step in range(steps):
         scores, point, way = interpolate(classifier, TEXT, (step + 0.5) / steps)
         (gradient,) = torch.autograd.grad(log_odds(scores, 2), point)
         total = total + (gradient * way).sum(1) / steps
-    np.testing.assert_allclose(found.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
+    np.testing.assert_allclose(actual.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
     ends = [float(log_odds(interpolate(classifier, TEXT, share)[0], 2).detach()) for share in (0.0, 1.0)]
-    assert found.attribution.sum() == pytest.approx(ends[1] - ends[0], rel=0.02, abs=1e-3)
-    assert found.token.tolist() == ["[CLS]", *TEXT.split()]
-    assert found.attribution[0] == 0
+    assert actual.attribution.sum() == pytest.approx(ends[1] - ends[0], rel=0.02, abs=1e-3)
+    assert actual.token.tolist() == ["[CLS]", *TEXT.split()]
+    assert actual.attribution[0] == 0
 
 
 def test_both_texts_of_a_pair(pair_classifier):
-    found = integrated_gradients(pair_classifier, ("a fine film", "never dull"))
-    assert found.part.tolist() == ["first"] * 4 + ["second"] * 3
-    assert (found.attribution.abs() > 0).sum() == 5
+    actual = integrated_gradients(pair_classifier, ("a fine film", "never dull"))
+    assert actual.part.tolist() == ["first"] * 4 + ["second"] * 3
+    assert (actual.attribution.abs() > 0).sum() == 5
 
 
 def test_a_word_of_a_tagger(tagger):
@@ -79,21 +79,21 @@ def interpolate_source(translator, source, share):
     states = model.encoder(batch.graph, point).unsqueeze(0)
     state = model.decoder.start(Memory(states, torch.ones(1, 1, 1, len(own), dtype=torch.bool)))
     scores = model.advance(torch.tensor([[2, *ids]]), state)[0]
-    found = scores.log_softmax(1)[torch.arange(len(ids) + 1), [*ids, 2]].sum()
-    (gradient,) = torch.autograd.grad(found, point)
-    return float(found.detach()), (gradient * (end - start)).sum(1)
+    actual = scores.log_softmax(1)[torch.arange(len(ids) + 1), [*ids, 2]].sum()
+    (gradient,) = torch.autograd.grad(actual, point)
+    return float(actual.detach()), (gradient * (end - start)).sum(1)
 
 
 def test_tokens_of_a_source_equal_a_sum_along_the_path(translator, source, precise):
-    found = integrated_gradients(translator, source, target=TRANSLATION, steps=100)
+    actual = integrated_gradients(translator, source, target=TRANSLATION, steps=100)
     (begin, _), (end, _) = (interpolate_source(translator, source, share) for share in (0.0, 1.0))
-    assert found.attribution.sum() == pytest.approx(end - begin, rel=0.02, abs=1e-3)
+    assert actual.attribution.sum() == pytest.approx(end - begin, rel=0.02, abs=1e-3)
     total = sum(interpolate_source(translator, source, (step + 0.5) / 100)[1] for step in range(100)) / 100
-    np.testing.assert_allclose(found.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
-    assert found.part.unique().tolist() == ["source"]
-    assert found.token.tolist() == list(translator.attention(source, TRANSLATION).tokens["source"])
-    assert found.attribution[0] == 0
-    assert found.attribution.abs().max() > 1e-4
+    np.testing.assert_allclose(actual.attribution, total, atol=0.03 * float(total.abs().max()) + 1e-4)
+    assert actual.part.unique().tolist() == ["source"]
+    assert actual.token.tolist() == list(translator.attention(source, TRANSLATION).tokens["source"])
+    assert actual.attribution[0] == 0
+    assert actual.attribution.abs().max() > 1e-4
 
 
 def test_words_of_a_translation(translators, source):

@@ -27,25 +27,25 @@ def brute_force(estimator, columns, row, number):
 
 def test_it_equals_brute_force(classifier, log_odds, monkeypatch):
     monkeypatch.setattr(leave_one_out, "MAX_TOKENS", 15)  # three copies of five tokens in a batch
-    found = leave_one_edge_out(classifier, TEXT, k=100, label="fair")
+    actual = leave_one_edge_out(classifier, TEXT, k=100, label="fair")
     degrees = classifier.attention(TEXT).table().drop_duplicates(["relation", "source", "target"])
     counted = degrees.groupby(["relation", "target"]).source.transform("size") > 1
-    assert len(found) == min(100, counted.sum())
+    assert len(actual) == min(100, counted.sum())
     batch = classifier._corpus([[TEXT]])[[0]]
     with torch.no_grad():
         whole = float(log_odds(classifier.model_(batch)[0], 1))
-    for row in found.itertuples():
+    for row in actual.itertuples():
         expected = float(log_odds(brute_force(classifier, [[TEXT]], row, 0)[0], 1))
         assert row.log_odds == pytest.approx(expected, rel=1e-5, abs=1e-6)
         assert row.effect == pytest.approx(whole - expected, abs=1e-6)
-    assert found.effect.is_monotonic_decreasing
+    assert actual.effect.is_monotonic_decreasing
 
 
 def test_edges_of_both_texts_of_a_pair(pair_classifier, log_odds):
     pair = ("a fine film", "never dull")
-    found = leave_one_edge_out(pair_classifier, pair, k=9, label="same")
-    assert set(found.source_part) == {"first", "second"}
-    for row in found.itertuples():
+    actual = leave_one_edge_out(pair_classifier, pair, k=9, label="same")
+    assert set(actual.source_part) == {"first", "second"}
+    for row in actual.itertuples():
         scores = brute_force(
             pair_classifier, [[text] for text in pair], row, ("first", "second").index(row.target_part)
         )
@@ -55,25 +55,25 @@ def test_edges_of_both_texts_of_a_pair(pair_classifier, log_odds):
 
 def test_a_word_of_a_tagger(tagger, log_odds):
     words = TEXT.split()
-    found = leave_one_edge_out(tagger, words, k=5, word=2, label="X")
-    for row in found.itertuples():
+    actual = leave_one_edge_out(tagger, words, k=5, word=2, label="X")
+    for row in actual.itertuples():
         expected = log_odds(brute_force(tagger, [[words]], row, 0)[2], tagger.classes_.tolist().index("X"))
         assert row.log_odds == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
 
 
 def test_weights_are_summed_over_layers_and_heads(classifiers):
-    found = leave_one_edge_out(classifiers["transformer"], TEXT, k=3)
+    actual = leave_one_edge_out(classifiers["transformer"], TEXT, k=3)
     table = classifiers["transformer"].attention(TEXT).table()
     sums = table.groupby(["source", "target"]).weight.sum().nlargest(3)
-    assert sorted(found.weight) == pytest.approx(sorted(sums))
+    assert sorted(actual.weight) == pytest.approx(sorted(sums))
 
 
 def test_selected_edges(classifiers):
     edges = pd.DataFrame({"relation": ["all", "all"], "source": [1, 4], "target": [0, 2]})
-    found = leave_one_edge_out(classifiers["transformer"], TEXT, edges=edges)
-    assert set(zip(found.source_token, found.target_token, strict=True)) == {("fine", "[CLS]"), ("dull", "and")}
+    actual = leave_one_edge_out(classifiers["transformer"], TEXT, edges=edges)
+    assert set(zip(actual.source_token, actual.target_token, strict=True)) == {("fine", "[CLS]"), ("dull", "and")}
     everything = leave_one_edge_out(classifiers["transformer"], TEXT, k=99)
-    merged = found.merge(everything, on=["relation", "source", "target"])
+    merged = actual.merge(everything, on=["relation", "source", "target"])
     np.testing.assert_allclose(merged.effect_x, merged.effect_y, atol=1e-9)
 
 

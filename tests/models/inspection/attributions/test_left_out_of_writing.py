@@ -59,11 +59,11 @@ def test_edges_of_the_encoder(translator, monkeypatch):
     table = translator.attention(SOURCE, TARGET).table()
     named = ["relation", "source_part", "target_part", "source", "target"]
     edges = table[table.relation.isin(["window:3", "window:N"])][named].drop_duplicates()
-    found = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
+    actual = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
     graph = translator._corpus([[SOURCE]])[[0]].graph.to_dgl()
     whole = log_probability(translator, graph)
-    assert len(found) == len(edges)
-    for row in found.itertuples():
+    assert len(actual) == len(edges)
+    for row in actual.itertuples():
         edge = torch.tensor([graph.edge_ids(row.source, row.target, etype=row.relation)], dtype=torch.int32)
         expected = log_probability(translator, dgl.remove_edges(graph, edge, etype=row.relation))
         assert row.log_probability == pytest.approx(expected, abs=1e-4)
@@ -76,9 +76,9 @@ def test_edges_to_the_text(translator, monkeypatch):
     every = [(source, target) for source in range(length) for target in range(count)]
     edges = pd.DataFrame(every, columns=["source", "target"])
     edges = edges.assign(relation="cross", source_part="source", target_part="target")
-    found = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
-    assert np.ptp(found.effect) > 1e-3
-    for row in found.itertuples():
+    actual = leave_one_edge_out(translator, SOURCE, target=TARGET, edges=edges)
+    assert np.ptp(actual.effect) > 1e-3
+    for row in actual.itertuples():
         with monkeypatch.context() as patch:
             without_source(patch, (row.target - 1) % count, row.source)
             expected = log_probability(translator, translator._corpus([[SOURCE]])[[0]].graph)
@@ -87,12 +87,12 @@ def test_edges_to_the_text(translator, monkeypatch):
 
 def test_the_output_is_explained_by_default(translator):
     written = translator.predict([SOURCE])[0]
-    found = leave_one_edge_out(translator, SOURCE, k=5)
-    pd.testing.assert_frame_equal(found, leave_one_edge_out(translator, SOURCE, k=5, target=written))
-    assert found.effect.is_monotonic_decreasing
-    assert len(found) == 5
+    actual = leave_one_edge_out(translator, SOURCE, k=5)
+    pd.testing.assert_frame_equal(actual, leave_one_edge_out(translator, SOURCE, k=5, target=written))
+    assert actual.effect.is_monotonic_decreasing
+    assert len(actual) == 5
     whole = translator.attention(SOURCE).probabilities[written]
-    np.testing.assert_allclose(found.log_probability + found.effect, np.log(whole), rtol=1e-4)
+    np.testing.assert_allclose(actual.log_probability + actual.effect, np.log(whole), rtol=1e-4)
 
 
 def test_a_word_of_the_text(translator):
@@ -100,8 +100,8 @@ def test_a_word_of_the_text(translator):
     (last,) = np.flatnonzero(np.array(attention.sentences["target"].word_ids) == 2)
     edges = pd.DataFrame({"relation": "cross", "source": [1], "source_part": "source", "target_part": "target"})
     for target in (last + 1, 0):  # the last word, and the end of the text
-        found = leave_one_edge_out(translator, SOURCE, target=TARGET, word=2, edges=edges.assign(target=target))
-        assert (abs(found.effect[0]) > 1e-6) == (target > 0)
+        actual = leave_one_edge_out(translator, SOURCE, target=TARGET, word=2, edges=edges.assign(target=target))
+        assert (abs(actual.effect[0]) > 1e-6) == (target > 0)
 
 
 def test_classes_of_a_translator(translator):

@@ -29,8 +29,8 @@ def test_it_equals_dense_products(residual, classifier):
     attention = classifier.attention(TEXT)
     expected = dense_rollout(attention.table(), 5, residual)
     for target in range(5):
-        found = attention_rollout(attention, target=target, residual=residual)
-        np.testing.assert_allclose(found.attribution, expected[target], atol=1e-7)
+        actual = attention_rollout(attention, target=target, residual=residual)
+        np.testing.assert_allclose(actual.attribution, expected[target], atol=1e-7)
     mean = attention_rollout(attention, residual=residual)
     np.testing.assert_allclose(mean.attribution, expected.mean(0), atol=1e-7)
     assert mean.token.tolist() == ["[CLS]", *TEXT.split()]
@@ -38,8 +38,8 @@ def test_it_equals_dense_products(residual, classifier):
 
 
 def test_texts_of_a_pair_do_not_mix(pair_classifier):
-    found = attention_rollout(pair_classifier.attention(("a fine film", "dull")), target=1)
-    assert found.groupby("part").attribution.sum().to_dict() == pytest.approx({"first": 0.5, "second": 0.5})
+    actual = attention_rollout(pair_classifier.attention(("a fine film", "dull")), target=1)
+    assert actual.groupby("part").attribution.sum().to_dict() == pytest.approx({"first": 0.5, "second": 0.5})
 
 
 @pytest.mark.parametrize("target", [None, 0, 2])
@@ -51,9 +51,9 @@ def test_rollout_of_a_translator_ends_in_its_output(target, translators, source)
         table[name] += (table[f"{name}_part"] == "target") * lengths[0]
     written = dense_rollout(table, sum(lengths), 0.5)[lengths[0] :]
     expected = written.mean(0) if target is None else written[target]
-    found = attention_rollout(attention, target=target)
-    np.testing.assert_allclose(found.attribution, expected, atol=1e-7)
-    assert found.part.tolist() == ["source"] * lengths[0] + ["target"] * lengths[1]
+    actual = attention_rollout(attention, target=target)
+    np.testing.assert_allclose(actual.attribution, expected, atol=1e-7)
+    assert actual.part.tolist() == ["source"] * lengths[0] + ["target"] * lengths[1]
 
 
 @pytest.mark.parametrize("arguments", [{"target": 5}, {"residual": 1.0}], ids=["target", "residual"])
@@ -65,9 +65,9 @@ def test_invalid_arguments(arguments, classifiers):
 
 def test_heads_between_words_have_no_path_to_tokens(word_classifier):
     attention = word_classifier.attention(TEXT)
-    for found in (attention_rollout, attention_flow):
+    for actual in (attention_rollout, attention_flow):
         with pytest.raises(ConfigError, match="between words"):
-            found(attention)
+            actual(attention)
 
 
 def largest_flow(matrices, source, ends):
@@ -89,9 +89,9 @@ def largest_flow(matrices, source, ends):
         limits.append([float((edge[0], edge[2]) == (top - 1, node)) for edge in edges])
     starts = [float(edge[0] == 0 and edge[1] != source) for edge in edges]
     equal = np.array([*balance, starts])
-    found = linprog(gains, limits, ends, equal, np.zeros(len(equal)), bounds=[(0, edge[3]) for edge in edges])
-    assert found.success
-    return -found.fun
+    actual = linprog(gains, limits, ends, equal, np.zeros(len(equal)), bounds=[(0, edge[3]) for edge in edges])
+    assert actual.success
+    return -actual.fun
 
 
 @pytest.mark.parametrize("target", [None, 0, 3])
@@ -99,9 +99,9 @@ def test_flow_equals_linear_programming(target, classifier):
     attention = classifier.attention(TEXT)
     matrices = [matrix.toarray() for matrix in layer_matrices(attention, 0.5)]
     ends = np.full(5, 1 / 5) if target is None else (np.arange(5) == target).astype(float)
-    found = attention_flow(attention, target=target)
+    actual = attention_flow(attention, target=target)
     expected = [largest_flow(matrices, source, ends) for source in range(5)]
-    np.testing.assert_allclose(found.attribution, expected, atol=1e-6)
+    np.testing.assert_allclose(actual.attribution, expected, atol=1e-6)
 
 
 def test_flow_rejects_long_texts(classifiers, monkeypatch):
