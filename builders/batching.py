@@ -9,6 +9,7 @@ from torch.utils.data import Sampler
 
 from graphattn.builders.layout import Ints
 from graphattn.exceptions import ConfigError
+from graphattn.validation import require_range
 
 POOL = 50
 """Number of batches whose sentences are shuffled and then sorted by length together."""
@@ -54,8 +55,8 @@ class BudgetBatches(Sampler[list[int]]):
         if all(budget is None for budget in budgets.values()):
             raise ConfigError("a batch needs a limit: give max_sentences, max_tokens or max_edges")
         for name, budget in budgets.items():
-            if budget is not None and budget < 1:
-                raise ConfigError(f"{name} is {budget}; it must be at least 1")
+            if budget is not None:
+                require_range(name, budget, min=1)
         if max_edges is not None and edges is None:
             raise ConfigError("max_edges needs the edges of each sentence; give edges=builder.num_edges(layout)")
         self.tokens, self.shuffle, self.seed, self.epoch = np.asarray(tokens), shuffle, seed, 0

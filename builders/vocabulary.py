@@ -24,6 +24,7 @@ from graphattn.builders.word_boundaries import (
     replace_surrogates,
 )
 from graphattn.exceptions import ConfigError, ModelDirectoryError
+from graphattn.validation import require_choice, require_range
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]")
 UNKNOWN = "[UNK]"
@@ -354,10 +355,8 @@ def check_options(level: str, min_count: int, size: int | None) -> None:
     ConfigError
         naming the option
     """
-    if level not in ("word", "bpe"):
-        raise ConfigError(f"{{level}} is {level!r}; choose word or bpe", options=("level",))
-    if min_count < 1:
-        raise ConfigError(f"{{min_count}} is {min_count}; it must be at least 1", options=("min_count",))
+    require_choice("level", level, ("word", "bpe"))
+    require_range("min_count", min_count, min=1)
     if size is not None and size <= len(SPECIAL_TOKENS):
         raise ConfigError(
             f"vocabulary size is {size}; it must be above {len(SPECIAL_TOKENS)}, the number of special tokens"

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from graphattn.builders.files import FilePath
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, Vocabulary
 from graphattn.builders.word_vector_files import Matrix, VectorFile, read_through_cache
-from graphattn.exceptions import ConfigError, DataError
+from graphattn.exceptions import DataError
+from graphattn.validation import require_range
 
 _PADDING = SPECIAL_TOKENS.index("[PAD]")
 
@@ -72,8 +73,8 @@ class WordVectors:
         ConfigError
             if ``limit`` is below 1
         """
-        if limit is not None and limit < 1:
-            raise ConfigError(f"{{limit}} is {limit}; it must be at least 1", options=("limit",))
+        if limit is not None:
+            require_range("limit", limit, min=1)
         requested = None if only is None else {*only, *(word.lower() for word in only)}
         words, matrix = _read_vectors(path, requested, limit)
         if not words:

@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from graphattn.exceptions import ConfigError
+from graphattn.validation import require_choice
 
 Values = dict[str, Any]
 _METAVARS: dict[type, str | None] = {
@@ -75,10 +76,8 @@ class Flag:
         if parsed is None:
             expected = _EXPECTED[self.kind] + (", or none" if self.optional else "")
             raise ConfigError(f"{{{self.name}}} is {value!r}; it must be {expected}", options=(self.name,))
-        if self.choices and parsed not in self.choices:
-            raise ConfigError(
-                f"{{{self.name}}} is {value!r}; choose one of: {', '.join(self.choices)}", options=(self.name,)
-            )
+        if self.choices:
+            require_choice(self.name, parsed, self.choices)
         return parsed
 
     def as_parameter(self) -> inspect.Parameter:

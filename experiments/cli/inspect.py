@@ -14,6 +14,7 @@ from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, is_store, path_test
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files
+from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -125,8 +126,7 @@ def _inspect_texts(
     """Print the attention of each text and write what ``outputs`` asks for; ``printing`` are ``top`` and ``by``."""
     from graphattn.models.saving import load, read_task
 
-    if outputs.kind not in _KINDS:
-        raise ConfigError(f"{{kind}} is {outputs.kind!r}; choose one of: {', '.join(_KINDS)}", options=("kind",))
+    require_choice("kind", outputs.kind, _KINDS)
     if outputs.other is not None and outputs.html is None:
         raise ConfigError("{other} needs {summary=True} or {html}", options=("other", "summary", "html"))
     _check_files(outputs, model, text, summary=False)

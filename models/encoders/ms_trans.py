@@ -25,7 +25,7 @@ from graphattn.models.encoders.relation_heads import head_relation, parse_heads,
 from graphattn.models.options import option
 from graphattn.scales import Scale, allocate_heads
 from graphattn.schema import TOKEN
-from graphattn.validation import require_multiple
+from graphattn.validation import require_multiple, require_range
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -60,8 +60,7 @@ class MSTransOptions(EncoderOptions):
 
     @override
     def check(self) -> None:
-        if self.num_heads < 1:
-            raise ConfigError(f"{{heads}} is {self.heads}; it must be at least 1", options=("heads",))
+        require_range("heads", self.num_heads, min=1)
         if self.head_feats is None:
             require_multiple("hidden", self.hidden, self.num_heads, "heads", fix="head_feats")
         try:

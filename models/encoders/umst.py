@@ -23,7 +23,6 @@ from graphattn.builders.relations import (
     WordGroup,
 )
 from graphattn.edges import Edges, features_of, lengths_of
-from graphattn.exceptions import ConfigError
 from graphattn.layers.checkpointing import Derived
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.graph_convolution import GraphAttention, GraphConvolution, NeighbourMean
@@ -33,6 +32,7 @@ from graphattn.layers.upsampling import KINDS, Upsampling
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, position_vectors
 from graphattn.models.options import option
 from graphattn.schema import ALL, ALL_WORDS, MEMBERSHIP, TOKEN, WORD
+from graphattn.validation import require_choice
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -103,8 +103,7 @@ class UMSTOptions(EncoderOptions):
         >>> UMSTOptions.of_size("base", share_scores=True).hidden
         512
         """
-        if size not in SIZES:
-            raise ConfigError(f"{{size}} is {size!r}; choose one of: {', '.join(SIZES)}", options=("size",))
+        require_choice("size", size, SIZES)
         return cls(**{**SIZES[size], **options})
 
     def group_relation(self) -> Relation:

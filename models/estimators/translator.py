@@ -36,7 +36,7 @@ from graphattn.models.estimators.inputs import Columns, as_list, input_fields, i
 from graphattn.models.options import Options, option
 from graphattn.models.saving import ModelFiles, register_task
 from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
-from graphattn.validation import require_multiple
+from graphattn.validation import require_multiple, require_range
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -327,8 +327,7 @@ class Translator(Estimator):
             for a source of more subwords than ``inputs.longest``
         """
         self._check_fitted()
-        if count < 1:
-            raise ConfigError(f"count is {count!r}; it must be at least 1")
+        require_range("count", count, min=1)
         self.search.validate()
         columns = self._columns(as_list(X))
         corpus = self._corpus(columns, numbers=range(first - 1, first - 1 + len(columns[0])))

@@ -19,6 +19,7 @@ from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts
 from graphattn.networkx_graphs import CLS
+from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -206,8 +207,7 @@ class Attention:
             when ``k`` is below 1, or there is no such column
         """
         columns = [by] if isinstance(by, str) else list(by)
-        if k < 1:
-            raise ConfigError(f"{{k}} is {k}; it must be at least 1", options=("k",))
+        require_range("k", k, min=1)
         unknown = next((name for name in columns if name not in GROUPS), None)
         if unknown is not None:
             raise ConfigError(f"{{by}} is {unknown!r}; choose from: {', '.join(GROUPS)}", options=("by",))

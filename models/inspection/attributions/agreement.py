@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions.leave_one_out import EDGE, edge_sums, leave_one_edge_out
@@ -20,6 +19,7 @@ from graphattn.models.inspection.attributions.rollout import (
     layer_matrices,
     node_table,
 )
+from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
@@ -49,8 +49,7 @@ def agreement(values: pd.DataFrame, k: int = 5) -> pd.DataFrame:
           one   other  rank_correlation  overlap
     0  weight  effect               0.5      0.5
     """
-    if k < 1:
-        raise ConfigError(f"{{k}} is {k}; it must be at least 1", options=("k",))
+    require_range("k", k, min=1)
     sizes = values.abs()
     ranks = sizes.rank()
     count = max(1, min(k, len(values)))

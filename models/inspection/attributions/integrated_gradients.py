@@ -16,6 +16,7 @@ from graphattn.models.inspection.capture import in_evaluation
 from graphattn.models.token_embedding import UNKNOWN_ID
 from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
+from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
@@ -60,8 +61,7 @@ def integrated_gradients(
             "integrated gradients need captum, which is not installed: pip install 'graphattn[inspect]'"
         ) from None
 
-    if steps < 1:
-        raise ConfigError(f"{{steps}} is {steps}; it must be at least 1", options=("steps",))
+    require_range("steps", steps, min=1)
     inputs = estimator.encode_input(x, target=target)
     model, batch = estimator.model_, inputs.batch
     with torch.inference_mode(False), in_evaluation(model):

@@ -19,6 +19,7 @@ from graphattn.models.inspection.attention import Attention, attention_of
 from graphattn.models.inspection.attention_map import Ints
 from graphattn.models.inspection.capture import CROSS, EdgePositions, edge_types, in_evaluation, part_name
 from graphattn.schema import TOKEN, CanonicalRelation
+from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
@@ -107,8 +108,7 @@ def select_edges(attention: Attention, edges: pd.DataFrame | None, k: int) -> pd
     """
     sums = edge_sums(attention.table())
     if edges is None:
-        if k < 1:
-            raise ConfigError(f"{{k}} is {k}; it must be at least 1", options=("k",))
+        require_range("k", k, min=1)
         degrees = sums.groupby(["relation", "target_part", "target"]).weight.transform("size")
         return sums[degrees > 1].nlargest(k, "weight").reset_index(drop=True)
     missing_columns = [name for name in ("relation", "source", "target") if name not in edges]

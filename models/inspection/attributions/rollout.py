@@ -12,6 +12,7 @@ from networkx.algorithms.flow import shortest_augmenting_path
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection.attention import Attention
 from graphattn.models.inspection.attention_map import Floats
+from graphattn.validation import require_range
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -104,8 +105,7 @@ def layer_matrices(attention: Attention, residual: float) -> list[csr_array]:
     """For each layer, the mean of its heads with the residual connection, (nodes, nodes); rows are targets."""
     from scipy.sparse import csr_array, diags_array
 
-    if not 0 <= residual < 1:
-        raise ConfigError(f"{{residual}} is {residual}; it must be at least 0 and below 1", options=("residual",))
+    require_range("residual", residual, min=0, below=1)
     matrices = []
     for layer in sorted({part.layer for part in attention.maps}):
         heads = max(part.heads.stop for part in attention.maps if part.layer == layer)

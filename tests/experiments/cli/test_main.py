@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -148,18 +147,16 @@ def test_ctrl_c_without_a_resumable_run(graphattn, classifier, monkeypatch):
     assert (answer.code, answer.err) == (130, "stopped\n")
 
 
-def test_ctrl_c_explains_how_to_resume(graphattn, corpora_folder, tmp_path, tiny):
+def test_ctrl_c_explains_how_to_resume(start_command, corpora_folder, tmp_path, tiny):
     checkpoint = tmp_path / "model.run" / "last.ckpt"
-
-    def interrupt():
-        while not checkpoint.exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt, daemon=True).start()
     flags = [*tiny, "--epochs", "100000"]
-    answer = graphattn("train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *flags)
-    assert (answer.code, answer.err) == (130, "stopped; run the same command again to resume\n")
+    process = start_command("train", "tag", corpora_folder / "tags.conll", "--out", tmp_path / "model", *flags)
+    while not checkpoint.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (130, "stopped; run the same command again to resume\n")
     assert not (tmp_path / "model").exists()
 
 
