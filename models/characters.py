@@ -29,7 +29,7 @@ def classify_capitals(token: str) -> int:
 
     Examples
     --------
-    >>> [CAPITALS[capitals_of(token)] for token in ("dog", "NATO", "Dog", "iPhone", "B52", "...")]
+    >>> [CAPITALS[classify_capitals(token)] for token in ("dog", "NATO", "Dog", "iPhone", "B52", "...")]
     ['none', 'all', 'first', 'inner', 'digits', 'other']
     """
     if any(character.isdigit() for character in token):

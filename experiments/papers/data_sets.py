@@ -205,7 +205,7 @@ def find_copies(texts: Sequence[str]) -> npt.NDArray[np.int64]:
 
     Examples
     --------
-    >>> copies(["Good film.", "a b c d e f g h", "good film", "x a B c d e f, g h y"]).tolist()
+    >>> find_copies(["Good film.", "a b c d e f g h", "good film", "x a B c d e f, g h y"]).tolist()
     [0, 1, 0, 1]
     """
     from scipy.sparse import bmat

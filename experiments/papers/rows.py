@@ -70,7 +70,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> str:
     Examples
     --------
     >>> rows = [{"data_set": "sst2", "encoder": "ms-trans", "seed": s, "test": 81 + s} for s in (0, 2)]
-    >>> print(side_by_side_table([*rows, {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81}]))
+    >>> print(comparison_table([*rows, {"data_set": "sst2", "encoder": "tfidf", "seed": 0, "test": 81}]))
     | data set | ms-trans | tfidf |
     |---|---|---|
     | sst2 | 82.0 ± 1.4 | 81.0 |
@@ -115,7 +115,7 @@ def describe_run(row: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> describe({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
+    >>> describe_run({"data_set": "sst2", "encoder": "tfidf", "seed": 0, "dev": 79.4, "test": 81.1, "seconds": 2})
     'sst2 tfidf seed 0: dev 79.4, test 81.1, 2 s'
     """
     figures = ", ".join(f"{part} {row[part]}" for part in ("dev", "test") if part in row)
