@@ -212,7 +212,7 @@ def _distinct_sentences(rng: random.Random, subwords: bool) -> Iterator[Sentence
         first = rng.random() < 0.5
         for positive in (first, not first):
             while True:
-                whole = _as_sentence(_Writer(rng).sentence(positive), LABELS[positive])
+                whole = _as_sentence(_Writer(rng).make_sentence(positive), LABELS[positive])
                 split = _split_adjectives(whole)
                 if whole.tokens not in known and len(split) <= LONGEST:
                     break
@@ -255,22 +255,22 @@ class _Writer:
         self.topic = rng.choice(_TOPICS)
         self.used: set[str] = set()
 
-    def chance(self, probability: float) -> bool:
+    def draw_chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
-    def sentence(self, positive: bool) -> _Node:
+    def make_sentence(self, positive: bool) -> _Node:
         """One clause, or two: they agree, or one of them decides."""
         form = self.rng.choices(("alone", "and", "but", "conceded first", "conceded last"), (32, 20, 16, 16, 16))[0]
         if form == "alone":
-            root = self.clause(positive, pronoun=self.chance(0.25), reported=self.chance(0.2))
+            root = self.make_clause(positive, pronoun=self.draw_chance(0.25), reported=self.draw_chance(0.2))
         elif form in ("and", "but"):
-            root = self.clause(positive == (form == "and"))
-            second = self.clause(positive, relation="conj", reported=self.chance(0.2))
+            root = self.make_clause(positive == (form == "and"))
+            second = self.make_clause(positive, relation="conj", reported=self.draw_chance(0.2))
             second.before[:0] = [_Node(",", ",", "punct"), _Node(form, "CC", "cc")]
             root.after.append(second)
         else:
-            root = self.clause(positive, reported=self.chance(0.2))
-            conceded = self.clause(not positive, relation="advcl")
+            root = self.make_clause(positive, reported=self.draw_chance(0.2))
+            conceded = self.make_clause(not positive, relation="advcl")
             conceded.before.insert(0, _Node(self.rng.choice(_SUBORDINATORS), "IN", "mark"))
             if form == "conceded first":
                 conceded.after.append(_Node(",", ",", "punct"))
@@ -281,26 +281,28 @@ class _Writer:
         root.after.append(_Node(".", ".", "punct"))
         return root
 
-    def clause(self, positive: bool, *, relation: str = "root", pronoun: bool = False, reported: bool = False) -> _Node:
+    def make_clause(
+        self, positive: bool, *, relation: str = "root", pronoun: bool = False, reported: bool = False
+    ) -> _Node:
         """A thing was good or bad, or: people said that it was."""
-        plural = self.chance(0.5)
-        subject = _Node("they" if plural else "it", "PRP", "nsubj") if pronoun else self.thing(plural)
-        predicate = self.predicate(positive, plural, "ccomp" if reported else relation)
+        plural = self.draw_chance(0.5)
+        subject = _Node("they" if plural else "it", "PRP", "nsubj") if pronoun else self.make_thing(plural)
+        predicate = self.make_predicate(positive, plural, "ccomp" if reported else relation)
         predicate.before.insert(0, subject)
         if not reported:
             return predicate
         predicate.before.insert(0, _Node("that", "IN", "mark"))
-        return _Node(self.rng.choice(_REPORTS), "VBD", relation, [self.people("nsubj")[0]], [predicate])
+        return _Node(self.rng.choice(_REPORTS), "VBD", relation, [self.make_people("nsubj")[0]], [predicate])
 
-    def predicate(self, positive: bool, plural: bool, relation: str) -> _Node:
+    def make_predicate(self, positive: bool, plural: bool, relation: str) -> _Node:
         """The copula, an optional negation, and an adjective, optionally with a noun."""
-        negated = self.chance(0.4)
-        adjective = self.adjective(positive != negated)
-        if self.chance(0.4):
+        negated = self.draw_chance(0.4)
+        adjective = self.make_adjective(positive != negated)
+        if self.draw_chance(0.4):
             adverbs = _ADVERBS[:2] if negated else _ADVERBS  # nothing is "hardly quite good"
             adjective.before.append(_Node(self.rng.choice(adverbs), "RB", "advmod"))
         head = adjective
-        if self.chance(0.25):
+        if self.draw_chance(0.25):
             first = (adjective.before or [adjective])[0].form
             article = _Node("an" if first[0] in "aeiou" else "a", "DT", "det")
             head = _Node(self.rng.choice(_OUTCOMES), "NN", relation, [article, adjective])
@@ -310,25 +312,25 @@ class _Writer:
         head.before.insert(0, _Node("were" if plural else "was", "VBD", "cop"))
         return head
 
-    def thing(self, plural: bool) -> _Node:
+    def make_thing(self, plural: bool) -> _Node:
         """The subject: alone, with a place, or with a relative clause that separates it from its verb."""
-        noun = self.noun(self.topic.things, plural, "nsubj")
+        noun = self.make_noun(self.topic.things, plural, "nsubj")
         form = self.rng.choices(("alone", "place", "relative", "participle"), (35, 15, 35, 15))[0]
         if form == "place":
-            noun.after.append(self.place())
+            noun.after.append(self.make_place())
         elif form == "relative":
-            noun.after.append(self.relative_clause())
+            noun.after.append(self.make_relative_clause())
         elif form == "participle":
-            by, _ = self.people("obl")
+            by, _ = self.make_people("obl")
             by.before.insert(0, _Node("by", "IN", "case"))
-            noun.after.append(_Node(self.verb()[3], "VBN", "acl", [], [by]))
+            noun.after.append(_Node(self.choose_verb()[3], "VBN", "acl", [], [by]))
         return noun
 
-    def relative_clause(self) -> _Node:
+    def make_relative_clause(self) -> _Node:
         """Like "that the guests never ordered", in some tense; its negation negates no adjective."""
-        people, plural = self.people("nsubj")
-        base, third, past, participle = self.verb()
-        negator = [_Node(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.chance(0.35) else []
+        people, plural = self.make_people("nsubj")
+        base, third, past, participle = self.choose_verb()
+        negator = [_Node(self.rng.choice(_NEGATORS[1:]), "RB", "advmod")] if self.draw_chance(0.35) else []
         tense = self.rng.choice(("present", "past", "perfect", "did not"))
         if tense == "present":
             verb = _Node(base, "VBP", "acl:relcl", negator) if plural else _Node(third, "VBZ", "acl:relcl", negator)
@@ -341,29 +343,29 @@ class _Writer:
         verb.before[:0] = [_Node("that", "WDT", "obj"), people]
         return verb
 
-    def people(self, relation: str) -> tuple[_Node, bool]:
+    def make_people(self, relation: str) -> tuple[_Node, bool]:
         """People who ordered or said something, and whether there are several; their adjectives do not decide."""
-        plural = self.chance(0.5)
-        noun = self.noun(self.topic.people, plural, relation)
-        if self.chance(0.25):
+        plural = self.draw_chance(0.5)
+        noun = self.make_noun(self.topic.people, plural, relation)
+        if self.draw_chance(0.25):
             noun.before.append(_Node(self.rng.choice(_PEOPLE_ARE), "JJ", "amod"))
-        if self.chance(0.2):
-            noun.after.append(self.place())
+        if self.draw_chance(0.2):
+            noun.after.append(self.make_place())
         return noun, plural
 
-    def place(self) -> _Node:
-        place = self.noun(_PLACES, self.chance(0.5), "nmod")
+    def make_place(self) -> _Node:
+        place = self.make_noun(_PLACES, self.draw_chance(0.5), "nmod")
         place.before.insert(0, _Node(self.rng.choice(_PREPOSITIONS), "IN", "case"))
         return place
 
-    def noun(self, nouns: tuple[tuple[str, str], ...], plural: bool, relation: str) -> _Node:
+    def make_noun(self, nouns: tuple[tuple[str, str], ...], plural: bool, relation: str) -> _Node:
         forms = self.choose_unused(nouns)
         return _Node(forms[plural], "NNS" if plural else "NN", relation, [_Node("the", "DT", "det")])
 
-    def verb(self) -> tuple[str, str, str, str]:
+    def choose_verb(self) -> tuple[str, str, str, str]:
         return self.choose_unused(self.topic.verbs)
 
-    def adjective(self, praise: bool) -> _Node:
+    def make_adjective(self, praise: bool) -> _Node:
         return _Node(self.rng.choice(_PRAISE if praise else _BLAME).replace("|", ""), "JJ", "amod")
 
     def choose_unused(self, words: tuple[_Forms, ...]) -> _Forms:

@@ -11,7 +11,7 @@ BATCH_SIZES = (0, 1, 4, 0, 9)
 
 
 @pytest.fixture(scope="session")
-def agrees(edge_table):
+def assert_agrees(edge_table):
     """Assert that a relation's edges in a batch equal the table, in order of destinations."""
 
     def check(relation, sentences, cls):

@@ -8,14 +8,14 @@ from graphattn.builders import Complete
 
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_tokens(agrees, sentences_of_many_lengths, random, cls):
-    agrees(Complete(), sentences_of_many_lengths(random), cls)
+def test_tokens(assert_agrees, sentences_of_many_lengths, random, cls):
+    assert_agrees(Complete(), sentences_of_many_lengths(random), cls)
 
 
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_words(agrees, sentences_of_many_lengths, random, cls):
-    agrees(Complete("word"), sentences_of_many_lengths(random), cls)
+def test_words(assert_agrees, sentences_of_many_lengths, random, cls):
+    assert_agrees(Complete("word"), sentences_of_many_lengths(random), cls)
 
 
 def test_name():

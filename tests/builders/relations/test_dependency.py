@@ -19,17 +19,17 @@ IDS = {"self": 0, "": 1, "?": 1, "obj": 2, "nsubj": 3, "nsubj:pass": 3}
 @pytest.mark.parametrize("on", ["word", "token"])
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_arcs_equal_the_table(agrees, sentences_of_many_lengths, on, random, cls):
-    expected, arrays = agrees(Dependency(on, labels=LABELS), sentences_of_many_lengths(random), cls)
+def test_arcs_equal_the_table(assert_agrees, sentences_of_many_lengths, on, random, cls):
+    expected, arrays = assert_agrees(Dependency(on, labels=LABELS), sentences_of_many_lengths(random), cls)
     assert arrays.data["label"].tolist() == [IDS[name] for _, _, name, _ in expected]
     assert arrays.data["direction"].tolist() == [direction for *_, direction in expected]
     assert {name: values.dtype for name, values in arrays.data.items()} == {"label": np.int32, "direction": np.int8}
 
 
-def test_a_small_tree(agrees):
+def test_a_small_tree(assert_agrees):
     sentence = Sentence(["Dogs", "bark", "loudly"], heads=[2, 0, 2], deprels=["nsubj", "root", "advmod"])
     relation = Dependency()
-    _, arrays = agrees(relation, [sentence], cls=False)
+    _, arrays = assert_agrees(relation, [sentence], cls=False)
     assert arrays.indptr.tolist() == [0, 2, 5, 7]
     assert arrays.indices.tolist() == [0, 1, 0, 1, 2, 1, 2]
     nsubj, advmod = relation.deprel_id("nsubj"), relation.deprel_id("advmod")
@@ -37,9 +37,9 @@ def test_a_small_tree(agrees):
     assert arrays.data["direction"].tolist() == [0, 1, 2, 0, 2, 1, 0]  # 1: from the head, 2: from the dependent
 
 
-def test_cls_has_a_self_loop_between_tokens(agrees):
+def test_cls_has_a_self_loop_between_tokens(assert_agrees):
     sentence = Sentence(["un", "known", "word"], word_ids=[0, 0, 1], heads=[2, 0])
-    edges, _ = agrees(Dependency("token"), [sentence], cls=True)
+    edges, _ = assert_agrees(Dependency("token"), [sentence], cls=True)
     assert [edge[:2] for edge in edges if edge[0] == 0] == [(0, 0)]
     assert [source for target, source, *_ in edges if target == 3] == [1, 2, 3]
 

@@ -10,12 +10,12 @@ from graphattn.builders import Order, Sentence
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_order_equals_the_table(agrees, sentences_of_many_lengths, direction, random, cls):
-    agrees(Order(direction), sentences_of_many_lengths(random), cls)
+def test_order_equals_the_table(assert_agrees, sentences_of_many_lengths, direction, random, cls):
+    assert_agrees(Order(direction), sentences_of_many_lengths(random), cls)
 
 
-def test_sources_of_forward_edges_are_earlier_tokens(agrees):
-    edges, _ = agrees(Order("forward"), [Sentence(["a", "b", "c"])], cls=False)
+def test_sources_of_forward_edges_are_earlier_tokens(assert_agrees):
+    edges, _ = assert_agrees(Order("forward"), [Sentence(["a", "b", "c"])], cls=False)
     assert [edge[:2] for edge in edges] == [(1, 0), (2, 0), (2, 1)]
 
 

@@ -24,8 +24,8 @@ def layout_of(*lengths):
 @given(
     scale=st.sampled_from(SCALES), as_radius=st.booleans(), random=st.randoms(use_true_random=False), cls=st.booleans()
 )
-def test_windows_equal_the_table(agrees, sentences_of_many_lengths, scale, as_radius, random, cls):
-    agrees(Window(scale, as_radius=as_radius), sentences_of_many_lengths(random), cls)
+def test_windows_equal_the_table(assert_agrees, sentences_of_many_lengths, scale, as_radius, random, cls):
+    assert_agrees(Window(scale, as_radius=as_radius), sentences_of_many_lengths(random), cls)
 
 
 @settings(max_examples=60)

@@ -12,8 +12,8 @@ BOTH = pytest.mark.parametrize("relation", [WordGroup(), Membership()], ids=repr
 @BOTH
 @settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False), cls=st.booleans())
-def test_edges_equal_the_table(agrees, sentences_of_many_lengths, relation, random, cls):
-    agrees(relation, sentences_of_many_lengths(random), cls)
+def test_edges_equal_the_table(assert_agrees, sentences_of_many_lengths, relation, random, cls):
+    assert_agrees(relation, sentences_of_many_lengths(random), cls)
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ def test_edges_equal_the_table(agrees, sentences_of_many_lengths, relation, rand
         (Membership(), [(0, 0), (1, 1), (1, 2), (2, 3)]),
     ],
 )
-def test_cls_forms_a_word_group(agrees, relation, expected):
-    edges, _ = agrees(relation, [Sentence(["un", "known", "word"], word_ids=[0, 0, 1])], cls=True)
+def test_cls_forms_a_word_group(assert_agrees, relation, expected):
+    edges, _ = assert_agrees(relation, [Sentence(["un", "known", "word"], word_ids=[0, 0, 1])], cls=True)
     assert [edge[:2] for edge in edges] == expected
 
 
