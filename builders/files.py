@@ -314,6 +314,11 @@ def _read_error(error: BaseException, name: str, line: int | None) -> Unreadable
     return UnreadableError(problem, path=name, line=line, hint="Copy or download the file again.")
 
 
+def is_store(path: str | Path) -> bool:
+    """Whether ``graphattn build`` wrote this folder; False also for a text that cannot be a path."""
+    return os.path.isfile(os.path.join(path, "store.json"))
+
+
 @contextmanager
 def atomic_file(path: FilePath, *, sync: bool = False) -> Iterator[Path]:
     """Write a temporary file next to ``path`` and rename it to ``path`` at the end; on errors, ``path`` is unchanged.

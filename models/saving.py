@@ -158,12 +158,12 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def _resolve_interrupted_save(path: Path) -> Path:
     """The directory; the old one if a save was killed between its two renames."""
-    real = Path(os.path.realpath(path))
-    return replaced_folder(real) if not real.exists() and replaced_folder(real).exists() else path
+    old = replaced_folder(Path(os.path.realpath(path)))
+    return old if not os.path.exists(path) and os.path.exists(old) else path
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    if not (path / CONFIG).is_file():
+    if not os.path.isfile(path / CONFIG):  # False also for a text that cannot be a path
         raise ModelDirectoryError(
             f"{path} is no model directory: it has no {CONFIG}. Give one that `save` or `train` wrote"
         )

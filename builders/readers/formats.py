@@ -102,6 +102,7 @@ def register_reader(
     ...     for number, line in numbered_lines(path):
     ...         yield Example(line.rstrip("*"), label=str(line.count("*")))
     >>> register_reader("stars", read_stars, tasks=["classify"], extensions=[".stars"])
+    >>> del FORMATS["stars"]  # other examples do not have it
     """
     FORMATS[name] = CorpusFormat(reader, frozenset(tasks), tuple(extensions))
 

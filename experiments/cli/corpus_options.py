@@ -149,6 +149,7 @@ def default_cache() -> Path:
 
 def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:
     """Read a corpus or store, one example or sentence at a time."""
+    from graphattn.builders.files import is_store
     from graphattn.builders.readers import read_corpus
 
     if is_store(path):
@@ -165,19 +166,6 @@ def reject_for_store(options: Iterable[str], path: Path) -> None:
     """Reject options of readers, since a store needs none."""
     for name in options:
         raise ConfigError(f"{path} is a store, whose texts are read already; leave {{{name}}} out", options=(name,))
-
-
-def is_store(path: Path) -> bool:
-    """Whether this is a folder that ``graphattn build`` wrote."""
-    return path_test((path / "store.json").is_file)
-
-
-def path_test(test: Callable[[], bool]) -> bool:
-    """The result of a test of a path; False for a text that cannot be one."""
-    try:
-        return test()
-    except (OSError, ValueError):
-        return False
 
 
 def open_store(path: Path) -> Store:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import DataError
-from graphattn.experiments.cli.corpus_options import is_store
 from graphattn.experiments.cli.training_run import is_model
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def info(
 
     For a model directory: its task, encoder, labels, size, non-default options, and epochs.
     """
+    from graphattn.builders.files import is_store
+
     if is_model(folder):
         from graphattn.models import load
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, is_store, path_test
+from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files
 from graphattn.validation import require_choice
@@ -262,10 +263,13 @@ def _texts(text: str, task: type[Estimator], options: CorpusOptions) -> Iterator
 
 def _is_corpus(text: str) -> bool:
     """Whether this names a file, a store or standard input; an error if it names a folder or a missing file."""
+    from graphattn.builders.files import is_store
+
     path = Path(text)
-    if text == "-" or (text and path_test(lambda: path.exists() and (not path.is_dir() or is_store(path)))):
+    is_folder = bool(text) and os.path.isdir(text)
+    if text == "-" or (text and os.path.exists(text) and (not is_folder or is_store(text))):
         return True
-    if text and path_test(path.is_dir):
+    if is_folder:
         raise DataError("this is a folder", path=text, hint="Name a file in it, or pass the text on standard input.")
     if path.suffix.lower() in _FILES and not any(map(str.isspace, text)):
         raise DataError("there is no such file", path=text, hint="Check the path.")

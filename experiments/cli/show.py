@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, path_test, reject_for_store, stream_items
+from graphattn.experiments.cli.corpus_options import CorpusOptions, reject_for_store, stream_items
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import open_output
 
@@ -59,7 +60,7 @@ def show(
     """
     from graphattn.builders.store import Store
 
-    store = Store(corpus) if path_test(Path(corpus).is_dir) else None
+    store = Store(corpus) if os.path.isdir(corpus) else None
     if store is not None:
         reject_for_store(given, Path(corpus))
         source: Source = _read_store(store, index)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphattn.builders.files import FilePath, numbered_lines
+from graphattn.builders.files import FilePath, is_store, numbered_lines
 from graphattn.builders.readers import FORMATS, corpus_kind, detect
 from graphattn.builders.readers.formats import PLAIN
 from graphattn.builders.readers.samples import SAMPLE_LINES
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import CorpusOptions, is_store, open_store, reject_for_store
+from graphattn.experiments.cli.corpus_options import CorpusOptions, open_store, reject_for_store
 
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
     **{table: {"label": None} for table in ("csv", "tsv", "jsonl")},
@@ -49,7 +49,7 @@ def read_texts(
     An iterator over texts, lists of words, examples or sentences; an empty line is an empty text.
     """
     pairs = corpus_kind(task).second is True
-    if path != "-" and is_store(Path(path)):
+    if path != "-" and is_store(path):
         reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
         return _read_store(Path(path), split, pairs=pairs)
     if options.format == "words" and pairs:

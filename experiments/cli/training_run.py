@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError
-from graphattn.experiments.cli.corpus_options import count_texts, path_test
+from graphattn.experiments.cli.corpus_options import count_texts
 from graphattn.experiments.cli.flags import Values
 from graphattn.experiments.cli.output import print_metrics
 
@@ -102,7 +103,7 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
 
 def is_model(path: Path) -> bool:
     """Whether this looks like a model directory; only loading it verifies that."""
-    return path_test((path / "config.json").is_file)
+    return os.path.isfile(path / "config.json")
 
 
 def check_overwrite(out: Path, *, overwrite: bool) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,11 +76,6 @@ def input_fields(x: Any) -> dict[str, Any]:
     if hasattr(x, "text"):
         return {"text": x.text} if x.second is None else {"text": x.text, "second": x.second}
     return {"words": list(getattr(x, "words", x))}
-
-
-def is_store(path: Path) -> bool:
-    """Whether ``graphattn build`` wrote this folder."""
-    return (path / "store.json").is_file()
 
 
 def check_collection(X: Any) -> None:

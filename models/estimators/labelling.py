@@ -19,6 +19,7 @@ from torch import Tensor
 from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
+from graphattn.builders.files import is_store
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
 from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
@@ -31,7 +32,6 @@ from graphattn.models.estimators.inputs import (
     Columns,
     as_list,
     check_same_tokenization,
-    is_store,
     iter_chunks,
     vocabulary_source,
 )

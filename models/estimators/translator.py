@@ -13,7 +13,7 @@ from torch import Tensor
 from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary
-from graphattn.builders.files import open_text, split_suffix
+from graphattn.builders.files import is_store, open_text, split_suffix
 from graphattn.builders.subwords import Subwords, join_pieces
 from graphattn.builders.word_boundaries import Source
 from graphattn.exceptions import ConfigError, DataError
@@ -32,7 +32,7 @@ from graphattn.models.decoders.options import (
 from graphattn.models.decoders.sources import ParsingOptions, parse_sources, warn_about_missing_parses
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
-from graphattn.models.estimators.inputs import Columns, as_list, input_fields, is_store, single_column
+from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.options import Options, option
 from graphattn.models.saving import ModelFiles, register_task
 from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
