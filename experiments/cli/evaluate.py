@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
+from graphattn.exceptions import DataError, UnknownLabelError
 from graphattn.experiments.cli.corpus_options import CorpusOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.output import check_output, model_files, open_output
+from graphattn.experiments.cli.output import check_output, model_files, open_output, unpack_single
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
@@ -30,7 +30,10 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     corpus: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS", help="Corpus with labels or tags; of a translator sources and targets."),
+        typer.Argument(
+            metavar="CORPUS",
+            help="Corpora with labels or tags, measured one by one; of a translator sources and targets.",
+        ),
     ],
     given: Values,
     unknown: Annotated[
@@ -56,16 +59,16 @@ def evaluate(
         check_output(out, *corpus, *model_files(model))
     estimator = load(model)
     reject_unused(model, estimator, compare=compare, search=search, longest=longest)
-    if len(corpus) > 1 and not estimator.source_and_target_files:
-        raise ConfigError(f"{len(corpus)} corpora are given, but {model} {estimator.description}; give one")
     change_search(estimator, search, longest)
     options = CorpusOptions(**given)
     reading = {"format": options.format, **options.reader_options()}
-    with _name_corpus(corpus[0], estimator):
-        X, y = estimator.read(corpus, **reading)
-        others = {} if compare is None else {str(compare): outputs_to_compare(compare, X, search, longest)}
-        report = estimator.report(X, y, unknown=unknown, others=others)
-    text = json.dumps(report, indent=1)
+    reports = {}
+    for name, paths in estimator.name_corpora(corpus).items():
+        with _name_corpus(paths[0], estimator):
+            X, y = estimator.read(paths, **reading)
+            others = {} if compare is None else {str(compare): outputs_to_compare(compare, X, search, longest)}
+            reports[name] = estimator.report(X, y, unknown=unknown, others=others)
+    text = json.dumps(unpack_single(reports), indent=1)
     print(text)  # before the file, which may not be writable
     if out is not None:
         with open_output(out) as file:
@@ -73,7 +76,7 @@ def evaluate(
 
 
 @contextmanager
-def _name_corpus(path: Path, estimator: Estimator) -> Iterator[None]:
+def _name_corpus(path: str | Path, estimator: Estimator) -> Iterator[None]:
     """Name the corpus in errors, with hints for an evaluation instead of those for training."""
     from graphattn.builders.readers import corpus_kind
 

@@ -22,6 +22,7 @@ _METAVARS: dict[type, str | None] = {
     float: "NUMBER",
     str: "TEXT",
     tuple: "LIST",
+    Sequence: "TEXT",
     object: "INTEGER|LIST",
 }
 _TRUTH = {"true": True, "false": False}
@@ -34,7 +35,8 @@ class Flag:
     Parameters
     ----------
     name : as in the dataclass and in YAML
-    kind : bool, int, float, str, tuple (list of strings), or object (a number, or a string with counts)
+    kind : bool, int, float, str, tuple (strings, with commas on the command line), Sequence (strings, with a flag
+        for each), or object (a number, or a string with counts)
     optional : whether it may be none
     default : its default value
     help : one line
@@ -70,7 +72,7 @@ class Flag:
         >>> Flag("scales", tuple, False, (), "window widths").parse("1, 3, N/16")
         ('1', '3', 'N/16')
         """
-        if self.optional and (value is None or value == "none"):
+        if self.optional and value in (None, "none", ["none"]):
             return None
         parsed = _PARSERS[self.kind](value)
         if parsed is None:
@@ -90,7 +92,7 @@ class Flag:
             show_default=False,
             rich_help_panel=self.panel,
         )
-        kind = bool if self.kind is bool else str
+        kind = {bool: bool, Sequence: list[str]}.get(self.kind, str)
         return inspect.Parameter(
             self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, shown]
         )
@@ -246,6 +248,11 @@ def _parse_list(value: Any) -> tuple[str, ...] | None:
     return tuple(str(part).strip() for part in value)
 
 
+def _parse_repeated(value: Any) -> tuple[str, ...] | None:
+    values = [value] if isinstance(value, str) else value
+    return tuple(values) if isinstance(values, list | tuple) and all(isinstance(part, str) for part in values) else None
+
+
 def _parse_counts(value: Any) -> Any:
     """An integer, or a string such as ``window:3=4,star=2``; YAML may also give a mapping or a list."""
     if isinstance(value, Mapping):
@@ -262,6 +269,7 @@ _PARSERS: dict[type, Callable[[Any], Any]] = {
     float: _parse_number(float),
     str: _parse_text,
     tuple: _parse_list,
+    Sequence: _parse_repeated,
     object: _parse_counts,
 }
 _EXPECTED: dict[type, str] = {
@@ -270,5 +278,6 @@ _EXPECTED: dict[type, str] = {
     float: "a number",
     str: "a text (in quotes if it looks like a number)",
     tuple: "a list of texts",
+    Sequence: "a text, or a list of texts",
     object: "a whole number, or relations with their numbers such as window:3=4",
 }

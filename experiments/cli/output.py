@@ -84,6 +84,11 @@ def encode_line(row: Mapping[str, Any]) -> str:
         raise DataError("the model gives numbers that are not finite", hint="Train it again.") from error
 
 
+def unpack_single(named: Mapping[str, Item]) -> Item | Mapping[str, Item]:
+    """The value of a mapping with one name; a mapping with several unchanged."""
+    return next(iter(named.values())) if len(named) == 1 else named
+
+
 def print_metrics(columns: Mapping[str, Mapping[str, float]]) -> None:
     """Print metrics in percent: a table on a terminal, one line per value on a pipe.
 

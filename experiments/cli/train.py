@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments.cli.flags import Values, with_flags
-from graphattn.experiments.cli.training_run import MEASURED, check_overwrite, choose_run_folder, fit_and_save, print_run
+from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
@@ -144,10 +144,13 @@ def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[st
     estimator = plan.estimator(run_dir=choose_run_folder(plan.values, out))
     estimator.validate()
     files: dict[str, Sequence[Any]] = {"training": train}
-    for part in MEASURED:
-        if paths := plan.values[part]:
-            files[part] = [paths] if isinstance(paths, str) else paths
+    if dev := plan.values["dev"]:
+        files["dev"] = [dev] if isinstance(dev, str) else dev
     corpus = plan.corpus
     options = {"format": corpus.format, **corpus.reader_options()}
     parts = {part: estimator.read(paths, **options) for part, paths in files.items()}
-    return fit_and_save(estimator, plan, parts, out)
+    tests = {
+        name: estimator.read(paths, **options)
+        for name, paths in estimator.name_corpora(plan.values["test"] or ()).items()
+    }
+    return fit_and_save(estimator, plan, parts, out, tests=tests)

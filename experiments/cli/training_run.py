@@ -14,7 +14,7 @@ from graphattn import __version__
 from graphattn.exceptions import ConfigError, DataError, DivergenceError, GraphAttnError
 from graphattn.experiments.cli.corpus_options import count_texts
 from graphattn.experiments.cli.flags import Values
-from graphattn.experiments.cli.output import print_metrics
+from graphattn.experiments.cli.output import print_metrics, unpack_single
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 METRICS_FILE, CONFIG_FILE = "metrics.json", "train.yaml"
 BEST_MODEL = "best-model"
 """Folder in that of a run: the model of the best epoch, when training diverged after it."""
-MEASURED = ("dev", "test")
-"""Parts of a corpus with metrics."""
 
 
 def fit_and_save(
-    estimator: Estimator, plan: TrainingPlan, parts: Mapping[str, tuple[Any, Any]], out: Path
+    estimator: Estimator,
+    plan: TrainingPlan,
+    parts: Mapping[str, tuple[Any, Any]],
+    out: Path,
+    *,
+    tests: Mapping[str, tuple[Any, Any]],
 ) -> dict[str, Any]:
     """Train, measure and save; an interrupted run resumes.
 
@@ -36,8 +39,9 @@ def fit_and_save(
     ----------
     estimator : the estimator to train
     plan : its options
-    parts : ``training`` and perhaps ``dev`` and ``test`` -> inputs and labels; None for labels that inputs carry
+    parts : ``training`` and perhaps ``dev`` -> inputs and labels; None for labels that inputs carry
     out : the model directory
+    tests : name of a test set -> the same
 
     Returns
     -------
@@ -62,18 +66,23 @@ def fit_and_save(
         raise DivergenceError(f"{error}. The best epoch's model {outcome}") from error
     if not is_first_process():
         return {}
-    figures = collect_metrics(estimator, {part: count_texts(inputs) for part, (inputs, _) in parts.items()})
-    unmeasured = None
-    if "test" in parts:
+    examples: dict[str, Any] = {part: count_texts(inputs) for part, (inputs, _) in parts.items()}
+    if tests:
+        examples["test"] = unpack_single({name: count_texts(inputs) for name, (inputs, _) in tests.items()})
+    figures = collect_metrics(estimator, examples)
+    measured, unmeasured = {}, None
+    for name, test in tests.items():
         try:
-            figures["test"] = estimator.evaluate(*parts["test"])
+            measured[name] = estimator.evaluate(*test)
         except DataError as error:  # the training must not be lost
-            unmeasured = error
-    measured = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
-    estimator.save(out, notes={METRICS_FILE: measured, CONFIG_FILE: format_plan(plan)})
+            unmeasured = unmeasured or _test_set_error(error, name, out)
+    if measured:
+        figures["test"] = measured if len(tests) > 1 else unpack_single(measured)
+    notes = {METRICS_FILE: json.dumps(figures, indent=1, ensure_ascii=False) + "\n", CONFIG_FILE: format_plan(plan)}
+    estimator.save(out, notes=notes)
     finish_run(run_dir, out)
     if unmeasured is not None:
-        raise _test_set_error(unmeasured, plan.values["test"], out)
+        raise unmeasured
     return figures
 
 
@@ -86,9 +95,9 @@ def _save_best_model(estimator: Estimator, plan: TrainingPlan, folder: Path) -> 
     return f"is {folder}; to train with other options, start again with --no-resume"
 
 
-def _test_set_error(error: DataError, corpus: object, out: Path) -> DataError:
+def _test_set_error(error: DataError, corpus: str, out: Path) -> DataError:
     saved = f"The model is saved in {out}; measure it with graphattn evaluate."
-    path = corpus if error.path is None and isinstance(corpus, str) else error.path
+    path = corpus if error.path is None else error.path
     hint = f"{error.hint} {saved}" if error.hint else saved
     return DataError(error.message, path=path, line=error.line, field=error.field, hint=hint, options=error.options)
 
@@ -97,7 +106,10 @@ def print_run(figures: Mapping[str, Any], out: Path) -> None:
     """Print the metrics of a model and its directory; nothing in a process that has not saved it."""
     if not figures:
         return
-    print_metrics({part: figures[part] for part in MEASURED if part in figures})
+    columns = {part: figures[part] for part in ("dev", "test") if part in figures}
+    if any(isinstance(value, Mapping) for value in columns.get("test", {}).values()):
+        columns |= {f"test {name}": metrics for name, metrics in columns.pop("test").items()}
+    print_metrics(columns)
     print(f"model: {out}")
 
 

@@ -178,7 +178,7 @@ class Demo:
         size, model = self.size, _MODELS[task]
         return {
             "dev": str(self.corpus_file(task, "dev")),
-            "test": str(self.corpus_file(task, "test")),
+            "test": (str(self.corpus_file(task, "test")),),
             "encoder": "ms-trans",
             **{"hidden": size.hidden, "heads": 4, "layers": 2, "scales": ("1", "3", "5", "9"), "alpha": 0.0},
             **{"embedding": size.hidden, "embedding_dropout": 0.1, "dropout": 0.1, "head_dropout": 0.1},

@@ -154,6 +154,12 @@ class Estimator(Parameters):
         Inputs, and their labels; None if the inputs contain them
         """
 
+    @classmethod
+    def name_corpora(cls, paths: Sequence[str | Path]) -> dict[str, Sequence[str | Path]]:
+        """Name -> paths of each corpus to evaluate; each path is one, except sources and their targets."""
+        corpora = [paths] if cls.source_and_target_files else [[path] for path in paths]
+        return {" ".join(map(str, corpus)): corpus for corpus in corpora if corpus}
+
     @abstractmethod
     def format_row(self, x: Any, prediction: Any, probabilities: Any = None) -> dict[str, Any]:
         """An input and its prediction as a row of JSON; with ``probabilities``, also those of all classes."""

@@ -59,7 +59,7 @@ class FileOptions(Options):
     """Corpora besides the training set."""
 
     dev: str | None = option(None, "dev set that chooses the best epoch (default: a tenth of the training set)")
-    test: str | None = option(None, "test set, evaluated once at the end")
+    test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated")
 
 
 class LabellingEstimator(Estimator):

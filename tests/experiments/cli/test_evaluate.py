@@ -22,6 +22,17 @@ def test_metrics_go_to_a_file_too(graphattn, tagger, corpora_folder, tmp_path):
     assert sorted(json.loads(answer.out)) == ["accuracy", "f1", "precision", "recall"]
 
 
+def test_each_file_has_its_metrics(graphattn, tagger, corpora_folder, tmp_path):
+    other = tmp_path / "other.conll"
+    other.write_text("Rome B-PER\nended O\n\n")
+    files = [corpora_folder / "tags.conll", other]
+    answer = graphattn("evaluate", tagger, *files)
+    single = {str(file): json.loads(graphattn("evaluate", tagger, file).out) for file in files}
+    assert json.loads(answer.out) == single
+    other.write_text("Rome B-CAT\n")
+    assert graphattn("evaluate", tagger, *files).err.startswith(f"error: {other}: ")
+
+
 def test_pairs_are_read_as_pairs(graphattn, pair_classifier, corpora_folder):
     assert graphattn("evaluate", pair_classifier, corpora_folder / "pairs.tsv").code == 0
 

@@ -7,7 +7,8 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from graphattn import load
+from graphattn import TextClassifier, load
+from graphattn.experiments.cli.training_plan import TrainingPlan
 from graphattn.models import TextEstimator
 
 
@@ -61,6 +62,32 @@ def test_metrics_are_printed_one_per_line(graphattn, corpora_folder, tmp_path, t
         [text for _, text in rows(reviews)], [label for label, _ in rows(reviews)]
     )
     assert figures["dev"] == figures["test"], "the model has the weights of the best epoch"
+
+
+@pytest.mark.parametrize("in_config", [False, True])
+def test_each_test_set_has_its_metrics(graphattn, corpora_folder, tmp_path, tiny, monkeypatch, in_config):
+    monkeypatch.chdir(tmp_path)
+    lines = (corpora_folder / "reviews.tsv").read_text().splitlines(keepends=True)
+    Path("a,b.tsv").write_text("".join(lines[:10]))
+    Path("c.tsv").write_text("".join(lines[:1] + lines[20:]))
+    Path("settings.yaml").write_text("test: ['a,b.tsv', c.tsv]\n")
+    flags = ["--config", "settings.yaml"] if in_config else ["--test", "a,b.tsv", "--test", "c.tsv"]
+    answer = graphattn("train", "classify", corpora_folder / "reviews.tsv", *flags, "--out", "model", *tiny)
+    assert (answer.code, answer.err) == (0, "")
+    figures = json.loads(Path("model/metrics.json").read_text())
+    assert figures["examples"]["test"] == {"a,b.tsv": 9, "c.tsv": 21}
+    for name in ("a,b.tsv", "c.tsv"):
+        labels, texts = zip(*rows(Path(name)), strict=True)
+        assert figures["test"][name] == load("model").evaluate(texts, labels)
+        assert f"test {name} accuracy: {figures['test'][name]['accuracy']:.2f}" in answer.out.splitlines()
+    assert yaml.safe_load(Path("model/train.yaml").read_text())["test"] == ["a,b.tsv", "c.tsv"]
+
+
+@pytest.mark.parametrize(("line", "names"), [("test: null", None), ("test: reviews.tsv", ["reviews.tsv"])])
+def test_earlier_settings_have_one_test_set_or_none(line, names, tmp_path):
+    (tmp_path / "train.yaml").write_text(line)
+    test = TrainingPlan.of(TextClassifier, {}, tmp_path / "train.yaml").values["test"]
+    assert test == (None if names is None else tuple(names))
 
 
 def rows(path):
