@@ -287,6 +287,7 @@ def _missing_column_error(field: str, relation: str, index: int, sentence: Sente
         line=line,
         field=field,
         hint=hint,
+        options=("parser",),
     )
 
 
@@ -303,8 +304,8 @@ def _dependencies(
                 "dependency",
                 index,
                 sentence,
-                hint="Read a parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give "
-                "Sentence(heads=...), or leave the relation out.",
+                hint="Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+                "({parser=stanza}), or leave the relation out.",
             )
     total = int(words.sum())
     rows = ((0,) * s.num_words if s.heads is None else s.heads for s in sentences)
@@ -321,8 +322,8 @@ def _dependencies(
 def warn_of_missing_heads() -> None:
     """Warn, once in a process, that texts without a parse have no arcs."""
     warnings.warn(
-        "some texts have no parse, so their words have no dependency arcs. Give sentences with heads (CoNLL-U, "
-        "--parser stanza) to add them",
+        "some texts have no parse, so their words have no dependency arcs. Give parsed sentences (CoNLL-U, a store "
+        "built with a parser), or a parser (--parser stanza)",
         GraphAttnWarning,
         stacklevel=2,
     )

@@ -5,7 +5,6 @@ experiments one floor above.
 """
 
 from graphattn.models.decoders.options import DecoderOptions, SearchOptions, SubwordOptions, TranslationTraining
-from graphattn.models.decoders.sources import ParsingOptions
 from graphattn.models.encoders import (
     BiLSTMOptions,
     DuoOptions,
@@ -28,6 +27,7 @@ from graphattn.models.estimators import (
     TextEstimator,
     Translator,
 )
+from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.options import HeadOptions, InputOptions, TrainingOptions
 from graphattn.models.saving import TASKS, load, register_task
 

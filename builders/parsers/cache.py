@@ -9,11 +9,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from graphattn.builders.parsers.parser import Parse, Parser
 from graphattn.builders.sentence import Sentence
-from graphattn.exceptions import DataError
+from graphattn.exceptions import ConfigError, DataError
 
 _BATCH = 500  # parses written together, and lost together when the process is killed
 _TIMEOUT = 60.0  # seconds to wait while another process writes
@@ -98,6 +99,32 @@ class CachedParser:
         except sqlite3.Error as error:
             problem = f"cannot be used as a cache of parses ({error})"
             raise DataError(problem, path=self.path, hint="Name another file, or remove it.") from error
+
+
+def with_cache(parser: Parser, cache: str | None) -> Parser:
+    """The parser with a cache of parses.
+
+    Parameters
+    ----------
+    parser : the parser
+    cache : a file; ``"auto"`` for one in the user's cache folder, which is created; None for no cache
+    """
+    if cache is None:
+        return parser
+    return CachedParser(parser, _default_cache() if cache == "auto" else Path(cache))
+
+
+def _default_cache() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphattn"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"{folder} cannot be created ({reason}); set {{parse_cache}} to a file, or to none",
+            options=("parse_cache",),
+        ) from error
+    return folder / "parses.sqlite"
 
 
 def _look_up(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, str]]:

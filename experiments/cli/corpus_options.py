@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.cli.flags import Flag, Values, flags_of
 
 if TYPE_CHECKING:
     from graphattn.builders import Example, Sentence
@@ -107,14 +107,15 @@ def irrelevant_options(kind: CorpusKind) -> set[str]:
 
 @dataclass(frozen=True)
 class ParserOptions:
-    """The parser of sentences without heads, its models and its device."""
+    """:class:`~graphattn.models.ParsingOptions` for commands, whose ``--help`` must not load PyTorch."""
 
-    parser: str = _option(NONE, "parser of sentences without heads", choices=(NONE, "stanza"))
-    parser_model: str | None = _option(None, "folder of the parser's models; its own folder when not given")
+    parser: str = _option(NONE, "parser of texts without heads", choices=(NONE, "stanza"))
+    parser_model: str | None = _option(None, "folder of the parser's models (default: its own folder)")
     parser_language: str = _option("en", "language of the parser's models")
-    parser_device: str | None = _option(None, "cpu, cuda or cuda:1; a GPU if there is one when not given")
+    parser_device: str | None = _option(None, "cpu, cuda or cuda:1 (default: a GPU if there is one)")
     parser_cuts: bool = _option(False, "let the parser split raw texts into sentences and words")
-    parse_cache: str = _option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
+    parse_cache: str | None = _option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
+    parser_package: str = _option("default", "name of the parser's models")
 
     @property
     def device(self) -> str | None:
@@ -125,26 +126,24 @@ class ParserOptions:
         """The parser, which loads its models when it is used; None for no parser."""
         if self.parser == NONE:
             return None
-        from graphattn.builders.parsers import CachedParser, StanzaParser
+        from graphattn.builders.parsers import StanzaParser
+        from graphattn.builders.parsers.cache import with_cache
 
-        parser = StanzaParser(self.parser_language, self.parser_model, device=self.parser_device)
-        if self.parse_cache == NONE:
-            return parser
-        return CachedParser(parser, default_cache() if self.parse_cache == "auto" else Path(self.parse_cache))
+        parser = StanzaParser(self.parser_language, self.parser_model, self.parser_package, self.parser_device)
+        return with_cache(parser, self.parse_cache)
 
 
-def default_cache() -> Path:
-    """A file in the user's cache folder, which is created."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphattn"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(
-            f"{folder} cannot be created ({reason}); set {{parse_cache}} to a file, or to none",
-            options=("parse_cache",),
-        ) from error
-    return folder / "parses.sqlite"
+def parser_flags() -> list[Flag]:
+    """The flags that change the parser of a trained model."""
+    flags = flags_of(ParserOptions(), "Parser (default: that of the training)", without={"parser_cuts"})
+    return [replace(flag, default=None) for flag in flags]
+
+
+def split_parser_flags(given: Values) -> tuple[Values, Values]:
+    """The given flags of the parser, and all others."""
+    names = {flag.name for flag in parser_flags()}
+    parser = {name: value for name, value in given.items() if name in names}
+    return parser, {name: value for name, value in given.items() if name not in names}
 
 
 def stream_items(path: Path, options: CorpusOptions) -> Iterator[Example | Sentence]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import typer
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files, open_output
 
@@ -28,7 +28,7 @@ _UNUSED = {"label_separator", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
 
 
-@with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
+@with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
 def encode(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote, of a classifier.")],
     given: Values,
@@ -44,14 +44,15 @@ def encode(
     """
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
+    from graphattn.experiments.cli.prediction_options import load_model
     from graphattn.experiments.cli.text_stream import read_texts
-    from graphattn.models import load
 
     check_output(out, texts, *model_files(model))
+    parser, given = split_parser_flags(given)
     label_column = given.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
-    estimator = load(model)
+    estimator = load_model(model, parser)
     split = estimator.inputs_.split
     items = read_texts(texts, estimator.corpus_kind, CorpusOptions(**given), split=split, label_column=label_column)
     with open_output(out, binary=True) as file:  # first, so that a full disk is reported before anything is encoded

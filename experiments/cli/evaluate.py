@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graphattn.exceptions import DataError, UnknownLabelError
-from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files, open_output, unpack_single
 
@@ -25,7 +25,7 @@ EXAMPLES = (
 )
 
 
-@with_flags(flags_of(CorpusOptions(), "Corpus"))
+@with_flags([*flags_of(CorpusOptions(), "Corpus"), *parser_flags()])
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     corpus: Annotated[
@@ -52,12 +52,17 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
     """Measure a model on a corpus; prints metrics in percent as JSON."""
-    from graphattn.experiments.cli.prediction_options import change_search, outputs_to_compare, reject_unused
-    from graphattn.models import load
+    from graphattn.experiments.cli.prediction_options import (
+        change_search,
+        load_model,
+        outputs_to_compare,
+        reject_unused,
+    )
 
     if out is not None:
         check_output(out, *corpus, *model_files(model))
-    estimator = load(model)
+    parser, given = split_parser_flags(given)
+    estimator = load_model(model, parser)
     reject_unused(model, estimator, compare=compare, search=search, longest=longest)
     change_search(estimator, search, longest)
     options = CorpusOptions(**given)

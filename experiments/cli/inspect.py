@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, as_flag, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files
 from graphattn.validation import require_choice
@@ -57,7 +58,7 @@ class Outputs:
         return any(file is not None for file in (self.out, self.picture, self.html))
 
 
-@with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
+@with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model directory written by train.")],
     given: Values,
@@ -91,13 +92,16 @@ def inspect(
     Prints the prediction and the strongest edges of each text, without edges that are the only one of their token:
     their weight is always one. With --summary, --out is a .json file or a folder.
     """
+    parser, given = split_parser_flags(given)
+    load = partial(_load, parser=parser)
     selection = {"layer": layer, "head": head, "relation": relation}
     outputs = Outputs(out, picture, html, kind, other)
     selecting = _set_flags(**selection, by=by)
     if serve:
         writing = _set_flags(out=out, picture=picture, html=html, other=other, summary=summary or None)
         _reject([*selecting, *writing, *map(as_flag, given)], "--serve only serves the page")
-        _serve([model] if text is None else [model, Path(text)], host or "127.0.0.1", 8000 if port is None else port)
+        models = [model] if text is None else [model, Path(text)]
+        _serve([(path, load(path)) for path in models], host or "127.0.0.1", 8000 if port is None else port)
         return
     _reject(_set_flags(host=host, port=port), "only --serve listens")
     if text is None:
@@ -105,10 +109,10 @@ def inspect(
     if summary:
         reason = "--summary covers all layers, heads and relations; --layer selects that of its --picture"
         _reject([flag for flag in selecting if flag != "--layer" or picture is None], reason)
-        _inspect_corpus(model, text, CorpusOptions(**given), outputs, layer)
+        _inspect_corpus(load, model, text, CorpusOptions(**given), outputs, layer)
     else:
         groups = [] if by is None else [name.strip() for name in by.split(",")]
-        _inspect_texts(model, text, CorpusOptions(**given), outputs, selection, (top, groups))
+        _inspect_texts(load, model, text, CorpusOptions(**given), outputs, selection, (top, groups))
 
 
 def _set_flags(**options: object) -> list[str]:
@@ -117,6 +121,7 @@ def _set_flags(**options: object) -> list[str]:
 
 
 def _inspect_texts(
+    load: Callable[[Path], Estimator],
     model: Path,
     text: str,
     options: CorpusOptions,
@@ -125,7 +130,7 @@ def _inspect_texts(
     printing: tuple[int, list[str]],
 ) -> None:
     """Print the attention of each text and write what ``outputs`` asks for; ``printing`` are ``top`` and ``by``."""
-    from graphattn.models.saving import load, read_task
+    from graphattn.models.saving import read_task
 
     require_choice("kind", outputs.kind, _KINDS)
     if outputs.other is not None and outputs.html is None:
@@ -161,12 +166,19 @@ def _write(columns: list[tuple[Path, Estimator, list[Attention]]], outputs: Outp
         print(outputs.html)
 
 
-def _inspect_corpus(model: Path, text: str, options: CorpusOptions, outputs: Outputs, layer: int | None) -> None:
+def _inspect_corpus(
+    load: Callable[[Path], Estimator],
+    model: Path,
+    text: str,
+    options: CorpusOptions,
+    outputs: Outputs,
+    layer: int | None,
+) -> None:
     """Print statistics by head, and write those that ``outputs`` asks for."""
     from graphattn.experiments.cli.output import show_progress
     from graphattn.models.inspection import compare_summaries, summarise
     from graphattn.models.inspection.summary import save_tables
-    from graphattn.models.saving import load, read_task
+    from graphattn.models.saving import read_task
 
     if outputs.html is not None:
         raise ConfigError("{html} shows single texts, {summary=True} all texts; give one", options=("html", "summary"))
@@ -193,13 +205,17 @@ def _inspect_corpus(model: Path, text: str, options: CorpusOptions, outputs: Out
         print(draw_distances(summary, outputs.picture, layer=layer or 0))
 
 
-def _serve(models: list[Path], host: str, port: int) -> None:
-    from graphattn.experiments.page import count_texts, live_model, serve
-    from graphattn.models import load
+def _load(model: Path, parser: Values) -> Estimator:
+    from graphattn.experiments.cli.prediction_options import load_model
 
-    estimators = [load(path) for path in models]
-    texts = count_texts(estimators)
-    live = [live_model(path, estimator) for path, estimator in zip(models, estimators, strict=True)]
+    return load_model(model, parser)
+
+
+def _serve(models: list[tuple[Path, Estimator]], host: str, port: int) -> None:
+    from graphattn.experiments.page import count_texts, live_model, serve
+
+    texts = count_texts([estimator for _, estimator in models])
+    live = [live_model(path, estimator) for path, estimator in models]
     for live_page in live:
         live_page.explain(["a"] * texts)  # report a model without attention now
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphattn.experiments.cli.corpus_options import CorpusOptions
+from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output
 
@@ -28,7 +28,7 @@ CHUNK = 512
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
-@with_flags(flags_of(CorpusOptions(), "Input", without=_UNUSED))
+@with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
 def predict(
     model: Annotated[Path, typer.Argument(help="Model directory that train wrote.")],
     given: Values,
@@ -57,13 +57,13 @@ def predict(
     translator prints its outputs with their scores.
     """
     from graphattn.builders.readers.samples import SAMPLE_LINES
-    from graphattn.experiments.cli.prediction_options import change_search, reject_unused
+    from graphattn.experiments.cli.prediction_options import change_search, load_model, reject_unused
     from graphattn.experiments.cli.text_stream import read_texts
-    from graphattn.models import load
 
     if out is not None:
         check_output(out, texts, *model_files(model))
-    estimator = load(model)
+    parser, given = split_parser_flags(given)
+    estimator = load_model(model, parser)
     options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain}
     reject_unused(model, estimator, **options, search=search, longest=longest)
     change_search(estimator, search, longest)

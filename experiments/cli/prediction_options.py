@@ -1,4 +1,4 @@
-"""Flags of ``predict`` and ``evaluate`` that only some tasks have, such as a translator's search."""
+"""Options of a trained model that commands may change: its parser, a translator's search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphattn.builders.files import numbered_lines
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.flags import as_flag, flags_of
+from graphattn.experiments.cli.flags import Values, as_flag, flags_of
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator, SearchOptions
@@ -20,6 +20,29 @@ def reject_unused(model: Path, estimator: Estimator, **options: Any) -> None:
     for name, value in options.items():
         if value and name not in estimator.prediction_options:
             raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
+
+
+def load_model(model: Path, parser: Values) -> Estimator:
+    """Load a model and change its parser.
+
+    Parameters
+    ----------
+    model : its directory
+    parser : changes of its :class:`~graphattn.models.ParsingOptions`; they have no effect unless the encoder uses
+        dependency arcs
+
+    Raises
+    ------
+    ConfigError
+        when a task of your own has no parser
+    """
+    from graphattn.models import load
+
+    estimator = load(model)
+    for name in parser:
+        if "parsing" not in estimator.option_groups:
+            raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
+    return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
 
 
 def change_search(estimator: Estimator, changes: str, longest: int | None) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.exceptions import ConfigError
-from graphattn.experiments.cli.corpus_options import default_cache
 from graphattn.experiments.papers.data_sets import DATA_SETS
 from graphattn.models import TASKS, Estimator
 from graphattn.models.encoders import encoder_options
@@ -69,8 +68,6 @@ def make_estimator(
     for group, values in changes.items():
         groups[group].update(values)
     groups["training"] |= {"seed": seed, "progress": False}
-    if "parsing" in groups:
-        groups["parsing"].setdefault("parse_cache", str(default_cache()))
     for group, name in (("inputs", "vectors"), ("parsing", "parser_model")):  # files of the data folder
         if name in groups.get(group, {}):
             groups[group][name] = _join_folder(groups[group][name], folder)

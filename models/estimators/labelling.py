@@ -20,6 +20,7 @@ from typing_extensions import Self, override
 
 from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, WordVectors
 from graphattn.builders.files import is_store
+from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
 from graphattn.builders.word_boundaries import Source, WordSplitter
 from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
@@ -36,6 +37,7 @@ from graphattn.models.estimators.inputs import (
     vocabulary_source,
 )
 from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.heads import Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
@@ -70,6 +72,7 @@ class LabellingEstimator(Estimator):
     encoder : name of an encoder, or its options
     inputs, head, training : options; None for the defaults
     class_weight : weights of classes in the loss: None, ``"balanced"``, or class -> weight
+    parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class LabellingEstimator(Estimator):
     """
 
     label_field: ClassVar[str] = "label"
+    late_options = frozenset({"parsing"})
     prediction_options = frozenset({"probabilities"})
     inputs_: InputOptions
     head_: HeadOptions
@@ -96,12 +100,14 @@ class LabellingEstimator(Estimator):
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
+        parsing: ParsingOptions | None = None,
     ):
         self.encoder = encoder
         self.inputs = InputOptions() if inputs is None else inputs
         self.head = HeadOptions() if head is None else head
         self.training = TrainingOptions() if training is None else training
         self.class_weight = class_weight
+        self.parsing = ParsingOptions() if parsing is None else parsing
 
     # -- interface of a subclass --------------------------------------------------------------------------------------
 
@@ -315,7 +321,18 @@ class LabellingEstimator(Estimator):
     ) -> Corpus:
         check_same_tokenization(columns, self.inputs_.split)
         targets = None if labels is None else self._targets(labels, columns, where)
+        columns = self._add_heads(columns)  # last, since it may take hours
         return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
+
+    def _add_heads(self, columns: Columns) -> Columns:
+        """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""
+        parser = None if self.builder_.deprel_id is None else self.parsing.make_parser()
+        if parser is None:
+            return columns
+        splitter = self.vocabulary_.splitter
+        return [
+            column if isinstance(column, LazyTexts) else parse_column(column, splitter, parser) for column in columns
+        ]
 
     # -- using ---------------------------------------------------------------------------------------------------------
 
@@ -417,7 +434,7 @@ class LabellingEstimator(Estimator):
         config = files.config
         estimator = cls(
             encoder_options(config["encoder"]),
-            **{name: kind.from_dict(config[name]) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
+            **{name: kind.from_dict(config.get(name, {})) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
             class_weight=deserialize_class_weight(config.get("class_weight")),
             **cls._extra_arguments(config),
         )

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from graphattn.models.encoders import EncoderOptions
 from graphattn.models.estimators.inputs import Columns, pair_columns
+from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.text_classifier import TextClassifier
 from graphattn.models.heads import Head, PairHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
@@ -32,7 +33,7 @@ class PairClassifier(TextClassifier):
 
     Parameters
     ----------
-    encoder, inputs, head, training, class_weight : as for :class:`TextClassifier`
+    encoder, inputs, head, training, class_weight, parsing : as for :class:`TextClassifier`
     """
 
     task = corpus_kind = "pair"
@@ -50,8 +51,11 @@ class PairClassifier(TextClassifier):
         head: HeadOptions | None = None,
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
+        parsing: ParsingOptions | None = None,
     ):
-        super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
+        super().__init__(
+            encoder, inputs=inputs, head=head, training=training, class_weight=class_weight, parsing=parsing
+        )
 
     @override
     def _columns(self, X: Iterable[Any]) -> Columns:

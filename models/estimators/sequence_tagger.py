@@ -23,6 +23,7 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels, single_column
 from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
+from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.saving import ModelFiles, register_task
@@ -50,7 +51,7 @@ class SequenceTagger(LabellingEstimator):
 
     Parameters
     ----------
-    encoder, inputs, head, training : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
+    encoder, inputs, head, training, parsing : as for :class:`TextClassifier`; ``head.crf`` adds a CRF
     class_weight : None, ``"balanced"`` (over the learnt tags), or tag -> weight, in the scheme of the training set: the
         weight of B- also applies to entities of one word, that of I- also to the last word of an entity
     scheme : scheme of the tags, ``"IOB1"``, ``"IOB2"``, ``"BIOES"`` or ``"none"``; ``"auto"`` detects it
@@ -76,6 +77,7 @@ class SequenceTagger(LabellingEstimator):
         "encoder": EncoderOptions,
         "head": HeadOptions,
         "training": TrainingOptions,
+        "parsing": ParsingOptions,
     }
     unused_options = frozenset({"pooling", "head_hidden", "pair_features"})
 
@@ -89,8 +91,11 @@ class SequenceTagger(LabellingEstimator):
         class_weight: str | Mapping[Any, float] | None = None,
         scheme: str = "auto",
         repair_tags: bool = False,
+        parsing: ParsingOptions | None = None,
     ):
-        super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
+        super().__init__(
+            encoder, inputs=inputs, head=head, training=training, class_weight=class_weight, parsing=parsing
+        )
         self.scheme, self.repair_tags = scheme, repair_tags
 
     @property

@@ -20,6 +20,7 @@ from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
 from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
+from graphattn.models.estimators.parsing import ParsingOptions
 from graphattn.models.estimators.prediction import encode_corpus
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
@@ -49,6 +50,7 @@ class TextClassifier(LabellingEstimator):
     class_weight : None, ``"balanced"``, or class -> weight; with ``multilabel`` the weight of texts with the class
         relative to texts without, whose sums ``"balanced"`` makes equal
     multilabel : a text may have several classes, or none
+    parsing : the parser of texts without heads, for encoders that use dependency arcs; None for no parser
 
     Examples
     --------
@@ -68,6 +70,7 @@ class TextClassifier(LabellingEstimator):
         "encoder": EncoderOptions,
         "head": HeadOptions,
         "training": TrainingOptions,
+        "parsing": ParsingOptions,
     }
     unused_options = frozenset({"crf", "pair_features"})
 
@@ -80,8 +83,11 @@ class TextClassifier(LabellingEstimator):
         training: TrainingOptions | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         multilabel: bool = False,
+        parsing: ParsingOptions | None = None,
     ):
-        super().__init__(encoder, inputs=inputs, head=head, training=training, class_weight=class_weight)
+        super().__init__(
+            encoder, inputs=inputs, head=head, training=training, class_weight=class_weight, parsing=parsing
+        )
         self.multilabel = multilabel
 
     @property

@@ -29,10 +29,10 @@ from graphattn.models.decoders.options import (
     SubwordOptions,
     TranslationTraining,
 )
-from graphattn.models.decoders.sources import ParsingOptions, parse_sources, warn_about_missing_parses
 from graphattn.models.encoders import ENCODERS, EncoderOptions, encoder_options, make_encoder
 from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
+from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
 from graphattn.models.options import Options, option
 from graphattn.models.saving import ModelFiles, register_task
 from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
@@ -281,9 +281,13 @@ class Translator(Estimator):
 
     def _sentences(self, sources: Sequence[Source]) -> list[Sentence]:
         """Sources as sentences, with heads if the encoder uses dependency arcs."""
+        sentences = self.subwords_.sources(sources)
         if self.builder_.deprel_id is None:
-            return self.subwords_.sources(sources)
-        sentences, missing = parse_sources(sources, self.subwords_, self.parsing.make_parser())
+            return sentences
+        parser = self.parsing.make_parser()
+        if parser is not None:
+            return add_heads(sentences, sources, self.subwords_.splitter, parser)
+        sentences, missing = make_roots(sentences)
         if missing and not self._warned:
             self._warned = True
             warn_about_missing_parses(missing, len(sources))
@@ -440,7 +444,7 @@ class Translator(Estimator):
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
         config = files.config
-        groups: dict[str, Any] = {name: kind.from_dict(config[name]) for name, kind in cls._parts().items()}
+        groups: dict[str, Any] = {name: kind.from_dict(config.get(name, {})) for name, kind in cls._parts().items()}
         estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
         estimator._resolve_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)

@@ -227,9 +227,9 @@ def test_a_batch_needs_no_relation_and_a_dgl_graph_does():
         ),
         (
             Sentence(["Dogs", "bark"]),
-            "field 'heads': sentence 0 ('Dogs bark' ...) has no heads, but the relation 'dependency' needs them. Read a"
-            " parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give Sentence(heads=...), or leave"
-            " the relation out.",
+            "field 'heads': sentence 0 ('Dogs bark' ...) has no heads, but the relation 'dependency' needs them. Give"
+            " parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser"
+            " (parser=stanza), or leave the relation out.",
         ),
     ],
 )

@@ -81,8 +81,8 @@ def test_a_sentence_without_heads_is_reported():
         Layout.of([PLAIN, Sentence(list("abcdefg"))], with_cls=False, deprel_id=ids)
     assert str(caught.value) == (
         "field 'heads': sentence 1 ('a b c d e' ...) has no heads, but the relation 'dependency' needs them. "
-        "Read a parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give Sentence(heads=...), or "
-        "leave the relation out."
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "(parser=stanza), or leave the relation out."
     )
 
 

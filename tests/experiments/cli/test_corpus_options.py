@@ -12,10 +12,11 @@ from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.build import _make_executor
 from graphattn.experiments.cli.corpus_options import CorpusOptions, ParserOptions, irrelevant_options, stream_items
-from graphattn.experiments.cli.flags import as_flag
+from graphattn.experiments.cli.flags import as_flag, flags_of
+from graphattn.models import ParsingOptions
 from graphattn.models.saving import TASKS
 
-STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache="none")
+STANZA = ParserOptions("stanza", "models", "de", "cuda", parse_cache=None)
 
 
 def read_items(path, task, options, **arguments):
@@ -189,6 +190,11 @@ def test_ray_chooses_the_gpu():
     assert str(caught.value) == (
         "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )
+
+
+def test_the_parsers_flags_are_the_options_of_estimators():
+    for_build = {flag.name: flag for flag in flags_of(ParserOptions(), without={"parser_cuts"})}
+    assert for_build == {flag.name: flag for flag in flags_of(ParsingOptions())}
 
 
 def test_an_invalid_cache_folder(tmp_path, monkeypatch):

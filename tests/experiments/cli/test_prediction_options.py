@@ -1,10 +1,15 @@
-"""Changes of a translator's search."""
+"""Options that may change after training: the parser, and a translator's search."""
+
+import json
+from typing import ClassVar
 
 import pytest
 
+from graphattn.builders.parsers import Parse
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.prediction_options import apply_search_changes
 from graphattn.models import SearchOptions
+from graphattn.models.estimators import parsing
 
 
 def test_changes_of_a_search():
@@ -27,3 +32,76 @@ def test_invalid_changes(text, message):
     with pytest.raises(ConfigError) as caught:
         apply_search_changes(SearchOptions(), text)
     assert str(caught.value).startswith(message)
+
+
+class Chain:
+    """A parser by which each word depends on the previous one; records its inputs."""
+
+    name = "chain"
+    inputs: ClassVar[list] = []
+
+    def __init__(self, language, folder, package, device):
+        assert (language, package, device) == ("en", "default", None)
+        if folder == "nowhere":
+            raise ConfigError("there is no model")
+
+    def parse(self, sentences):
+        self.inputs += map(tuple, sentences)
+        return [Parse(tuple(range(len(words))), ("dep",) * len(words)) for words in sentences]
+
+
+def test_a_model_parses_raw_texts_with_the_settings_of_its_training(graphattn, tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(parsing, "StanzaParser", Chain)
+    monkeypatch.setattr(Chain, "inputs", [])
+    for name, count in (("train", 8), ("test", 3)):
+        lines = [f"{'xy'[number % 2]}\t{name} {'xy'[number % 2]} no{number}\n" for number in range(count)]
+        (tmp_path / f"{name}.tsv").write_text("".join(lines))
+    train, test, model = tmp_path / "train.tsv", tmp_path / "test.tsv", tmp_path / "m"
+    arcs, cache = [*tiny, "--heads", "window:3=1,dependency=1", "--dev-fraction", "0"], tmp_path / "parses.sqlite"
+
+    answer = graphattn("train", "classify", train, "--out", model, *arcs)
+    assert answer.code == 1
+    assert "or a parser (--parser stanza), or leave the relation out." in answer.err
+    answer = graphattn("train", "classify", train, "--out", model, *arcs, "--parser", "stanza", "--parse-cache", cache)
+    assert (answer.code, answer.err) == (0, "")
+    assert len(Chain.inputs) == 8
+
+    for words in (
+        ["evaluate", model, test],
+        ["predict", model, test],
+        ["encode", model, test, "--out", tmp_path / "v.npy"],
+        ["inspect", model, test],
+        ["inspect", model, test, "--summary"],
+        ["predict", model, train],
+    ):
+        answer = graphattn(*words)
+        assert (answer.code, answer.err) == (0, ""), words
+        assert len(Chain.inputs) == 8 + 3, "each text is parsed once"
+    before = graphattn("predict", model, test, "--probabilities")
+    for flags in (["--parser", "none"], ["--parser-model", "nowhere"]):
+        for words in (["evaluate"], ["predict"], ["encode", "--out", tmp_path / "v.npy"], ["inspect"]):
+            answer = graphattn(words[0], model, test, *words[1:], *flags)
+            assert answer.code == 1, words
+            assert ("has no heads" if flags[1] == "none" else "there is no model") in answer.err
+    again = graphattn("predict", model, test, "--probabilities", "--parse-cache", "none")
+    assert again == before
+    assert len(Chain.inputs) == 11 + 3
+    assert json.loads((model / "config.json").read_text())["parsing"]["parse_cache"] == str(cache)
+
+
+def test_a_model_without_arcs_needs_no_parser(graphattn, classifier, monkeypatch):
+    monkeypatch.setattr(parsing, "StanzaParser", lambda *options: pytest.fail("a parser is made"))
+    answer = graphattn("predict", classifier, "--parser", "stanza", stdin="a film\n")
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_stanza_in_commands(graphattn, corpora, tmp_path, tiny):
+    pytest.importorskip("stanza")
+    (tmp_path / "train.conll").write_text("Dogs N\nbark V\n. P\n\nCats N\nsee V\nthem N\n\n" * 4)
+    flags = ["--parser", "stanza", "--parser-model", corpora / "stanza_en_ewt_small", "--parse-cache", tmp_path / "p"]
+    arcs = ["--encoder", "umst", "--hidden", "16", "--heads", "2", "--layers", "1", "--epochs", "1", "--no-logs"]
+    answer = graphattn("train", "tag", tmp_path / "train.conll", "--out", tmp_path / "m", *arcs, *flags)
+    assert (answer.code, answer.err) == (0, "")
+    answer = graphattn("predict", tmp_path / "m", stdin="Birds sing.\n")
+    assert (answer.code, answer.err) == (0, "")
+    assert json.loads(answer.out)["words"] == ["Birds", "sing", "."]

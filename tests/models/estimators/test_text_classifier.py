@@ -211,8 +211,8 @@ def test_heads_on_dependencies(tiny):
         estimator.predict(["a b"])
     assert str(caught.value) == (
         "field 'heads': sentence 0 ('a b' ...) has no heads, but the relation 'dependency' needs them. "
-        "Read a parsed corpus (CoNLL-U) or a store of graphattn build --parser stanza, give Sentence(heads=...), or "
-        "leave the relation out."
+        "Give parsed sentences (CoNLL-U, Sentence(heads=...), a store built with a parser), or a parser "
+        "(parser=stanza), or leave the relation out."
     )
 
 

@@ -1,0 +1,97 @@
+"""Dependency heads for encoders that use dependency arcs: the parser's options, and sentences with its heads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from graphattn.builders import Sentence
+from graphattn.builders.parsers import Parser, StanzaParser
+from graphattn.builders.parsers.cache import with_cache
+from graphattn.builders.parsers.parser import parse_texts
+from graphattn.builders.sentence import assign_sentence_ids
+from graphattn.builders.word_boundaries import Source, WordSplitter
+from graphattn.exceptions import GraphAttnWarning
+from graphattn.models.options import Options, option
+
+
+@dataclass
+class ParsingOptions(Options):
+    """How texts without heads are parsed, for encoders that use dependency arcs; they may change after training."""
+
+    parser: str = option("none", "parser of texts without heads", choices=("none", "stanza"))
+    parser_language: str = option("en", "language of the parser's models")
+    parser_package: str = option("default", "name of the parser's models")
+    parser_model: str | None = option(None, "folder of the parser's models (default: its own folder)")
+    parse_cache: str | None = option("auto", "file that caches parses, or none; auto: one in the user's cache folder")
+    parser_device: str | None = option(None, "cpu, cuda or cuda:1 (default: a GPU if there is one)")
+
+    def make_parser(self) -> Parser | None:
+        """The parser, which loads its models when it is used; None without one."""
+        if self.parser == "none":
+            return None
+        parser = StanzaParser(self.parser_language, self.parser_model, self.parser_package, self.parser_device)
+        return with_cache(parser, self.parse_cache)
+
+
+def parse_column(texts: Sequence[Source], splitter: WordSplitter, parser: Parser) -> list[Sentence]:
+    """Texts as sentences with heads: given ones, or the parser's.
+
+    Parameters
+    ----------
+    texts : raw texts and lists of words, which punctuation divides into sentences; or sentences
+    splitter : splits raw texts into words
+    parser : parses texts without heads
+    """
+    sentences = [
+        text if isinstance(text, Sentence) else Sentence(tuple(words), sentence_ids=assign_sentence_ids(words))
+        for text, words in zip(texts, splitter.split_sources(texts), strict=True)
+    ]
+    return add_heads(sentences, sentences, splitter, parser)
+
+
+def add_heads(
+    sentences: Sequence[Sentence], texts: Sequence[Source], splitter: WordSplitter, parser: Parser
+) -> list[Sentence]:
+    """Add the parser's heads to sentences without heads.
+
+    Parameters
+    ----------
+    sentences : of the same words as the texts, which may be spelled otherwise
+    texts : what the parser reads: raw texts, lists of words, or sentences
+    splitter, parser : as for :func:`parse_column`
+    """
+    completed = list(sentences)
+    unparsed = [number for number, sentence in enumerate(sentences) if sentence.heads is None]
+    sources = [texts[number] for number in unparsed]
+    words = splitter.split_sources(sources)
+    parses = parse_texts(parser, words, list(map(_sentence_ids, sources, words))) if unparsed else []
+    for number, parse in zip(unparsed, parses, strict=True):
+        completed[number] = replace(completed[number], heads=parse.heads, deprels=parse.deprels)
+    return completed
+
+
+def _sentence_ids(text: Source, words: Sequence[str]) -> Sequence[int] | None:
+    return text.sentence_ids if isinstance(text, Sentence) else assign_sentence_ids(words)
+
+
+def make_roots(sentences: Sequence[Sentence]) -> tuple[list[Sentence], int]:
+    """Make each word of sentences without heads a root, and so give it a self-loop only; return their number, too."""
+    roots = [
+        replace(sentence, heads=(0,) * sentence.num_words, deprels=("root",) * sentence.num_words)
+        if sentence.heads is None
+        else sentence
+        for sentence in sentences
+    ]
+    return roots, sum(sentence.heads is None for sentence in sentences)
+
+
+def warn_about_missing_parses(count: int, total: int) -> None:
+    """Warn that ``count`` of ``total`` sources have no parse."""
+    warnings.warn(
+        f"{count} of {total} sources have no parse, and so no dependency arcs; give sources with heads (CoNLL-U, "
+        "sentences, a store), or a parser",
+        GraphAttnWarning,
+        stacklevel=2,
+    )
