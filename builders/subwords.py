@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.vocabulary import UNKNOWN, Ids, Vocabulary
-from graphattn.builders.word_boundaries import Source, WordSplitter, replace_surrogates
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT, Source, WordSplitter, replace_surrogates
 
 BLANK = "\u2581"
 """Marks a word that follows a blank, as in SentencePiece; in a text it becomes an underscore."""
@@ -36,12 +36,14 @@ class Subwords:
     'Zwei Hunde!'
     """
 
-    def __init__(self, vocabulary: Vocabulary, split: str = "words"):
+    def __init__(self, vocabulary: Vocabulary, split: str = DEFAULT_SPLIT):
         self.vocabulary, self.splitter = vocabulary, WordSplitter.by_rule(split)
         self._pieces = np.array(["" if word == UNKNOWN else word for word in vocabulary.words], dtype=object)
 
     @classmethod
-    def train(cls, texts: Iterable[Source], *, size: int, split: str = "words", lowercase: bool = False) -> Subwords:
+    def train(
+        cls, texts: Iterable[Source], *, size: int, split: str = DEFAULT_SPLIT, lowercase: bool = False
+    ) -> Subwords:
         """Train the encoding; the result is deterministic.
 
         Parameters

@@ -17,6 +17,8 @@ from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_toke
 from graphattn.builders.files import atomic_file
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import (
+    DEFAULT_SPLIT,
+    LONGEST_WORD,
     Source,
     WordSplitter,
     check_is_batch,
@@ -86,7 +88,7 @@ class Vocabulary:
         corpus: Iterable[Source] | Counter[str],
         *,
         level: Literal["word", "bpe"] = "word",
-        split: Literal["words", "whitespace"] = "words",
+        split: str = DEFAULT_SPLIT,
         lowercase: bool = True,
         min_count: int = 1,
         size: int | None = None,
@@ -254,6 +256,8 @@ class Vocabulary:
 
     def spelling(self, word: str) -> str:
         """The normalized form in which a word is looked up."""
+        if len(word) > LONGEST_WORD:
+            return word  # in no vocabulary, and too long for the library
         if self._lowercase is not None and word.isascii() and word.isalnum():
             return word.lower() if self._lowercase else word
         normalizer = self._tokenizer.normalizer
@@ -291,6 +295,8 @@ class Vocabulary:
         if len(self._pieces) >= _CACHE_SIZE:
             self._clear_caches()
         new = [word for word in dict.fromkeys(chain.from_iterable(sentences)) if word not in self._pieces]
+        self._pieces.update((word, (word,)) for word in new if len(word) > LONGEST_WORD)
+        new = [word for word in new if word not in self._pieces]
         encodings = self._tokenizer.encode_batch(
             [[word] for word in new], is_pretokenized=True, add_special_tokens=False
         )

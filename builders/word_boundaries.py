@@ -1,24 +1,28 @@
-"""Split raw text into words: the two rules, and many texts at once."""
+"""Split raw text into words: the rules, and many texts at once."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
 
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
 
 Source = str | Sequence[str] | Sentence
-SPLITS = ("words", "whitespace")
+SPLITS = ("web", "words", "whitespace")
+DEFAULT_SPLIT = SPLITS[0]
+LONGEST_WORD = 1 << 17
+"""Characters of the longest word. Longer ones are cut: Oniguruma gives up on millions, and the library panics."""
 _CHUNK = 1024  # texts per call: an Encoding costs hundreds of bytes per word
 _HINT = "Drop missing values or turn them into strings."
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# The parts of the rule `words`, in Oniguruma's syntax. Apostrophes are straight or curly.
+# The parts of the rules `words` and `web`, in Oniguruma's syntax. Apostrophes are straight or curly.
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}"
 _CHARACTER = rf"[\p{{L}}\p{{M}}\p{{N}}&&[^{_CJK}]]"  # a character of a word
 _INNER = rf"(?:{_CHARACTER}|[\x{{AD}}\x{{200C}}\x{{200D}}])"  # soft hyphen and joiners count inside words only
@@ -40,6 +44,20 @@ WORD_PATTERN = "|".join(
         r"(\S)\1*",  # a run of one mark; so no character is lost
     )
 )
+_URL_CHARACTER = rf"(?:{_CHARACTER}|[-_.~:/?\#\[\]@!$&'()*+,;=%])"
+_ADDRESS_PART = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?"
+_AFTER_WORD, _BEFORE_WORD = rf"(?<!{_CHARACTER})", rf"(?!{_CHARACTER})"
+# Bounds such as {0,63} keep the search linear in the length of a text.
+WEB_PATTERN = "|".join(
+    (
+        rf"(?i:https?://|www\.){_URL_CHARACTER}*(?:{_CHARACTER}|[-_~/\#&=%+])",  # no punctuation at the end
+        rf"[A-Za-z0-9](?:[A-Za-z0-9_.+-]{{0,62}}[A-Za-z0-9_])?@{_ADDRESS_PART}(?:\.{_ADDRESS_PART}){{1,9}}",  # e-mail
+        rf"(?<![\p{{L}}\p{{N}}_])[\#@](?=[\p{{N}}_]{{0,63}}\p{{L}})(?:(?!{_NOT})(?:{_INNER}|_))+",  # #tag, @name
+        rf"[:;][-^o']?(?:\)+|\(+|\]+|\[+|[|*/\\](?![/\\])){_BEFORE_WORD}",  # :-)
+        rf"{_AFTER_WORD}(?:=[-^']?[()\]\[]|[:;=xX][-^]?[dDpPoO]|</?3|\^_+\^|-_+-){_BEFORE_WORD}",  # =) :D <3 ^_^
+        WORD_PATTERN,
+    )
+)
 
 
 def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
@@ -49,23 +67,27 @@ def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
     words (``do n't``, ``it 's``); apostrophes, hyphens, and the points and commas of numbers stay inside words
     (``rock'n'roll``, ``re-imagining``, ``3,000.50``), as do ``U.S.`` and a few titles (``Mr.``). A run of one
     punctuation mark is a word (``...``), and so is each Chinese or Japanese character and each emoji. Text that was
-    already split by this rule does not change. ``<br />`` counts as white space.
+    already split by this rule does not change. ``<br />`` counts as white space. ``web`` also keeps hashtags, mentions,
+    URLs, e-mail addresses and emoticons in one piece.
 
     Examples
     --------
     >>> [word for word, _ in make_pre_tokenizer("words").pre_tokenize_str("I don't owe Mr. Li $3,000.50...")]
     ['I', 'do', "n't", 'owe', 'Mr.', 'Li', '$', '3,000.50', '...']
+    >>> [word for word, _ in make_pre_tokenizer("web").pre_tokenize_str("#fun @li: see www.x.de/a, or a@x.de :-)")]
+    ['#fun', '@li', ':', 'see', 'www.x.de/a', ',', 'or', 'a@x.de', ':-)']
     """
     if split == "whitespace":
         return pre_tokenizers.WhitespaceSplit()
-    if split == "words":
+    if split in ("web", "words"):
+        pattern = WEB_PATTERN if split == "web" else WORD_PATTERN
         return pre_tokenizers.Sequence(
             [
                 pre_tokenizers.Split(Regex(r"(?i)<br ?/?>"), "removed"),
-                pre_tokenizers.Split(Regex(WORD_PATTERN), "removed", invert=True),
+                pre_tokenizers.Split(Regex(pattern), "removed", invert=True),
             ]
         )
-    raise ConfigError(f"{{split}} is {split!r}; choose {' or '.join(SPLITS)}", options=("split",))
+    raise ConfigError(f"{{split}} is {split!r}; choose {', '.join(SPLITS[:-1])} or {SPLITS[-1]}", options=("split",))
 
 
 class WordSplitter:
@@ -109,14 +131,27 @@ class WordSplitter:
         for start in range(0, len(texts), _CHUNK):
             chunk = list(texts[start : start + _CHUNK])
             try:
-                encodings = self._tokenizer.encode_batch(chunk, add_special_tokens=False)
+                encodings = self._encode(chunk)
             except (TypeError, UnicodeEncodeError):
                 chunk = [replace_surrogates(text) for text in chunk]
-                encodings = self._tokenizer.encode_batch(chunk, add_special_tokens=False)
+                encodings = self._encode(chunk)
             for text, encoding in zip(chunk, encodings, strict=True):
+                if len(text) > LONGEST_WORD:
+                    yield self._split_long(text)
+                    continue
                 words = [(text[begin:end], begin) for begin, end in encoding.offsets]
                 # a byte-level pre-tokenizer keeps white space with the word
                 yield words if self.rule else [_strip(*word) for word in words if word[0].strip()]
+
+    def _encode(self, texts: Sequence[str]) -> list[Encoding]:
+        """Encode texts; those that must be cut count as empty."""
+        short = ["" if len(text) > LONGEST_WORD else text for text in texts]
+        return self._tokenizer.encode_batch(short, add_special_tokens=False)
+
+    def _split_long(self, text: str) -> list[tuple[str, int]]:
+        cuts = _cut_points(text)
+        pieces = self.split_with_offsets([text[begin:end] for begin, end in pairwise(cuts)])
+        return [(word, begin + at) for begin, words in zip(cuts, pieces, strict=False) for word, at in words]
 
     def split_sources(self, sources: Sequence[Source]) -> list[Sequence[str]]:
         """The words of each source; lists and sentences keep theirs, raw texts are split in parallel.
@@ -148,6 +183,17 @@ def replace_surrogates(text: str) -> str:
     if not isinstance(text, str):
         raise DataError(f"{text!r} where a text or a word is expected", hint=_HINT)
     return _SURROGATE.sub("\ufffd", text)
+
+
+def _cut_points(text: str) -> list[int]:
+    """Where to cut a long text into pieces of at most :data:`LONGEST_WORD` characters, before a blank if possible."""
+    cuts = [0]
+    while len(text) - cuts[-1] > LONGEST_WORD:
+        limit = cuts[-1] + LONGEST_WORD
+        cut = max(text.rfind(blank, cuts[-1] + 4, limit) for blank in " \n\t\u3000")
+        cut -= 3 * text.endswith(("<br", "<BR"), 0, max(cut, 0))
+        cuts.append(cut if cut > 0 else limit)
+    return [*cuts, len(text)]
 
 
 def _words_of(source: object) -> list[str]:

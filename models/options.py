@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from typing_extensions import override
 
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
 from graphattn.scales import Scale
@@ -130,7 +131,11 @@ class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
 
     level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
-    split: str = option("words", "how raw text is split: by rule or at white space", choices=("words", "whitespace"))
+    split: str = option(
+        DEFAULT_SPLIT,
+        "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
+        choices=SPLITS,
+    )
     lowercase: bool = option(True, "ignore case in the vocabulary (character features of words still use it)")
     min_count: int = option(1, "rarer words become [UNK] unless they have a vector", min=1)
     vocabulary_size: int | None = option(None, "maximum size of the vocabulary", min=1)

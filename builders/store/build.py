@@ -37,6 +37,7 @@ from graphattn.builders.store.shard_statistics import collect_statistics, count_
 from graphattn.builders.store.shard_writer import REQUIRED_BY, ShardSettings, write_block
 from graphattn.builders.store.shards import SHARDS
 from graphattn.builders.vocabulary import Vocabulary, check_options
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT
 from graphattn.exceptions import DataError
 
 Progress = Callable[[Iterable[Any], str], Iterable[Any]]
@@ -90,7 +91,7 @@ class StoreSettings:
             skip=self.skip,
             parser=self.parser,
             raw=self.raw,
-            split=self.learn.get("split", "words"),
+            split=self.learn.get("split", DEFAULT_SPLIT),
         )
 
 

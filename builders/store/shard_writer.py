@@ -24,7 +24,7 @@ from graphattn.builders.store.conllu_columns import read_conllu_columns
 from graphattn.builders.store.shards import Shard, shard_name, write_shard
 from graphattn.builders.store.tables import add_null_columns, to_sentences, to_table
 from graphattn.builders.vocabulary import Vocabulary
-from graphattn.builders.word_boundaries import WordSplitter
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT, WordSplitter
 from graphattn.exceptions import DataError
 
 REQUIRED_BY = {
@@ -53,7 +53,7 @@ class ShardSettings:
     skip: bool
     parser: Parser | None
     raw: bool = False
-    split: str = "words"
+    split: str = DEFAULT_SPLIT
 
     def split_texts(self, texts: list[str]) -> Iterable[Sentence]:
         """Split raw texts into words."""

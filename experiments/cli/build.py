@@ -25,7 +25,7 @@ EXAMPLES = (
     "graphattn build pairs.jsonl --pairs --out store\n\n"
     "graphattn build texts.csv --relations dependency --parser stanza --jobs 4 --out store"
 )
-_LEARN = {"level": "word", "split": "words", "lowercase": True, "min_count": 1, "size": None}
+_LEARN = {"level": "word", "split": "web", "lowercase": True, "min_count": 1, "size": None}
 """Default options of the vocabulary."""
 _SHARD_SIZE, _PARSED_SHARD_SIZE = 32.0, 1.0
 """Default MiB of text in a shard, without and with a parser, which takes minutes for a shard."""
@@ -54,8 +54,8 @@ def build(
     ] = False,
     level: Annotated[Literal["word", "bpe"], typer.Option(help="What a token is: a word or a sub-word.")] = "word",
     split: Annotated[
-        Literal["words", "whitespace"], typer.Option(help="How to split raw texts into words; as for train.")
-    ] = "words",
+        Literal["web", "words", "whitespace"], typer.Option(help="How to split raw texts into words; as for train.")
+    ] = "web",
     lowercase: Annotated[bool, typer.Option(help="Ignore case in the vocabulary.")] = True,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words become \\[UNK].")] = 1,
     vocabulary_size: Annotated[int | None, typer.Option(help="Maximum size of the vocabulary.")] = None,

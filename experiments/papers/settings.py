@@ -115,7 +115,7 @@ def _choose_classifier(data_set: str) -> Groups:
 def _choose_pair_classifier(data_set: str) -> Groups:
     return {
         "encoder": {"dropout": 0.1},
-        "inputs": {"vectors": VECTORS, "tune_vectors": True, "embedding_dropout": 0.1},
+        "inputs": {"vectors": VECTORS, "tune_vectors": True, "embedding_dropout": 0.1, "split": "words"},
         "head": {"pooling": "max", "head_dropout": 0.2},
         "training": {},
     }
@@ -138,7 +138,7 @@ def _choose_translator(data_set: str, encoder: str, without: str = "") -> Groups
     groups: Groups = {
         "encoder": {known[without]: False} if without else {},
         "decoder": {},
-        "inputs": {},
+        "inputs": {"split": "words"},
         "training": {"precision": "auto", "average": 0.995, "metric": DATA_SETS[data_set].metric, "epochs": 6},
         "search": {},
         "parsing": {
@@ -150,7 +150,7 @@ def _choose_translator(data_set: str, encoder: str, without: str = "") -> Groups
     if data_set == "scitldr":  # 2,000 pairs
         groups["encoder"]["dropout"] = 0.3
         groups["decoder"]["decoder_dropout"] = 0.3
-        groups["inputs"] = {"vocabulary_size": 4000, "embedding_dropout": 0.3}
+        groups["inputs"] |= {"vocabulary_size": 4000, "embedding_dropout": 0.3}
         groups["training"] |= {"epochs": 20, "max_tokens": 4000, "warmup_steps": 400}
         groups["search"] = {"min_length": 5, "max_length": 60, "no_repeat_ngram": 3}
     return groups

@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
 from graphattn.models.options import Options, TrainingOptions, option
 
@@ -17,7 +18,11 @@ class SubwordOptions(Options):
     """How sources and targets become subwords of one joint vocabulary."""
 
     vocabulary_size: int = option(8000, "maximum size of the joint vocabulary", min=1)
-    split: str = option("words", "how raw text is split: by rule or at white space", choices=("words", "whitespace"))
+    split: str = option(
+        DEFAULT_SPLIT,
+        "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
+        choices=SPLITS,
+    )
     lowercase: bool = option(False, "lower-case sources and targets")
     longest: int = option(1024, "maximum number of subwords of a source or target; a longer one is an error", min=1)
     embedding_dropout: float = option(0.1, "dropout on token embeddings", min=0, below=1)

@@ -538,3 +538,11 @@ def test_bpe_on_a_corpus(corpora):
     sentences, ids = vocabulary.encode_batch(texts)
     assert [sentence.words for sentence in sentences[:500]] == [tuple(vocabulary.split(text)) for text in texts[:500]]
     assert not any((row <= 2).any() for row in ids)
+
+
+@pytest.mark.parametrize("level", ["word", "bpe"])
+def test_a_word_of_millions_of_characters_is_unknown(level, capfd):
+    vocabulary = Vocabulary.train(["a dog barks"] * 3, level=level)
+    word = "n't" * 3_000_000
+    assert vocabulary.encode([word, "dog"]).tolist() == [1, *vocabulary.encode("dog").tolist()]
+    assert capfd.readouterr().err == ""

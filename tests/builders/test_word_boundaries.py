@@ -9,7 +9,7 @@ from graphattn.builders.sentence import Sentence
 from graphattn.builders.word_boundaries import WordSplitter, make_pre_tokenizer, replace_surrogates
 from graphattn.exceptions import ConfigError, DataError
 
-WORDS = WordSplitter.by_rule("words")
+WORDS, WEB = WordSplitter.by_rule("words"), WordSplitter.by_rule("web")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,36 @@ def test_splits_words(text, words):
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#tag #1st C# C#major #1", "#tag #1st C # C # major # 1"),
+        ("@user's RT @foo_bar: @ home x@y", "@user 's RT @foo_bar : @ home x @ y"),
+        ("see https://example.org/a_b?c=1&d=2, (www.x.de).", "see https://example.org/a_b?c=1&d=2 , ( www.x.de ) ."),
+        ('<http://x.y/> "http://x.y"... http://x.y<br />', '< http://x.y/ > " http://x.y " ... http://x.y'),
+        ("http:// 見http://x.y/漢字", "http : // 見 http://x.y/ 漢 字"),
+        ("mail joe.b+x@mail.example.co.uk. bob@x", "mail joe.b+x@mail.example.co.uk . bob @ x"),
+        (":-) :-)) ;) hello:) :D xD =) <3 </3 ^_^ :'( :/", ":-) :-)) ;) hello :) :D xD =) <3 </3 ^_^ :'( :/"),
+        ("10:30 Note: list:(a) text:D :Perl n<3 a://b", "10 : 30 Note : list : ( a ) text : D : Perl n < 3 a : // b"),
+        ("I don't owe Mr. Li $3,000.50... #don't", "I do n't owe Mr. Li $ 3,000.50 ... #do n't"),
+    ],
+)
+def test_tags_addresses_and_emoticons_stay_whole(text, words):
+    assert WEB.split(text) == words.split(" ")
+
+
+def test_offsets_are_positions_in_the_text():
+    text = "😀 é:-) @é, http://x.y/é!"
+    (words,) = WEB.split_with_offsets([text])
+    assert [text[begin : begin + len(word)] for word, begin in words] == [word for word, _ in words]
+
+
+@given(st.text("aDx3:;)(-=<#@_./ht\u00e9漢' "), st.sampled_from([WORDS, WEB]))
+def test_splitting_twice_is_splitting_once(text, splitter):
+    text = text.replace("t", "http://").replace("h", "www.")
+    assert splitter.split(" ".join(splitter.split(text))) == splitter.split(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "it 's so laddish that only teenage boys could n't find it funny ...",
@@ -64,10 +94,10 @@ def test_unknown_rule():
     assert caught.value.options == ("split",)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_no_character_is_lost(text):
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([WORDS, WEB]))
+def test_no_character_is_lost(text, splitter):
     white = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-    assert "".join(WORDS.split(text)) == "".join(character for character in text if character not in white)
+    assert "".join(splitter.split(text)) == "".join(character for character in text if character not in white)
 
 
 @given(st.text("ab'\u2019nNtTsS-.,13 é漢[😀\u0301\u200d\u00ad\u00a0_"))
@@ -89,6 +119,28 @@ def test_more_texts_than_one_chunk():
 @pytest.mark.parametrize("text", ["a" * 300_000, "." * 300_000, "1," * 100_000, "n't" * 100_000, "漢" * 100_000])
 def test_very_long_words_work(text):
     assert "".join(WORDS.split(text)) == text
+
+
+@pytest.mark.parametrize("part", ["a.", "@", "a@", "http://", "a-", ":", "#_", "x@y."])
+def test_the_search_is_linear_in_the_length(part):
+    assert "".join(WEB.split(part * 100_000)) == part * 100_000
+
+
+@pytest.mark.parametrize(("rule", "size"), [("web", 10_000_000), ("words", 4_000_000)])
+def test_millions_of_characters_without_a_blank(rule, size, capfd):
+    text = "n'tx" * (size // 4)
+    assert "".join(WordSplitter.by_rule(rule).split(text)) == text
+    assert capfd.readouterr().err == "", "the tokenizers library reports a panic there"
+
+
+def test_long_texts_are_cut_at_blanks():
+    text = "\u00e9 one<br />don't 3.5\n" * 10_000
+    words = [
+        (word, number * 21 + at)
+        for number in range(10_000)
+        for word, at in zip(["\u00e9", "one", "do", "n't", "3.5"], [0, 2, 11, 13, 17], strict=True)
+    ]
+    assert list(WEB.split_with_offsets([text, "x"])) == [words, [("x", 0)]]
 
 
 def test_lone_surrogates_are_replaced():

@@ -14,6 +14,7 @@ import torch
 
 from graphattn.builders import files as compression
 from graphattn.builders.store.manifest import MANIFEST
+from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models import TASKS, TextClassifier, load, register_task, saving
 from graphattn.models.saving import FORMAT, ModelFiles, read_model, read_task, write_model
@@ -452,6 +453,13 @@ def test_a_model_of_an_earlier_version_predicts_the_same(task):
     else:
         for actual, row in zip(estimator.predict_proba(inputs), expected["probabilities"], strict=True):
             np.testing.assert_allclose(actual, row, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_of_an_earlier_version_splits_as_before(task):
+    inputs = load(EARLIER / task).encode_inputs([("a #tag", "b :)") if task == "pair" else "a #tag b :)"])
+    words = [word.removeprefix(BLANK) for sentences in inputs.sentences.values() for word in sentences[0].words]
+    assert words[:6] == ["a", "#", "tag", "b", ":", ")"]
 
 
 @pytest.fixture

@@ -127,10 +127,10 @@ def test_raw_texts_are_split_by_the_rule_of_the_store(corpus, tiny, stored):
         with pytest.raises(ConfigError) as caught:
             call(default)
         assert str(caught.value) == (
-            "the store's texts were tokenized by the rule 'words', not 'whitespace'; give both the same split: "
-            "graphattn build --split whitespace, or split words of the inputs"
+            "the store's texts were tokenized by the rule 'web', not 'whitespace'; give both the same split: "
+            "graphattn build --split whitespace, or split web of the inputs"
         )
-    with pytest.raises(ConfigError, match=r"by the rule 'whitespace', not 'words'; "):
+    with pytest.raises(ConfigError, match=r"by the rule 'whitespace', not 'web'; "):
         tiny().fit(texts, labels, dev=blanks)
 
 
@@ -141,7 +141,7 @@ def test_the_rule_of_a_tokenizer_cannot_be_reproduced(corpus, tiny, stored):
     with pytest.raises(ConfigError) as caught:
         tiny().fit(store)
     assert str(caught.value) == (
-        "the store's texts were tokenized by a tokenizer's own rule, not 'words'; train on the corpus itself, "
+        "the store's texts were tokenized by a tokenizer's own rule, not 'web'; train on the corpus itself, "
         "or build the store without a tokenizer"
     )
 
