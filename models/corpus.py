@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from graphattn.builders import Sentence, TextGraphBuilder
 from graphattn.builders.batch import TextBatch
@@ -44,6 +45,7 @@ class Batch:
     targets : (B,) class ids, (B, C) zeros and ones, or (W,) ids of tags or target tokens; None when unknown
     loss_normalizer : number by which losses are divided: the targets of the whole batch per process
     target_counts : (B,) number of tags or tokens per target if targets are flat, else None
+    weights : (B,) factors of the texts' losses; None for equal weights
     """
 
     graph: TextBatch
@@ -52,6 +54,15 @@ class Batch:
     targets: Tensor | None = None
     loss_normalizer: float = 1.0
     target_counts: Tensor | None = None
+    weights: Tensor | None = None
+
+    def item_weights(self, device: torch.device) -> Tensor | None:
+        """(items,) factors of the items' losses: of each text, or of each tag or token."""
+        if self.weights is None:
+            return None
+        counts = self.target_counts
+        weights = self.weights if counts is None else self.weights.repeat_interleave(counts)
+        return weights.to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +83,13 @@ class Corpus(Dataset[Batch]):
     layouts : one, or two for pairs
     token_types : characters of distinct tokens, or None
     targets : one row per sentence; or flat tags or tokens (of any integer type), and their number per sentence
+
+    Attributes
+    ----------
+    weights : (S,) factors of the sentences' losses; None for equal weights
     """
+
+    weights: npt.NDArray[np.float32] | None = None
 
     def __init__(
         self,
@@ -138,6 +155,21 @@ class Corpus(Dataset[Batch]):
             targets = np.array([tag for row in rows for tag in row], np.int64), counts
         return cls.encode(builder or store.builder(), [texts], targets=targets)
 
+    def with_weights(self, weights: npt.NDArray[np.floating]) -> Self:
+        """This corpus with weights in the loss; a weight of k has the effect of k copies of the sentence.
+
+        Weights are scaled so that the mean loss of the whole corpus is a weighted mean.
+
+        Parameters
+        ----------
+        weights : (S,), not negative
+        """
+        targets = self.targets[1] if isinstance(self.targets, tuple) else np.ones(len(self))
+        total = float(weights @ targets)
+        weighted = copy(self)
+        weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
+        return weighted
+
     def __len__(self) -> int:
         return len(self.layouts[0])
 
@@ -161,9 +193,9 @@ class Corpus(Dataset[Batch]):
         layout = concatenate([layout.take(sentences) for layout in self.layouts])
         types = None if self.token_types is None else self.token_types.take(layout.features["token_type"])
         counts = torch.from_numpy(self.targets[1][sentences]) if isinstance(self.targets, tuple) else None
-        return Batch(
-            self.builder.text_batch(layout), len(sentences), types, self._targets(sentences), normalizer, counts
-        )
+        weights = None if self.weights is None else torch.from_numpy(self.weights[sentences])
+        targets = self._targets(sentences)
+        return Batch(self.builder.text_batch(layout), len(sentences), types, targets, normalizer, counts, weights)
 
     def fingerprint(self) -> str:
         """A digest of this corpus."""
@@ -174,6 +206,7 @@ class Corpus(Dataset[Batch]):
             arrays += [] if layout.links is None else [layout.links.counts, layout.links.sources, layout.links.targets]
         arrays += [] if self.token_types is None else [self.token_types.characters, self.token_types.capitals]
         arrays += self.targets if isinstance(self.targets, tuple) else (self.targets,)
+        arrays += [] if self.weights is None else [self.weights]
         words = "" if self.builder.vocabulary is None else self.builder.vocabulary.to_json()
         return f"{len(self)} examples, {digest_of(*arrays, words)}"
 

@@ -195,6 +195,17 @@ def _checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
+def number_epochs(history: list[dict[str, float]]) -> list[dict[str, float]]:
+    """A history whose epochs count from 1; earlier versions counted from 0.
+
+    Examples
+    --------
+    >>> number_epochs([{"epoch": 0}, {"epoch": 1}])
+    [{'epoch': 1}, {'epoch': 2}]
+    """
+    return [{**row, "epoch": number} for number, row in enumerate(history, 1)]
+
+
 def load(path: str | Path) -> Estimator:
     """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
 

@@ -85,4 +85,5 @@ class TextModel(Trainable):
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         assert batch.targets is not None
         scores = self(batch)
-        return self.head.loss(scores, batch.targets.to(scores.device), batch.graph) / batch.loss_normalizer, scores
+        loss = self.head.loss(scores, batch.targets.to(scores.device), batch.graph, batch.item_weights(scores.device))
+        return loss / batch.loss_normalizer, scores

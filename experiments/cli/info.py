@@ -164,7 +164,7 @@ def _epoch_lines(estimator: Estimator) -> list[str]:
     rows = []
     for row in estimator.history_:
         metrics = [f"{row[name]:.4g}" if name in row else "" for name in names]
-        rows.append((str(int(row["epoch"]) + 1), *metrics, "*" if row is best else ""))
+        rows.append((str(row["epoch"]), *metrics, "*" if row is best else ""))
     header = ("epoch", *(name.replace("_", " ") for name in names), "")
     return [*format_table(header, rows), "* has the weights that are kept"]
 

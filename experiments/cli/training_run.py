@@ -184,7 +184,7 @@ def collect_metrics(estimator: Estimator, examples: dict[str, int]) -> dict[str,
         "parameters": count_parameters(estimator.model_),
         "examples": examples,
         "epochs": len(estimator.history_),
-        "best_epoch": int(best["epoch"]) + 1,
+        "best_epoch": best["epoch"],
     }
     dev = {name.removeprefix("dev_"): value for name, value in best.items() if name.startswith("dev_")}
     return {**facts, "dev": dev} if dev else facts

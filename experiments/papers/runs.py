@@ -65,7 +65,7 @@ def run(
     return {
         **facts,
         **corpus.measure(estimator, parts),
-        "best_epoch": estimator.best_epoch()["epoch"] + 1,
+        "best_epoch": estimator.best_epoch()["epoch"],
         "epochs": len(estimator.history_),
         "parameters": count_parameters(estimator.model_),
         "precision": estimator.training.resolve_precision(),

@@ -18,6 +18,7 @@ from graphattn.models.corpus import EOS, Batch
 from graphattn.models.decoders.transformer import Decoder, DecoderState, Memory
 from graphattn.models.encoders import Encoder
 from graphattn.models.encoders.base import LayerWeights
+from graphattn.models.heads.classification import sum_cross_entropy
 from graphattn.models.padding import pad, prefix_mask, unpad
 from graphattn.models.text_model import Trainable
 from graphattn.schema import TOKEN
@@ -139,7 +140,8 @@ class TranslationModel(Trainable):
         assert batch.targets is not None
         scores = self(batch)
         targets = batch.targets.to(scores.device)
-        summed = F.cross_entropy(scores, targets, reduction="sum", label_smoothing=self.label_smoothing)
+        weights = batch.item_weights(scores.device)
+        summed = sum_cross_entropy(scores, targets, weights, label_smoothing=self.label_smoothing)
         return summed / batch.loss_normalizer, scores
 
 

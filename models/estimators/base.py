@@ -22,7 +22,15 @@ from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, NotFi
 from graphattn.models.corpus import Batch, Corpus
 from graphattn.models.decoders.options import SubwordOptions
 from graphattn.models.encoders import EncoderOptions, encoder_options
-from graphattn.models.estimators.inputs import Columns, as_list, dev_parts, naming_dev_set, select, split_held_out
+from graphattn.models.estimators.inputs import (
+    Columns,
+    as_list,
+    check_weights,
+    dev_parts,
+    naming_dev_set,
+    select,
+    split_held_out,
+)
 from graphattn.models.options import InputOptions, Options, TrainingOptions
 from graphattn.models.parameters import Parameters
 from graphattn.models.saving import ModelFiles, write_model
@@ -30,6 +38,7 @@ from graphattn.models.text_model import Trainable
 
 if TYPE_CHECKING:
     import pandas as pd
+    from lightning.pytorch.callbacks import Callback
 
     from graphattn.models.inspection import Attention
     from graphattn.models.inspection.attributions.targets import ExplanationTarget
@@ -48,15 +57,19 @@ class Examples:
     columns : one column of texts, or two for pairs
     labels : one for each input
     numbers : each input's index in the user's data; None for all of them in order
+    weights : one for each input; None for equal weights
     """
 
     columns: Columns
     labels: Sequence[Any]
     numbers: Sequence[int] | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     def select(self, numbers: Sequence[int]) -> Examples:
         """The examples with these indices; lazy ones stay lazy."""
-        return Examples([select(column, numbers) for column in self.columns], select(self.labels, numbers), numbers)
+        columns = [select(column, numbers) for column in self.columns]
+        weights = None if self.weights is None else self.weights[numbers]
+        return Examples(columns, select(self.labels, numbers), numbers, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +120,7 @@ class Estimator(Parameters):
     late_options : groups that may still change after training
     prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
     source_and_target_files : whether a corpus is a file of sources and a file of targets
+    weighted_metrics : whether examples can have weights in metrics
     """
 
     task: ClassVar[str]
@@ -118,6 +132,7 @@ class Estimator(Parameters):
     late_options: ClassVar[frozenset[str]] = frozenset()
     prediction_options: ClassVar[frozenset[str]] = frozenset()
     source_and_target_files: ClassVar[bool] = False
+    weighted_metrics: ClassVar[bool] = True
     _transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that are deleted after fitting; they may be large."""
 
@@ -268,7 +283,8 @@ class Estimator(Parameters):
     def _make_model(self, weights: Tensor | None = None) -> Trainable:
         """Create the model and ``builder_``; ``weights`` are those of the classes in the loss."""
 
-    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
+    def _class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        """The weight of each class in the loss; ``weights`` are those of the examples."""
         return None
 
     @abstractmethod
@@ -290,8 +306,10 @@ class Estimator(Parameters):
         return self._decide(self.model_, self._corpus(columns))
 
     @abstractmethod
-    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
-        """Metrics in percent."""
+    def _metrics(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
+        """Metrics in percent; ``weights`` are those of the examples, unless ``weighted_metrics`` is False."""
 
     @abstractmethod
     def _metric_names(self) -> Sequence[str]: ...
@@ -375,6 +393,8 @@ class Estimator(Parameters):
         y: Iterable[Any] | None = None,
         *,
         dev: tuple[Sequence[Any], Sequence[Any]] | Sequence[Any] | None = None,
+        sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train on inputs and labels; a call that fails in its first epoch leaves the estimator unchanged.
 
@@ -384,6 +404,9 @@ class Estimator(Parameters):
         y : their labels, or a translator's targets; None if the inputs contain them (``Example``, ``Sentence``)
         dev : (inputs, labels), or inputs with labels, to choose the best epoch; a translator's target may be several
             texts. When None, ``training.dev_fraction`` of the training set is held out
+        sample_weight : weight of each example in the loss and in the metrics of held-out ones; weight k has the effect
+            of k copies. A tagger's examples are sentences; a translator's dev metrics ignore weights
+        callbacks : Lightning's callbacks for the trainer; picklable for several processes
 
         Raises
         ------
@@ -396,15 +419,15 @@ class Estimator(Parameters):
         """
         with self._rollback_on_failure():
             self._resolve_options()
-            training = self._examples(X, y, "there are no training examples")
+            training = self._examples(X, y, "there are no training examples", sample_weight=sample_weight)
             with torch.random.fork_rng():
                 torch.manual_seed(self.training_.seed)
                 self._fit_labels(training)
                 training, held_out = self._split_dev_set(training, dev)
                 metric = self.training_.dev_metric(self._metric_names(), self.main_metric, dev_set=held_out is not None)
                 self._fit_vocabulary(training)
-                self.model_ = self._make_model(self._class_weights(training.labels))
-            self._train(training, held_out, metric)
+                self.model_ = self._make_model(self._class_weights(training.labels, training.weights))
+            self._train(training, held_out, metric, callbacks)
         return self
 
     @contextmanager
@@ -424,11 +447,20 @@ class Estimator(Parameters):
                 vars(self).clear()
                 vars(self).update(before)
 
-    def _examples(self, X: Iterable[Any], y: Iterable[Any] | None, empty: str, hint: str | None = None) -> Examples:
+    def _examples(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None,
+        empty: str,
+        *,
+        hint: str | None = None,
+        sample_weight: Any = None,
+    ) -> Examples:
         X = as_list(X)
         if not X:
             raise DataError(empty, hint=hint)
-        return Examples(self._columns(X), self._labels(X, y))
+        columns, labels = self._columns(X), self._labels(X, y)
+        return Examples(columns, labels, weights=check_weights(sample_weight, len(labels)))
 
     def _split_dev_set(self, training: Examples, dev: Any) -> tuple[Examples, Examples | None]:
         """Training set and dev set; when ``dev`` is None, a part of the training set."""
@@ -436,7 +468,7 @@ class Estimator(Parameters):
             hint = "Without a dev set, a share of the training set is held out."
             X, y = dev_parts(dev)
             with naming_dev_set():
-                held_out = self._examples(X, y, "there are no examples in it", hint)
+                held_out = self._examples(X, y, "there are no examples in it", hint=hint)
             return training, Examples(held_out.columns, self._normalize_labels(held_out.labels, "dev set"))
         size = len(training.labels)
         count = round(self.training_.dev_fraction * size)
@@ -453,14 +485,18 @@ class Estimator(Parameters):
         rest, held = split_held_out(size, count, self._strata(training.labels), self.training_.seed)
         return training.select(rest), training.select(held)
 
-    def _train(self, training: Examples, held_out: Examples | None, metric: str) -> None:
+    def _train(self, training: Examples, held_out: Examples | None, metric: str, callbacks: Sequence[Callback]) -> None:
         from graphattn.models.training.loop import train  # Lightning takes seconds to load, and only training needs it
 
         corpus = self._corpus(training.columns, training.labels, where="training set", numbers=training.numbers)
+        if training.weights is not None:
+            corpus = corpus.with_weights(training.weights)
         dev = evaluate = None
         if held_out is not None:
             dev = self._dev_corpus(held_out)
             evaluate = partial(self._metrics, held_out.labels)
+            if held_out.weights is not None and self.weighted_metrics:
+                evaluate = partial(evaluate, weights=held_out.weights)
         self.history_ = []
         train(
             self.model_,
@@ -472,6 +508,7 @@ class Estimator(Parameters):
             metric=metric,
             about=self._fingerprint(held_out),
             history=self.history_,
+            callbacks=callbacks,
         )
 
     def _dev_corpus(self, held_out: Examples) -> Corpus:
@@ -532,33 +569,50 @@ class Estimator(Parameters):
         """
         return dict(self.evaluate(X, y, unknown=unknown))
 
-    def evaluate(self, X: Iterable[Any], y: Iterable[Any] | None = None, *, unknown: str = "error") -> dict[str, float]:
+    def evaluate(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None = None,
+        *,
+        unknown: str = "error",
+        sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
+    ) -> dict[str, float]:
         """Metrics in percent.
 
         Parameters
         ----------
-        X, y : as for :meth:`fit`
+        X, y, sample_weight : as for :meth:`fit`
         unknown : ``"error"`` rejects labels that the training set lacks, ``"wrong"`` counts them as wrong
 
         Raises
         ------
         DataError
             without examples, or for an unknown label if ``unknown`` is ``"error"``
+        ConfigError
+            for weights and a translator, whose metrics are of the whole corpus
         """
         if unknown not in ("error", "wrong"):
             raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
         self._check_fitted()
-        examples = self._examples(X, y, "there are no examples to evaluate on")
+        if sample_weight is not None and not self.weighted_metrics:
+            raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
+        examples = self._examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
         labels = self._normalize_labels(examples.labels, "evaluation set")
         self._check_labels(labels, examples.columns, unknown=unknown)
-        return self._metrics(labels, self._decisions(examples.columns))
+        weights = () if examples.weights is None else (examples.weights,)
+        return self._metrics(labels, self._decisions(examples.columns), *weights)
 
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
         """Reject labels that cannot be evaluated."""
 
-    def score(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> float:
+    def score(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None = None,
+        sample_weight: Sequence[float] | npt.NDArray[Any] | float | None = None,
+    ) -> float:
         """The main metric, from 0 to 1 as in scikit-learn; labels that the training set lacks count as wrong."""
-        return self.evaluate(X, y, unknown="wrong")[self.main_metric] / 100
+        return self.evaluate(X, y, unknown="wrong", sample_weight=sample_weight)[self.main_metric] / 100
 
     def attention(self, x: Any, target: str | None = None, *, features: bool = False) -> Attention:
         """Predict one input and return the attention weights.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from graphattn.exceptions import ConfigError
@@ -30,7 +31,9 @@ def class_weights(
     class_weight: str | Mapping[Any, float] | None,
     labels: LabelSet,
     occurrences: Iterable[Any],
-    texts: int | None = None,
+    weights: npt.NDArray[np.floating] | None = None,
+    *,
+    texts: float | None = None,
 ) -> torch.Tensor | None:
     """The weight of each class.
 
@@ -40,7 +43,8 @@ def class_weights(
         text the ratio of texts without the class to texts with it; or class -> weight, 1 for others
     labels : the classes
     occurrences : all labels of the training set
-    texts : number of texts if each has any number of labels; None if each has one
+    weights : of the occurrences; None for equal ones
+    texts : number of texts, or the sum of their weights, if each has any number of labels; None if each has one
 
     Returns
     -------
@@ -62,7 +66,7 @@ def class_weights(
     """
     if class_weight is None:
         return None
-    weights = np.ones(len(labels))
+    factors = np.ones(len(labels))
     if isinstance(class_weight, Mapping):
         for label, weight in class_weight.items():
             if not 1 / _LARGEST <= weight <= _LARGEST:
@@ -70,14 +74,13 @@ def class_weights(
                     f"{{class_weight}} of {label!r} is {weight!r}; it must be {1 / _LARGEST:.0e} to {_LARGEST:.0e}",
                     options=("class_weight",),
                 )
-            weights[labels.ids([label], where="class_weight")] = weight
+            factors[labels.ids([label], where="class_weight")] = weight
     else:  # balanced
-        from sklearn.utils.class_weight import compute_class_weight
-
-        ids = labels.ids(occurrences)
-        present, counts = np.unique(ids, return_counts=True)  # a class may occur in the held-out texts only
+        counts = np.bincount(labels.ids(occurrences), weights, len(labels))
+        present = counts > 0  # a class may occur in the held-out texts only
+        counts = counts[present]
         if texts is None:
-            weights[present] = compute_class_weight("balanced", classes=present, y=ids)
+            factors[present] = counts.sum() / (len(counts) * counts)  # as in scikit-learn
         else:
-            weights[present] = np.maximum(texts - counts, 1) / counts  # classes are independent
-    return torch.tensor(weights, dtype=torch.float32)
+            factors[present] = np.maximum(texts - counts, 1) / counts  # classes are independent
+    return torch.tensor(factors, dtype=torch.float32)

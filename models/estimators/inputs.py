@@ -165,6 +165,33 @@ def resolve_labels(X: Sequence[Any] | LazyCorpus, y: Iterable[Any] | None, field
     return stored
 
 
+def check_weights(sample_weight: Any, count: int) -> npt.NDArray[np.float64] | None:
+    """Weights of examples as an array; None if there are none, the same weight for all if it is a number.
+
+    Parameters
+    ----------
+    sample_weight : one for each example, a number, or None
+    count : number of examples
+
+    Raises
+    ------
+    DataError
+        for another number of weights, or for weights that are negative, not finite, or all zero
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, np.float64)
+    weights = np.full(count, weights) if weights.ndim == 0 else weights
+    if weights.shape != (count,):
+        raise DataError(f"{count} inputs but sample_weight has the shape {weights.shape}", hint="Give one for each.")
+    invalid = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(invalid):
+        raise DataError(f"sample_weight {invalid[0]} is {weights[invalid[0]]}", hint="Give finite numbers from 0.")
+    if not weights.any():
+        raise DataError("all values of sample_weight are 0", hint="Give some examples a positive weight.")
+    return weights
+
+
 def select(items: Sequence[Any], numbers: Sequence[int]) -> Sequence[Any]:
     """The texts or labels with these indices; lazy ones stay lazy."""
     return items.take(numbers) if hasattr(items, "take") else [items[number] for number in numbers]

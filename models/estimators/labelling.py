@@ -41,7 +41,7 @@ from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.heads import Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
-from graphattn.models.saving import ModelFiles
+from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, part_widths
 
@@ -231,8 +231,8 @@ class LabellingEstimator(Estimator):
         return self.labels_.ids(labels)
 
     @override
-    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
-        return class_weights(self.class_weight, self.labels_, self._flat_labels(labels))
+    def _class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        return class_weights(self.class_weight, self.labels_, self._flat_labels(labels), weights)
 
     @override
     def _fit_vocabulary(self, examples: Examples) -> None:
@@ -445,7 +445,7 @@ class LabellingEstimator(Estimator):
         estimator.widths_ = list(config["widths"])
         characters = config["characters"]
         estimator.characters_ = None if characters is None else CharacterVocabulary(characters)
-        estimator.history_ = config["history"]
+        estimator.history_ = number_epochs(config["history"])
         trained, table = files.weights["embedding.trained"], files.weights.pop("embedding.table")
         estimator._num_trained = len(trained) if estimator.inputs_.tune_vectors else 0
         estimator._vectors = torch.cat([trained, table]).numpy() if estimator.inputs_.vectors else None

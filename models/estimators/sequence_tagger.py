@@ -166,12 +166,13 @@ class SequenceTagger(LabellingEstimator):
             raise
 
     @override
-    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
-        weights = self.class_weight
-        if isinstance(weights, Mapping) and self.scheme_ in _LEARNT_PREFIXES:
-            ordered = sorted(weights, key=lambda tag: str(tag)[:1] == "B")  # in IOB1, B- overrides I- where both apply
-            weights = {learnt: weights[tag] for tag in ordered for learnt in self._learnt_tags(tag)}
-        return class_weights(weights, self.labels_, self._flat_labels(labels))
+    def _class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        of_tags = self.class_weight
+        if isinstance(of_tags, Mapping) and self.scheme_ in _LEARNT_PREFIXES:
+            ordered = sorted(of_tags, key=lambda tag: str(tag)[:1] == "B")  # in IOB1, B- overrides I- where both apply
+            of_tags = {learnt: of_tags[tag] for tag in ordered for learnt in self._learnt_tags(tag)}
+        of_words = None if weights is None else np.repeat(weights, [len(tags) for tags in labels])
+        return class_weights(of_tags, self.labels_, self._flat_labels(labels), of_words)
 
     def _learnt_tags(self, tag: str) -> list[str]:
         """The BIOES tags that stand for one of the user's tags."""
@@ -278,12 +279,14 @@ class SequenceTagger(LabellingEstimator):
         )
 
     @override
-    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
+    def _metrics(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
         from graphattn.models.training.metrics import tagging_metrics
 
         if self.repair_tags and self.scheme_ != "none":
             labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
-        return tagging_metrics(labels, self._decode_labels(decisions), self.scheme_)
+        return tagging_metrics(labels, self._decode_labels(decisions), self.scheme_, weights)
 
     @override
     def _metric_names(self) -> list[str]:

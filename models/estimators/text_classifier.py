@@ -237,7 +237,9 @@ class TextClassifier(LabellingEstimator):
         )
 
     @override
-    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
+    def _metrics(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
         from graphattn.models.training.metrics import classification_metrics, multilabel_metrics
 
         if self._is_multilabel:
@@ -246,15 +248,20 @@ class TextClassifier(LabellingEstimator):
             self._check_width(labels, "evaluation set")
             extra = sorted({*self._flat_labels(labels)} - {*self.labels_.classes}, key=repr)  # count as wrong
             binary = MultiLabelBinarizer(classes=[*self.labels_.classes, *extra]).fit(labels)
-            return multilabel_metrics(binary.transform(labels), binary.transform(self._decode_sets(decisions)))
+            predicted = binary.transform(self._decode_sets(decisions))
+            return multilabel_metrics(binary.transform(labels), predicted, weights)
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
-        return classification_metrics(gold, [int(decided) for decided in decisions])
+        return classification_metrics(gold, [int(decided) for decided in decisions], weights)
 
     @override
-    def _class_weights(self, labels: Sequence[Any]) -> Tensor | None:
-        texts = len(labels) if self._is_multilabel else None
-        return class_weights(self.class_weight, self.labels_, self._flat_labels(labels), texts)
+    def _class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:
+        if not self._is_multilabel:
+            return super()._class_weights(labels, weights)
+        of_texts = np.ones(len(labels)) if weights is None else weights
+        of_labels = np.repeat(of_texts, [len(several) for several in labels])
+        occurrences = self._flat_labels(labels)
+        return class_weights(self.class_weight, self.labels_, occurrences, of_labels, texts=float(of_texts.sum()))
 
     @override
     def _metric_names(self) -> list[str]:

@@ -8,6 +8,8 @@ from itertools import count as count_from
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from typing_extensions import Self, override
@@ -34,7 +36,7 @@ from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
 from graphattn.models.options import Options, option
-from graphattn.models.saving import ModelFiles, register_task
+from graphattn.models.saving import ModelFiles, number_epochs, register_task
 from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
 from graphattn.validation import require_multiple, require_range
 
@@ -107,6 +109,7 @@ class Translator(Estimator):
     late_options = frozenset({"search", "parsing"})
     prediction_options = frozenset({"n_best", "search", "longest", "plain", "compare"})
     source_and_target_files = True
+    weighted_metrics = False
     inputs_: SubwordOptions
     decoder_: DecoderOptions
     model_: TranslationModel
@@ -305,7 +308,9 @@ class Translator(Estimator):
         return self.predict(columns[0])
 
     @override
-    def _metrics(self, labels: Sequence[Any], decisions: list[Any]) -> dict[str, float]:
+    def _metrics(
+        self, labels: Sequence[Any], decisions: list[Any], weights: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, float]:
         return text_metrics(labels, decisions)
 
     @override
@@ -449,7 +454,7 @@ class Translator(Estimator):
         estimator._resolve_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)
         estimator.subwords_ = Subwords(vocabulary, estimator.inputs_.split)
-        estimator.history_ = config["history"]
+        estimator.history_ = number_epochs(config["history"])
         with torch.random.fork_rng():
             estimator.model_ = estimator._make_model()
         estimator.model_.load_state_dict(files.weights)

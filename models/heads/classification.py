@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,8 +32,8 @@ class Head(nn.Module):
         """(N, F) token vectors -> (items, classes) scores."""
 
     @abstractmethod
-    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
-        """Sum of the items' losses, a scalar."""
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
+        """Sum of the items' losses, a scalar; ``weights`` are (items,) factors of these losses."""
 
     @abstractmethod
     def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:
@@ -45,6 +46,29 @@ class Head(nn.Module):
     @abstractmethod
     def items(self, graph: TextBatch) -> Tensor:
         """(B,) items of each sentence or pair."""
+
+
+def sum_cross_entropy(
+    scores: Tensor,
+    targets: Tensor,
+    weights: Tensor | None = None,
+    class_weights: Tensor | None = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The sum of the items' cross-entropies.
+
+    Parameters
+    ----------
+    scores : (items, classes)
+    targets : (items,) class ids
+    weights : (items,) factors of the items' losses
+    class_weights : (classes,) factors of the classes' terms
+    label_smoothing : share of probability spread over all classes
+    """
+    cross_entropy = partial(F.cross_entropy, weight=class_weights, label_smoothing=label_smoothing)
+    if weights is None:
+        return cross_entropy(scores, targets, reduction="sum")
+    return (cross_entropy(scores, targets, reduction="none") * weights).sum()
 
 
 class ClassificationHead(Head):
@@ -106,13 +130,14 @@ class ClassificationHead(Head):
         return scores.float()
 
     @override
-    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
-        weights = self.class_weights
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
         if self.multilabel:
             smooth = targets * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
-            losses = F.binary_cross_entropy_with_logits(scores, smooth, pos_weight=weights, reduction="none")
-            return losses.mean(1).sum()
-        return F.cross_entropy(scores, targets, weight=weights, reduction="sum", label_smoothing=self.label_smoothing)
+            losses = F.binary_cross_entropy_with_logits(
+                scores, smooth, pos_weight=self.class_weights, reduction="none"
+            ).mean(1)
+            return (losses if weights is None else losses * weights).sum()
+        return sum_cross_entropy(scores, targets, weights, self.class_weights, self.label_smoothing)
 
     @override
     def probabilities(self, scores: Tensor, graph: TextBatch) -> Tensor:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
 from graphattn.edges import features_of, lengths_of
 from graphattn.layers.dropout import Dropout
 from graphattn.layers.linear import Linear
-from graphattn.models.heads.classification import Head
+from graphattn.models.heads.classification import Head, sum_cross_entropy
 from graphattn.models.heads.crf import LinearChainCRF
 from graphattn.models.options import HeadOptions
 from graphattn.models.padding import pad, padding_groups, prefix_mask, unpad
@@ -59,17 +58,18 @@ class TaggingHead(Head):
         return scores.float()
 
     @override
-    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch) -> Tensor:
+    def loss(self, scores: Tensor, targets: Tensor, graph: TextBatch, weights: Tensor | None = None) -> Tensor:
         if self.crf is None:
-            return F.cross_entropy(
-                scores, targets, weight=self.class_weights, reduction="sum", label_smoothing=self.label_smoothing
-            )
+            return sum_cross_entropy(scores, targets, weights, self.class_weights, self.label_smoothing)
         precise = _precise(scores)
         # distributed training needs a gradient for every weight, even in a batch without words
         loss = 0 * (precise.sum() + sum(parameter.sum() for parameter in self.crf.parameters()))
         for words, counts in self._chains(scores, graph):
             emissions, mask = pad(precise[words], counts), prefix_mask(counts)
-            loss = loss - self.crf(emissions, pad(targets[words], counts), mask).sum()
+            likelihoods = self.crf(emissions, pad(targets[words], counts), mask)
+            if weights is not None:  # all words of a sentence have its weight
+                likelihoods = likelihoods * pad(weights[words], counts)[:, 0]
+            loss = loss - likelihoods.sum()
         return loss.to(scores.dtype)
 
     @override

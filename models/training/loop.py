@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, ModelCheckpoint, ProgressBar
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import nn
 from torch.multiprocessing.spawn import ProcessRaisedException
 from torch.utils.data import DataLoader
-from typing_extensions import override
 
 from graphattn import exceptions
 from graphattn.builders import BudgetBatches
-from graphattn.builders.files import atomic_file
 from graphattn.exceptions import ConfigError, GraphAttnError, TrainingError
 from graphattn.layers.linear import forget_gradients
 from graphattn.models.corpus import Corpus
@@ -32,10 +27,9 @@ from graphattn.models.estimators.prediction import predict_decisions
 from graphattn.models.options import TrainingOptions
 from graphattn.models.text_model import Trainable
 from graphattn.models.training.averaging import Average, EpochAverage, WeightAverage
+from graphattn.models.training.callbacks import CheckpointsInEpochs, KeepBest, Progress
 from graphattn.models.training.checkpoints import (
-    BEST,
     CHECKPOINT,
-    HISTORY,
     AtomicCheckpointIO,
     checkpoint_to_resume,
     run_folder,
@@ -44,130 +38,6 @@ from graphattn.models.training.module import Decide, Evaluate, SharedBatches, Tr
 
 LIGHTNING_PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"32": "32-true", "bf16": "bf16-mixed"}
 """Precision -> Lightning's name."""
-
-
-class KeepBest(Callback):
-    """Keep the weights of the best epoch, also across a resume, and restore them at the end.
-
-    Parameters
-    ----------
-    metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
-    folder : for the history of all epochs
-    average : evaluate and keep this average instead of the weights
-    """
-
-    def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
-        self.metric, self.folder, self.average = metric, folder, average
-        self.best: float | None = None
-        self.weights: dict[str, Tensor] = {}
-        self.rows: list[dict[str, float]] = []
-        self.stopped = False
-
-    @override
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        trainer.should_stop = self.stopped  # do not continue a run that stopped early
-
-    @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        with nullcontext() if self.average is None else self.average.swapped_in(pl_module.model):
-            self._finish_epoch(trainer, pl_module)
-
-    def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Keep the weights unless an earlier epoch has a better metric; ties go to the latest epoch."""
-        row = pl_module.finish_epoch()
-        value = None if self.metric is None else row[f"dev_{self.metric}"]
-        self.rows = [*self.rows, row]
-        if value is None or self.best is None or value >= self.best:
-            self.best = value
-            self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
-            in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None
-            if in_children and trainer.is_global_zero:
-                save_file(self.weights, self.folder / BEST)  # for the parent process, in case of an error
-        if trainer.is_global_zero:
-            with atomic_file(self.folder / HISTORY, sync=True) as temporary:
-                text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)
-                temporary.write_text(text, encoding="utf-8")
-
-    @override
-    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint["stopped"] = trainer.should_stop
-
-    @override
-    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        self.stopped = checkpoint["stopped"]
-
-    @override
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        self.restore(pl_module.model)
-
-    def restore(self, model: nn.Module) -> bool:
-        """Load the weights of the best epoch into a model; False before the first epoch has ended."""
-        if not self.weights and (self.folder / BEST).exists():
-            self.weights = load_file(self.folder / BEST)
-        if self.weights:
-            model.load_state_dict(self.weights)
-        return bool(self.weights)
-
-    def read_history(self) -> list[dict[str, float]]:
-        """The metrics of all epochs, also from other processes."""
-        history = self.folder / HISTORY
-        if not self.rows and history.exists():
-            self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
-        return self.rows
-
-    @override
-    def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best, "weights": self.weights, "rows": self.rows}
-
-    @override
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best, self.weights, self.rows = state_dict["best"], state_dict["weights"], state_dict["rows"]
-
-
-class CheckpointsInEpochs(Callback):
-    """Save checkpoints within an epoch.
-
-    Parameters
-    ----------
-    path : the file; each checkpoint replaces it
-    minutes : minimum time between two checkpoints
-    """
-
-    def __init__(self, path: Path, minutes: float):
-        self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
-
-    @override
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        accumulating = (batch_idx + 1) % trainer.accumulate_grad_batches
-        if accumulating or trainer.is_last_batch:
-            return
-        if trainer.strategy.broadcast(time.monotonic() - self.last >= self.seconds):
-            trainer.save_checkpoint(self.path)
-            self.last = time.monotonic()
-
-    @override
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.last = time.monotonic()  # each epoch ends with a checkpoint
-
-
-class Progress(RichProgressBar):
-    """A progress bar with the loss and the dev metric of the last epoch.
-
-    Parameters
-    ----------
-    metric : the dev metric; None without a dev set
-    """
-
-    def __init__(self, metric: str | None):
-        super().__init__()
-        self.shown = ("train_loss", f"dev_{metric}")
-
-    @override
-    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        metrics = trainer.callback_metrics
-        return {name: round(float(metrics[name]), 3) for name in self.shown if name in metrics}
 
 
 def train(
@@ -181,6 +51,7 @@ def train(
     metric: str = "accuracy",
     about: Mapping[str, Any] | None = None,
     history: list[dict[str, float]] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> list[dict[str, float]]:
     """Train a model in place and load the weights of the best epoch on the dev set.
 
@@ -195,10 +66,11 @@ def train(
     metric : the metric that chooses the best epoch
     about : options of the model, name -> plain value; they must be equal to resume a run
     history : list to which epochs are appended, also if training fails
+    callbacks : the user's own, called after ours
 
     Returns
     -------
-    One dictionary for each epoch: ``epoch``, ``train_loss``, ``dev_...``.
+    One dictionary for each epoch: ``epoch`` (from 1), ``train_loss``, ``dev_...``.
 
     Raises
     ------
@@ -215,7 +87,7 @@ def train(
         checkpoint = checkpoint_to_resume(folder, options, {**(about or {}), **sets})
         keep = KeepBest(metric if dev is not None else None, folder, _make_average(options))
         try:
-            trainer = _make_trainer(options, folder, keep)
+            trainer = _make_trainer(options, folder, keep, callbacks)
         except (MisconfigurationException, RuntimeError, ValueError, ImportError) as error:
             raise ConfigError(
                 f"{{accelerator}}, {{devices}}, {{nodes}} or {{strategy}} do not fit this machine: {error}",
@@ -282,14 +154,13 @@ def _make_average(options: TrainingOptions) -> Average | None:
     return None if options.average is None else WeightAverage(options.average)
 
 
-def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.Trainer:
+def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest, others: Sequence[Callback]) -> pl.Trainer:
     callbacks: list[Callback] = [keep] if keep.average is None else [keep.average, keep]
     if options.patience is not None and keep.metric is not None:
         callbacks.append(
             EarlyStopping(f"dev_{keep.metric}", mode="max", patience=options.patience, check_on_train_epoch_end=True)
         )
-    show = options.progress and sys.stderr is not None and sys.stderr.isatty()
-    if show:
+    if options.progress and sys.stderr is not None and sys.stderr.isatty() and not _has(others, ProgressBar):
         callbacks.append(Progress(keep.metric))
     if options.run_dir is not None:
         callbacks.append(
@@ -297,6 +168,7 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.
         )
         if options.checkpoint_minutes is not None:
             callbacks.append(CheckpointsInEpochs(folder / CHECKPOINT, options.checkpoint_minutes))
+    callbacks += others
     loggers: list[Logger] = []
     if options.run_dir is not None and options.logs:
         loggers = [CSVLogger(folder / "logs", "csv"), TensorBoardLogger(str(folder), "logs", "tensorboard")]
@@ -313,14 +185,18 @@ def _make_trainer(options: TrainingOptions, folder: Path, keep: KeepBest) -> pl.
         logger=loggers or False,
         plugins=[AtomicCheckpointIO()],
         log_every_n_steps=10,
-        enable_checkpointing=options.run_dir is not None,
-        enable_progress_bar=show,
+        enable_checkpointing=_has(callbacks, Checkpoint),
+        enable_progress_bar=_has(callbacks, ProgressBar),
         enable_model_summary=False,
         use_distributed_sampler=False,
         reload_dataloaders_every_n_epochs=1,
         num_sanity_val_steps=0,
         default_root_dir=folder,
     )
+
+
+def _has(callbacks: Sequence[Callback], kind: type[Callback]) -> bool:
+    return any(isinstance(callback, kind) for callback in callbacks)
 
 
 def _choose_strategy(options: TrainingOptions) -> str:

@@ -9,56 +9,69 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from seqeval import metrics as seqeval_metrics
-from seqeval.scheme import IOB1, IOB2, IOBES
+from seqeval.scheme import IOB1, IOB2, IOBES, Entities
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+
+Weights = npt.NDArray[np.floating]
 
 SCHEMES = {"IOB1": IOB1, "IOB2": IOB2, "BIOES": IOBES}
 
 
-def classification_metrics(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
+def classification_metrics(
+    gold: Sequence[Any], predicted: Sequence[Any], weights: Weights | None = None
+) -> dict[str, float]:
     """Accuracy and macro-averaged precision, recall and F1, all in percent.
 
     Parameters
     ----------
     gold, predicted : class names or numbers
+    weights : of the texts; None for equal ones
 
     Examples
     --------
     >>> classification_metrics(["a", "b"], ["a", "a"])["accuracy"]
     50.0
     """
-    precision, recall, f1, _ = precision_recall_fscore_support(gold, predicted, average="macro", zero_division=0)
+    options: dict[str, Any] = {"average": "macro", "zero_division": 0, "sample_weight": weights}
+    precision, recall, f1, _ = precision_recall_fscore_support(gold, predicted, **options)
     return {
-        "accuracy": 100 * float(accuracy_score(gold, predicted)),
+        "accuracy": 100 * float(accuracy_score(gold, predicted, sample_weight=weights)),
         "macro_precision": 100 * float(precision),
         "macro_recall": 100 * float(recall),
         "macro_f1": 100 * float(f1),
     }
 
 
-def multilabel_metrics(gold: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, float]:
+def multilabel_metrics(
+    gold: npt.NDArray[Any], predicted: npt.NDArray[Any], weights: Weights | None = None
+) -> dict[str, float]:
     """Micro and macro F1 and the share of texts with exactly the right labels, in percent.
 
     Parameters
     ----------
     gold, predicted : (S, C) zeros and ones
+    weights : of the texts; None for equal ones
     """
     # with one column, scikit-learn would average over the class and its complement
     micro, macro = ("binary", "binary") if np.shape(gold)[1] == 1 else ("micro", "macro")
+    options: dict[str, Any] = {"zero_division": 0, "sample_weight": weights}
     return {
-        "micro_f1": 100 * float(f1_score(gold, predicted, average=micro, zero_division=0)),
-        "macro_f1": 100 * float(f1_score(gold, predicted, average=macro, zero_division=0)),
-        "exact_match": 100 * float(accuracy_score(gold, predicted)),
+        "micro_f1": 100 * float(f1_score(gold, predicted, average=micro, **options)),
+        "macro_f1": 100 * float(f1_score(gold, predicted, average=macro, **options)),
+        "exact_match": 100 * float(accuracy_score(gold, predicted, sample_weight=weights)),
     }
 
 
-def tagging_metrics(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str) -> dict[str, float]:
+def tagging_metrics(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: Weights | None = None
+) -> dict[str, float]:
     """Accuracy of tags; for entity tags also strict precision, recall and F1 of whole entities; in percent.
 
     Parameters
     ----------
     gold, predicted : one sequence of tags for each sentence
     scheme : ``"IOB1"``, ``"IOB2"``, ``"BIOES"``, or ``"none"`` for other tags
+    weights : of the sentences; None for equal ones
 
     Examples
     --------
@@ -67,10 +80,13 @@ def tagging_metrics(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[
     """
     flat_gold = np.array([tag for tags in gold for tag in tags], dtype=object)
     flat_predicted = np.array([tag for tags in predicted for tag in tags], dtype=object)
-    accuracy = 100 * float((flat_gold == flat_predicted).mean()) if len(flat_gold) else 0.0
+    of_words = None if weights is None else np.repeat(weights, [len(tags) for tags in gold])
+    accuracy = 100 * _mean(flat_gold == flat_predicted, of_words)
     result = {"accuracy": accuracy}
     if scheme == "none":
         return result
+    if weights is not None:
+        return {**result, **_weighted_entity_metrics(gold, predicted, scheme, weights)}
     arguments = {"mode": "strict", "scheme": SCHEMES[scheme], "zero_division": 0}
     lists = [list(tags) for tags in gold], [list(tags) for tags in predicted]
     with warnings.catch_warnings():
@@ -79,3 +95,27 @@ def tagging_metrics(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[
             score = getattr(seqeval_metrics, f"{name}_score")
             result[name] = 100 * float(score(*lists, **arguments))
     return result
+
+
+def _mean(right: npt.NDArray[np.bool_], weights: Weights | None) -> float:
+    total = len(right) if weights is None else weights.sum()
+    return float(np.average(right, weights=weights)) if total else 0.0
+
+
+def _weighted_entity_metrics(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, weights: Weights
+) -> dict[str, float]:
+    """Precision, recall and F1 of seqeval's entities, which count with the weight of their sentence."""
+    ours, theirs = (
+        [
+            {entity.to_tuple() for entity in entities}
+            for entities in Entities(list(map(list, tags)), SCHEMES[scheme]).entities
+        ]
+        for tags in (gold, predicted)
+    )
+    right = sum(weight * len(one & other) for weight, one, other in zip(weights, ours, theirs, strict=True))
+    there, found = (
+        sum(weight * len(own) for weight, own in zip(weights, sets, strict=True)) for sets in (ours, theirs)
+    )
+    ratios = {"precision": (right, found), "recall": (right, there), "f1": (2 * right, there + found)}
+    return {name: 100 * float(part / whole) if whole else 0.0 for name, (part, whole) in ratios.items()}

@@ -150,12 +150,13 @@ class TrainingModule(pl.LightningModule):
             raise self._divergence_error(f"weights are not finite after epoch {self.current_epoch + 1}")
         loss = torch.tensor(sum(self.losses) / len(self.losses), dtype=torch.float64, device=self.device)
         loss = self.trainer.strategy.reduce(loss, reduce_op="mean")
-        row: dict[str, float] = {"epoch": self.current_epoch, "train_loss": float(loss)}
+        row: dict[str, float] = {"epoch": self.current_epoch + 1, "train_loss": float(loss)}
         self.losses.clear()
         if self.dev is not None and self.evaluate is not None:
             metrics = self.evaluate(self.decide(self.model, self.dev))
             row.update({f"dev_{name}": value for name, value in metrics.items()})
-        self.log_dict({name: value for name, value in row.items() if name != "epoch"}, on_step=False, on_epoch=True)
+        figures = {name: float(value) for name, value in row.items()}  # the logs count epochs from 1, too
+        self.log_dict(figures, on_step=False, on_epoch=True)
         return row
 
     def _divergence_error(self, problem: str) -> DivergenceError:

@@ -1,5 +1,6 @@
 """Input layer, encoder and head together; the loss of a batch is a mean over its items."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,6 +48,32 @@ def test_gradients_of_shards_sum_to_the_gradient_of_the_batch(kind, model_and_da
                 total += parameter.grad / 3
         for total, gradient in zip(summed, expected, strict=True):
             torch.testing.assert_close(total, gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "multilabel", "translator"])
+def test_a_weight_equals_repeating_the_example(kind, corpus, tiny):
+    """Loss and gradients of a full batch, with class weights and label smoothing where the task has them."""
+    inputs, labels = corpus(kind, 12)
+    more = {} if kind in ("crf", "translator") else {"class_weight": "balanced"}
+    smoothing = 0.0 if kind == "crf" else 0.1
+    estimator = tiny(kind, training={"epochs": 1, "dev_fraction": 0.0, "label_smoothing": smoothing}, **more)
+    model = estimator.fit(inputs, labels).model_.eval()
+    weights = [1, 0, 2, 3, 1, 1, 5, 0, 1, 2, 1, 1]
+
+    def run(data):
+        model.zero_grad()
+        loss, _ = model.loss(data[list(range(len(data)))])
+        loss.backward()
+        return [loss.detach(), *(parameter.grad.clone() for parameter in model.parameters())]
+
+    numbers = np.repeat(np.arange(12), weights)
+    repeated = [[part[number] for number in numbers] for part in (inputs, labels)]
+    expected = run(estimator._corpus(estimator._columns(repeated[0]), repeated[1]))
+    data = estimator._corpus(estimator._columns(inputs), labels)
+    plain, weighted = run(data), run(data.with_weights(np.array(weights, float)))
+    for actual, gradient in zip(weighted, expected, strict=True):
+        torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
+    assert not torch.allclose(plain[0], weighted[0], rtol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])

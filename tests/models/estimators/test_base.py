@@ -242,6 +242,44 @@ def test_held_out_data_is_not_trained_on(corpus, tiny):
     assert abs(seen["gold"].count("bad") - labels.count("bad") / 4) <= 1  # the same fraction of each class
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_fit_with_weights(kind, corpus, tiny, same_weights):
+    """Equal weights change nothing but rounding; examples of weight 0 do not influence the others."""
+    inputs, labels = corpus(kind, 16)
+    options = {"training": {"epochs": 1, "dev_fraction": 0.25, "batch_size": 100}}
+    plain = tiny(kind, **options).fit(inputs, labels)
+    twos = tiny(kind, **options).fit(inputs, labels, sample_weight=np.full(16, 2.0))
+    assert twos.history_[0] == pytest.approx(plain.history_[0])
+    some = tiny(kind, **options).fit(inputs, labels, sample_weight=[1.0, 3.0] * 8)
+    assert some.history_[0]["train_loss"] != pytest.approx(plain.history_[0]["train_loss"])
+    assert not same_weights(some, plain)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "multilabel", "tagger"])
+def test_scores_with_weights_equal_those_of_repeated_examples(kind, corpus, fitted):
+    inputs, labels = corpus(kind, 16)
+    weights = [number % 4 for number in range(16)]
+    repeated = [
+        [own for own, count in zip(part, weights, strict=True) for _ in range(count)] for part in (inputs, labels)
+    ]
+    estimator = fitted(kind)
+    assert estimator.score(inputs, labels, sample_weight=weights) == pytest.approx(estimator.score(*repeated))
+    assert estimator.score(inputs, labels, weights) != estimator.score(inputs, labels)
+
+
+def test_held_out_examples_keep_their_weights(corpus, tiny):
+    texts, labels = corpus("classifier", 40)
+    estimator, seen = tiny("classifier", training={"dev_fraction": 0.25, "epochs": 1}), {}
+    estimator._metrics = lambda gold, _, weights: seen.update(gold=gold, weights=weights) or {"accuracy": 1.0}
+    estimator.fit(texts, labels, sample_weight=[2.0 if label == "good" else 0.5 for label in labels])
+    assert seen["weights"].tolist() == [2.0 if label == "good" else 0.5 for label in seen["gold"]]
+
+
+def test_a_translator_is_not_scored_with_weights(corpus, fitted):
+    with pytest.raises(ConfigError, match="sample_weight does not apply to bleu; leave it out"):
+        fitted("translator", "transformer").score(*corpus("translator", 4), sample_weight=[1, 2, 3, 4])
+
+
 @pytest.mark.parametrize("fraction", [0.0, 0.01])
 def test_without_a_dev_set_the_last_epoch_is_kept(fraction, corpus, tiny):
     estimator = tiny("classifier", training={"dev_fraction": fraction}).fit(*corpus("classifier"))

@@ -1,6 +1,8 @@
 """Class weights; test_base.py tests them with estimators."""
 
+import numpy as np
 import pytest
+from sklearn.utils.class_weight import compute_class_weight
 
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.labels import LabelSet
@@ -20,6 +22,13 @@ def test_by_name():
 def test_balanced_over_classes_with_examples():
     weights = class_weights("balanced", LABELS, ["a", "a", "a", "c"])
     assert weights.tolist() == pytest.approx([4 / (2 * 3), 1.0, 4 / (2 * 1)])
+
+
+def test_balanced_weights_of_repeated_examples():
+    repeated = ["a", "a", "b", "c", "c", "c"]
+    weights = class_weights("balanced", LABELS, ["a", "b", "c"], np.array([2.0, 1.0, 3.0]))
+    expected = compute_class_weight("balanced", classes=np.array(["a", "b", "c"]), y=repeated)
+    assert weights.tolist() == pytest.approx(expected.tolist())
 
 
 def test_balanced_weight_of_a_class_that_every_text_has():

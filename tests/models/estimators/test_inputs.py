@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
-from graphattn.models.estimators.inputs import as_list, dev_parts, pair_columns, single_column, split_held_out
+from graphattn.models.estimators.inputs import (
+    as_list,
+    check_weights,
+    dev_parts,
+    pair_columns,
+    single_column,
+    split_held_out,
+)
 
 
 @given(
@@ -75,3 +82,25 @@ def test_a_dev_set_in_its_forms():
 
 def test_another_seed_holds_out_other_examples():
     assert len({tuple(split_held_out(50, 10, None, seed)[1]) for seed in range(5)}) == 5
+
+
+def test_weights_in_their_forms():
+    assert check_weights(None, 3) is None
+    for weights in ([2, 2, 2], 2, np.array([2.0, 2.0, 2.0]), pd.Series([2, 2, 2])):
+        assert check_weights(weights, 3).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], "2 inputs but sample_weight has the shape (1,). Give one for each."),
+        ([1.0, -1.0], "sample_weight 1 is -1.0. Give finite numbers from 0."),
+        ([float("nan"), 1.0], "sample_weight 0 is nan. Give finite numbers from 0."),
+        ([float("inf"), 1.0], "sample_weight 0 is inf. Give finite numbers from 0."),
+        ([0.0, 0.0], "all values of sample_weight are 0. Give some examples a positive weight."),
+    ],
+)
+def test_weights_that_cannot_be_used(weights, message):
+    with pytest.raises(DataError) as caught:
+        check_weights(weights, 2)
+    assert str(caught.value) == message

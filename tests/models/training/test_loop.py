@@ -113,7 +113,7 @@ def test_the_best_epoch_is_kept(parts, same_weights):
     kept = []
     rows = train(model, corpus, TrainingOptions(epochs=4), dev=corpus, evaluate=scripted([50, 70, 60, 70], model, kept))
     assert [row["dev_accuracy"] for row in rows] == [50, 70, 60, 70]
-    assert [row["epoch"] for row in rows] == [0, 1, 2, 3]
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4]
     assert same_weights(dict(model.state_dict()), kept[3])  # ties go to the last epoch
     assert not same_weights(kept[1], kept[3])
 

@@ -76,3 +76,25 @@ def test_plain_tags_have_an_accuracy():
 @pytest.mark.parametrize("scheme", ["IOB2", "none"])
 def test_only_empty_sentences(scheme):
     assert set(tagging_metrics([[], []], [[], []], scheme).values()) == {0.0}
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "none"])
+def test_weights_equal_repeated_sentences(scheme):
+    gold = [["B-PER", "I-PER", "O"], ["O", "B-LOC"], ["B-LOC"], [], ["O", "O"]]
+    predicted = [["B-PER", "I-PER", "B-LOC"], ["O", "O"], ["B-LOC"], [], ["I-PER", "O"]]
+    weights = [2, 3, 1, 4, 0]
+    repeated = [
+        [own for own, count in zip(part, weights, strict=True) for _ in range(count)] for part in (gold, predicted)
+    ]
+    expected = tagging_metrics(*repeated, scheme)
+    assert tagging_metrics(gold, predicted, scheme, np.array(weights, float)) == pytest.approx(expected)
+    assert tagging_metrics(gold, predicted, scheme) != pytest.approx(expected)
+
+
+def test_weights_equal_repeated_texts():
+    gold, predicted, weights = np.array([0, 1, 2, 1]), np.array([0, 1, 1, 0]), np.array([1, 3, 2, 0])
+    repeated = np.repeat(gold, weights), np.repeat(predicted, weights)
+    assert classification_metrics(gold, predicted, weights) == pytest.approx(classification_metrics(*repeated))
+    one_hot = [np.eye(3, dtype=int)[part] for part in (gold, predicted)]
+    expected = multilabel_metrics(*(np.repeat(part, weights, axis=0) for part in one_hot))
+    assert multilabel_metrics(*one_hot, weights) == pytest.approx(expected)

@@ -1,0 +1,216 @@
+"""Callbacks of the training loop: the best epoch, checkpoints, and what is shown on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Callback, RichProgressBar
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from typing_extensions import override
+
+from graphattn.builders.files import atomic_file
+from graphattn.models.saving import number_epochs
+from graphattn.models.training.averaging import Average
+from graphattn.models.training.checkpoints import BEST, HISTORY
+
+
+class KeepBest(Callback):
+    """Keep the weights of the best epoch, also across a resume, and restore them at the end.
+
+    Parameters
+    ----------
+    metric : the dev metric that chooses the best epoch; None without a dev set, to keep the last epoch
+    folder : for the history of all epochs
+    average : evaluate and keep this average instead of the weights
+
+    Attributes
+    ----------
+    rows : the history of all epochs, see :func:`train`
+    best : the best epoch's value of the metric; None without a dev set, and before the first epoch has ended
+    """
+
+    def __init__(self, metric: str | None, folder: Path, average: Average | None = None):
+        self.metric, self.folder, self.average = metric, folder, average
+        self.best: float | None = None
+        self.weights: dict[str, Tensor] = {}
+        self.rows: list[dict[str, float]] = []
+        self.stopped = False
+
+    @override
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        trainer.should_stop = self.stopped  # do not continue a run that stopped early
+
+    @override
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        with nullcontext() if self.average is None else self.average.swapped_in(pl_module.model):
+            self._finish_epoch(trainer, pl_module)
+
+    def _finish_epoch(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Keep the weights unless an earlier epoch has a better metric; ties go to the latest epoch."""
+        row = pl_module.finish_epoch()
+        value = None if self.metric is None else row[f"dev_{self.metric}"]
+        self.rows = [*self.rows, row]
+        if value is None or self.best is None or value >= self.best:
+            self.best = value
+            self.weights = {name: p.detach().cpu().clone() for name, p in pl_module.model.state_dict().items()}
+            in_children = trainer.world_size > 1 or trainer.strategy.launcher is not None
+            if in_children and trainer.is_global_zero:
+                save_file(self.weights, self.folder / BEST)  # for the parent process, in case of an error
+        if trainer.is_global_zero:
+            with atomic_file(self.folder / HISTORY, sync=True) as temporary:
+                text = json.dumps({"best": self.best, "epochs": self.rows}, indent=1)
+                temporary.write_text(text, encoding="utf-8")
+
+    @override
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        checkpoint["stopped"] = trainer.should_stop
+
+    @override
+    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        self.stopped = checkpoint["stopped"]
+
+    @override
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self.restore(pl_module.model)
+
+    def restore(self, model: nn.Module) -> bool:
+        """Load the weights of the best epoch into a model; False before the first epoch has ended."""
+        if not self.weights and (self.folder / BEST).exists():
+            self.weights = load_file(self.folder / BEST)
+        if self.weights:
+            model.load_state_dict(self.weights)
+        return bool(self.weights)
+
+    def read_history(self) -> list[dict[str, float]]:
+        """The metrics of all epochs, also from other processes."""
+        history = self.folder / HISTORY
+        if not self.rows and history.exists():
+            self.rows = json.loads(history.read_text(encoding="utf-8"))["epochs"]
+        return self.rows
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        return {"best": self.best, "weights": self.weights, "rows": self.rows}
+
+    @override
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.weights = state_dict["best"], state_dict["weights"]
+        self.rows = number_epochs(state_dict["rows"])
+
+
+class CheckpointsInEpochs(Callback):
+    """Save checkpoints within an epoch.
+
+    Parameters
+    ----------
+    path : the file; each checkpoint replaces it
+    minutes : minimum time between two checkpoints
+    """
+
+    def __init__(self, path: Path, minutes: float):
+        self.path, self.seconds, self.last = path, 60 * minutes, time.monotonic()
+
+    @override
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        accumulating = (batch_idx + 1) % trainer.accumulate_grad_batches
+        if accumulating or trainer.is_last_batch:
+            return
+        if trainer.strategy.broadcast(time.monotonic() - self.last >= self.seconds):
+            trainer.save_checkpoint(self.path)
+            self.last = time.monotonic()
+
+    @override
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.last = time.monotonic()  # each epoch ends with a checkpoint
+
+
+class Progress(RichProgressBar):
+    """A progress bar with the loss and the dev metric of the last epoch; epochs count from 1.
+
+    Parameters
+    ----------
+    metric : the dev metric; None without a dev set
+    """
+
+    def __init__(self, metric: str | None):
+        super().__init__()
+        self.shown = ("train_loss", f"dev_{metric}")
+
+    @override
+    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
+        metrics = trainer.callback_metrics
+        return {name: round(float(metrics[name]), 3) for name in self.shown if name in metrics}
+
+    @override
+    def _get_train_description(self, current_epoch: int) -> str:
+        return f"Epoch {current_epoch + 1}/{self.trainer.max_epochs}"
+
+
+class EpochLines(Callback):
+    """Print a line for each epoch to standard error, unless there is a progress bar.
+
+    ``graphattn train`` uses it; in Python, pass ``callbacks=[EpochLines()]`` to ``fit``.
+
+    Parameters
+    ----------
+    note : printed after the dev metric, such as how outputs were generated
+    """
+
+    def __init__(self, note: str | None = None):
+        self.note, self.started = note, 0.0
+
+    @override
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.started = time.monotonic()
+
+    @override
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        keep = next(callback for callback in trainer.callbacks if isinstance(callback, KeepBest))  # type: ignore[attr-defined]
+        if trainer.is_global_zero and trainer.progress_bar_callback is None:
+            seconds = time.monotonic() - self.started
+            line = describe_epoch(keep.rows, keep.metric, trainer.max_epochs, seconds, note=self.note)
+            print(line, file=sys.stderr, flush=True)
+
+
+def describe_epoch(
+    rows: Sequence[Mapping[str, float]],
+    metric: str | None,
+    epochs: int | None,
+    seconds: float,
+    *,
+    note: str | None = None,
+) -> str:
+    """The last epoch on one line.
+
+    Parameters
+    ----------
+    rows : the history of all epochs
+    metric : the dev metric; None without a dev set
+    epochs : maximum number of epochs
+    seconds : duration of the epoch
+    note : how outputs for the dev set were generated
+
+    Examples
+    --------
+    >>> rows = [{"epoch": 1, "train_loss": 0.7, "dev_f1": 55.0}, {"epoch": 2, "train_loss": 0.5, "dev_f1": 50.0}]
+    >>> describe_epoch(rows, "f1", 20, 3.14)
+    'epoch 2/20: loss 0.5000, dev f1 50.00, 3.1 s, best 55.00 (epoch 1)'
+    """
+    loss, time_taken = f"loss {rows[-1]['train_loss']:.4f}", f"{seconds:.1f} s"
+    parts = [loss, time_taken]
+    if metric is not None:
+        key = f"dev_{metric}"
+        best = max(reversed(rows), key=lambda row: row[key])
+        shown = f"dev {metric.replace('_', ' ')} {rows[-1][key]:.2f}" + (f" ({note})" if note else "")
+        parts = [loss, shown, time_taken, f"best {best[key]:.2f} (epoch {best['epoch']})"]
+    return f"epoch {rows[-1]['epoch']}/{epochs}: {', '.join(parts)}"
