@@ -446,6 +446,7 @@ def test_a_model_of_an_earlier_version_predicts_the_same(task):
     inputs = [tuple(x) if task == "pair" else x for x in expected["inputs"]]
     estimator = load(EARLIER / task)
     assert type(estimator) is TASKS[task]
+    assert [row["epoch"] for row in estimator.history_] == [*range(1, len(estimator.history_) + 1)]  # there from 0
     assert [x if isinstance(x, str) else list(x) for x in estimator.predict(inputs)] == expected["predictions"]
     if task == "translate":
         scores = [outputs[0].score for outputs in estimator.outputs(inputs)]

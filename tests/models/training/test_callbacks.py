@@ -1,0 +1,98 @@
+"""Lines for each epoch, the progress bar, and the user's own callbacks."""
+
+import re
+import sys
+
+import pytest
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint, TQDMProgressBar
+
+from graphattn.models.training.callbacks import EpochLines, KeepBest, Progress, describe_epoch
+
+LINE = re.compile(
+    r"epoch (?P<epoch>\d)/3: loss (?P<loss>[\d.]+), dev accuracy (?P<accuracy>[\d.]+), [\d.]+ s, "
+    r"best (?P<best>[\d.]+) \(epoch (?P<at>\d)\)"
+)
+
+
+class Recorder(Callback):
+    """Record the epochs, and the metrics that a callback sees at their end."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.seen.append({name: float(value) for name, value in trainer.callback_metrics.items()})
+
+
+def test_a_line_for_each_epoch(corpus, tiny, capsys):
+    estimator = tiny("classifier", training={"epochs": 3}).fit(*corpus("classifier"), callbacks=[EpochLines()])
+    out, err = capsys.readouterr()
+    rows = [LINE.fullmatch(line).groupdict() for line in err.splitlines()]
+    assert out == ""
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    for number, (row, kept) in enumerate(zip(rows, estimator.history_, strict=True), 1):
+        best = max(reversed(estimator.history_[:number]), key=lambda own: own["dev_accuracy"])
+        assert (row["loss"], row["accuracy"]) == (f"{kept['train_loss']:.4f}", f"{kept['dev_accuracy']:.2f}")
+        assert (row["best"], row["at"]) == (f"{best['dev_accuracy']:.2f}", str(best["epoch"]))
+
+
+def test_a_resumed_run_continues_to_count(corpus, tiny, tmp_path, killed_at, capsys):
+    texts, labels = corpus("classifier")
+    training = {"epochs": 3, "run_dir": str(tmp_path), "logs": False}
+    with killed_at(2, 1):
+        tiny("classifier", training=training).fit(texts, labels)
+    tiny("classifier", training=training).fit(texts, labels, callbacks=[EpochLines()])
+    assert [line[:9] for line in capsys.readouterr().err.splitlines()] == ["epoch 3/3"]
+
+
+def test_a_line_without_a_dev_set():
+    assert describe_epoch([{"epoch": 1, "train_loss": 0.5}], None, 5, 2.04) == "epoch 1/5: loss 0.5000, 2.0 s"
+
+
+def test_of_equal_epochs_the_last_is_the_best():
+    rows = [{"epoch": epoch, "train_loss": 1.0, "dev_bleu": value} for epoch, value in ((1, 7.0), (2, 7.0), (3, 6.0))]
+    line = describe_epoch(rows, "bleu", 9, 1.0, note="greedy")
+    assert line == "epoch 3/9: loss 1.0000, dev bleu 6.00 (greedy), 1.0 s, best 7.00 (epoch 2)"
+
+
+def test_a_terminal_shows_a_bar_and_no_lines(corpus, tiny, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    described = []
+    describe = Progress._get_train_description
+    monkeypatch.setattr(
+        Progress, "_get_train_description", lambda self, epoch: described.append(describe(self, epoch)) or "epoch"
+    )
+    tiny("classifier", training={"epochs": 2}).fit(*corpus("classifier", 16), callbacks=[EpochLines()])
+    assert {*described} == {"Epoch 1/2", "Epoch 2/2"}
+    assert "best" not in capsys.readouterr().err
+
+
+def test_callbacks_reach_the_trainer(corpus, tiny):
+    recorder = Recorder()
+    estimator = tiny("classifier").fit(*corpus("classifier"), callbacks=[recorder])
+    assert [set(row) for row in recorder.seen] == [set(row) for row in estimator.history_]
+    for seen, row in zip(recorder.seen, estimator.history_, strict=True):
+        assert seen == pytest.approx(row)
+
+
+def test_callbacks_that_lightning_knows(corpus, tiny, tmp_path, capsys):
+    """A checkpoint without ``run_dir``, and another progress bar."""
+    checkpoint = ModelCheckpoint(tmp_path, filename="{epoch}", save_top_k=-1)
+    tiny("classifier").fit(*corpus("classifier", 16), callbacks=[checkpoint, TQDMProgressBar(), EpochLines()])
+    assert len(list(tmp_path.glob("*.ckpt"))) == 2
+    assert "best" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_callbacks_in_two_processes(corpus, tiny, capfd):
+    training = {"devices": 2, "accelerator": "cpu", "epochs": 2, "dev_fraction": 0.0}
+    tiny("classifier", training=training).fit(*corpus("classifier", 16), callbacks=[EpochLines()])
+    assert [line[:9] for line in capfd.readouterr().err.splitlines()] == ["epoch 1/2", "epoch 2/2"]
+
+
+def test_a_run_of_an_earlier_version_resumes_with_epochs_from_1(tmp_path):
+    keep = KeepBest("f1", tmp_path)
+    keep.load_state_dict(
+        {"best": 5.0, "weights": {}, "rows": [{"epoch": 0, "dev_f1": 5.0}, {"epoch": 1, "dev_f1": 4.0}]}
+    )
+    assert keep.rows == [{"epoch": 1, "dev_f1": 5.0}, {"epoch": 2, "dev_f1": 4.0}]
