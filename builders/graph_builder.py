@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphattn.builders.batch import TextBatch, range_edges
 from graphattn.builders.layout import Ints, Layout
-from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation
+from graphattn.builders.relations import Dependency, Membership, RangeRelation, Relation, parse_relations
 from graphattn.builders.relations.validation import (
     check_nodes,
     count_edges,
@@ -44,7 +44,7 @@ class TextGraphBuilder:
 
     Parameters
     ----------
-    relations : the kinds of edges
+    relations : the kinds of edges, or their names, ``"window:3,star"``
     cls : put a ``[CLS]`` token, at position 0, before each sentence
     vocabulary : assigns ids to tokens; with it, raw texts are accepted
     vectors : (len(vocabulary), D) vector of each id, for relations that compare words
@@ -64,12 +64,13 @@ class TextGraphBuilder:
 
     def __init__(
         self,
-        relations: Sequence[Relation],
+        relations: str | Sequence[Relation],
         *,
         cls: bool = True,
         vocabulary: Vocabulary | None = None,
         vectors: npt.NDArray[np.floating] | None = None,
     ):
+        relations = parse_relations(relations) if isinstance(relations, str) else relations
         self.relations = _drop_repeated_membership([part for relation in relations for part in relation.parts()])
         self.cls, self.vocabulary = cls, vocabulary
         _check_names(self.relations)

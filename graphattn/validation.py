@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 
 from graphattn.exceptions import ConfigError
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """A question that names the most similar ones, with a blank at its end; empty when none is similar.
+
+    Parameters
+    ----------
+    name : misspelled
+    known : all names
+
+    Examples
+    --------
+    >>> suggest("umts", ["ms-trans", "umst", "bilstm"]), suggest("lstm", ["umst"])
+    ("did you mean 'umst'? ", '')
+    """
+    close = get_close_matches(str(name), known, n=3)
+    return f"did you mean {' or '.join(map(repr, close))}? " if close else ""
 
 
 def require_choice(name: str, value: object, choices: Collection[str]) -> None:
@@ -24,7 +42,8 @@ def require_choice(name: str, value: object, choices: Collection[str]) -> None:
     graphattn.exceptions.ConfigError: variant is 'open'; choose one of: paper, gated
     """
     if value not in choices:
-        raise ConfigError(f"{{{name}}} is {value!r}; choose one of: {', '.join(choices)}", options=(name,))
+        hint = f"{suggest(value, choices)}choose one of"
+        raise ConfigError(f"{{{name}}} is {value!r}; {hint}: {', '.join(choices)}", options=(name,))
 
 
 def require_range(

@@ -16,7 +16,7 @@ from graphattn.builders.word_boundaries import DEFAULT_SPLIT, SPLITS
 from graphattn.exceptions import ConfigError
 from graphattn.models.parameters import Parameters
 from graphattn.scales import Scale
-from graphattn.validation import require_choice, require_multiple, require_range
+from graphattn.validation import require_choice, require_multiple, require_range, suggest
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 _BOUNDS = ("min", "max", "above", "below")
@@ -35,6 +35,7 @@ def option(
     above: float | None = None,
     below: float | None = None,
     multiple_of: int | str | None = None,
+    common: bool = False,
 ) -> Any:
     """A dataclass field with its help text and bounds.
 
@@ -46,11 +47,13 @@ def option(
     min, max : inclusive bounds
     above, below : exclusive bounds
     multiple_of : a number, or the name of another option of the same dataclass
+    common : list it in ``--help``; other options are listed in ``--help-all`` only
     """
     bounds = {"min": min, "max": max, "above": above, "below": below, "multiple_of": multiple_of}
     metadata = {
         "help": help,
         "choices": choices,
+        "common": common,
         **{name: value for name, value in bounds.items() if value is not None},
     }
     if isinstance(default, (list, dict)):
@@ -108,7 +111,8 @@ class Options(Parameters):
         known = {item.name for item in fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:
-            raise ConfigError(f"{cls.__name__} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
+            hint = f"{suggest(unknown[0], known)}it has"
+            raise ConfigError(f"{cls.__name__} has no option {unknown[0]!r}; {hint}: {', '.join(sorted(known))}")
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
@@ -130,7 +134,7 @@ def _plain(value: Any) -> Any:
 class InputOptions(Options):
     """How text becomes vectors: tokens, vocabulary, word vectors, character features."""
 
-    level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"))
+    level: str = option("word", "tokens are words or subwords", choices=("word", "bpe"), common=True)
     split: str = option(
         DEFAULT_SPLIT,
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
@@ -142,6 +146,7 @@ class InputOptions(Options):
     vectors: tuple[str, ...] | str | None = option(
         None,
         "word vectors in text format (GloVe, word2vec, fastText; .xz .gz .bz2); see combine for several files",
+        common=True,
     )
     vectors_words: str = option("all", "which words with a vector enter the vocabulary", choices=("all", "corpus"))
     tune_vectors: bool = option(False, "train the vectors of the training set's words")
@@ -154,7 +159,7 @@ class InputOptions(Options):
     embedding: int = option(300, "width of token embeddings without word vectors", min=1)
     embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
     word_dropout: float = option(0.0, "probability that [UNK] replaces a token in training", min=0, below=1)
-    characters: bool = option(False, "add character CNN and capitalisation features")
+    characters: bool = option(False, "add character CNN and capitalisation features", common=True)
     character_embedding: int = option(30, "width of character embeddings", min=1)
     character_filters: int = option(50, "number of filters of the character CNN", min=1)
 
@@ -176,14 +181,14 @@ class InputOptions(Options):
 class TrainingOptions(Options):
     """How a model is trained."""
 
-    epochs: int = option(20, "maximum number of passes over the training set", min=1)
-    batch_size: int = option(32, "maximum number of sentences in a batch (over all processes)", min=1)
+    epochs: int = option(20, "maximum number of passes over the training set", min=1, common=True)
+    batch_size: int = option(32, "maximum number of sentences in a batch (over all processes)", min=1, common=True)
     max_tokens: int | None = option(
         32_768, "maximum number of tokens in a batch; a longer text is its own batch", min=1
     )
     max_edges: int | None = option(None, "maximum number of edges in a batch", min=1)
     optimizer: str = option("adam", "Adam, or AdamW with decoupled decay", choices=("adam", "adamw"))
-    learning_rate: float = option(5e-4, "maximum learning rate", above=0)
+    learning_rate: float = option(5e-4, "maximum learning rate", above=0, common=True)
     weight_decay: float = option(5e-5, "weight decay, except on biases, norms and embeddings", min=0)
     beta2: float = option(0.999, "decay rate of Adam's mean of squared gradients", min=0, below=1)
     schedule: str = option("linear", "decay after warm-up", choices=("linear", "cosine", "constant", "inverse-sqrt"))
@@ -201,7 +206,7 @@ class TrainingOptions(Options):
         None, "evaluate and keep the mean of the weights after each of this many last epochs", min=1
     )
     accumulate: int = option(1, "number of batches whose gradients are averaged per step", min=1)
-    patience: int | None = option(None, "stop after this many epochs without a better dev metric", min=1)
+    patience: int | None = option(None, "stop after this many epochs without a better dev metric", min=1, common=True)
     metric: str | None = option(
         None, "dev metric that chooses the best epoch (default: accuracy; F1 for entity tags and several labels)"
     )
@@ -213,7 +218,7 @@ class TrainingOptions(Options):
         "number format of matrix products; auto is bf16 where the hardware supports it, else 32",
         choices=("32", "bf16", "auto"),
     )
-    seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32)
+    seed: int = option(0, "random seed; equal seeds give equal results on one machine", min=0, below=2**32, common=True)
     accelerator: str = option("auto", "Lightning's accelerator (cpu, cuda, auto ...)")
     devices: int = option(1, "number of devices, or of processes on a CPU", min=1)
     nodes: int = option(1, "number of machines", min=1)
@@ -298,4 +303,4 @@ class HeadOptions(Options):
         choices=("difference", "product"),
     )
     head_dropout: float = option(0.3, "dropout on the input of the head's layers", min=0, below=1)
-    crf: bool = option(False, "score tag sequences with a conditional random field")
+    crf: bool = option(False, "score tag sequences with a conditional random field", common=True)

@@ -12,7 +12,13 @@ from graphattn.builders.relations.csc import edges_per_sentence
 from graphattn.builders.relations.dependency import Dependency
 from graphattn.builders.relations.global_tokens import Global
 from graphattn.builders.relations.links import Links
-from graphattn.builders.relations.names import RELATION_NAMES, parse_relation, register_relation
+from graphattn.builders.relations.names import (
+    RELATION_NAMES,
+    parse_relation,
+    parse_relations,
+    register_relation,
+    split_heads,
+)
 from graphattn.builders.relations.nearest import Nearest
 from graphattn.builders.relations.order import Order
 from graphattn.builders.relations.random_edges import Random, RandomArcs, RandomPairs, ShuffledGroup
@@ -53,5 +59,7 @@ __all__ = [
     "WordGroup",
     "edges_per_sentence",
     "parse_relation",
+    "parse_relations",
     "register_relation",
+    "split_heads",
 ]

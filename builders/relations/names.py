@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from graphattn.builders.relations.window import Dilated, Window
 from graphattn.builders.relations.word_group import Membership, WordGroup
 from graphattn.exceptions import ConfigError, UnregisteredError
 from graphattn.schema import BACKWARD, DEPENDENCY, FORWARD, TOKEN, WORD
+from graphattn.validation import suggest
 
 _SIGNS = re.compile(r"[|&()]|[^|&()]+")
 
@@ -178,6 +179,45 @@ def parse_relation(text: str, *, on: str = WORD, required: bool = True) -> Relat
     return _Parser(text, on, required=required).parse()
 
 
+def split_heads(relations: str | Iterable[str] | Mapping[str, object]) -> list[tuple[str, object]]:
+    """Split ``window:3=4,dependency`` into relations and their numbers of heads.
+
+    Parameters
+    ----------
+    relations : separated by commas, a list, or relation -> number
+
+    Returns
+    -------
+    Pairs of a relation and its number, as a text if it is part of one; None where there is no number
+
+    Examples
+    --------
+    >>> split_heads("window:3=4, dependency")
+    [('window:3', '4'), ('dependency', None)]
+    """
+    if isinstance(relations, Mapping):
+        return [(str(name), count) for name, count in relations.items()]
+    texts = [relations] if isinstance(relations, str) else relations
+    parts = [part.strip().rpartition("=") for text in texts for part in str(text).split(",")]
+    return [(name.strip(), count.strip()) if sign else (count, None) for name, sign, count in parts]
+
+
+def parse_relations(relations: str | Iterable[str]) -> list[Relation]:
+    """Make the relations that a text names, separated by commas; numbers of heads are ignored.
+
+    Raises
+    ------
+    ConfigError
+        as :func:`parse_relation`
+
+    Examples
+    --------
+    >>> parse_relations("window:3=4,star")
+    [Window('3'), Star()]
+    """
+    return [parse_relation(name) for name, _ in split_heads(relations)]
+
+
 def _qualified_name(make: Callable[..., Relation]) -> str:
     return f"{getattr(make, '__module__', None)}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
@@ -238,8 +278,8 @@ class _Parser:
         if known is None:
             usages = ", ".join(entry.usage for entry in RELATION_NAMES.values())
             raise UnregisteredError(
-                f"there is no relation {text!r}; choose from: {usages}; or add your own with register_relation (on "
-                "the command line with --import)",
+                f"there is no relation {text!r}; {suggest(name, RELATION_NAMES)}choose from: {usages}; or add your "
+                "own with register_relation (on the command line with --import)",
                 text,
             )
         parameters = re.fullmatch(known.pattern, text.removeprefix(name))
@@ -262,7 +302,10 @@ class _Parser:
             return relation.within_words()
         if relative:
             return RelativePositions(relation, int(relative[1]))
-        raise self.error(f"unknown function {function!r}; choose reverse(...), within-words(...) or relative:CLIP(...)")
+        names = suggest(function.partition(":")[0], _FUNCTIONS)
+        raise self.error(
+            f"unknown function {function!r}; {names}choose reverse(...), within-words(...) or relative:CLIP(...)"
+        )
 
     def error(self, problem: str) -> ConfigError:
         return ConfigError(f"relation {self.text!r}: {problem}")

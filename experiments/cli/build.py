@@ -43,7 +43,7 @@ def build(
         str,
         typer.Option(
             help="Kinds of edges: window:3, window:N/16, radius:1, group, dependency (or dependency:token), in, "
-            "forward, backward, all, and those of the catalogue in docs/relations.md."
+            "forward, backward, all, and those of the catalogue in docs/relations.md; numbers of heads are ignored."
         ),
     ] = "window:1,window:3,window:N/16,window:N/8,window:N/4",
     pairs: Annotated[
@@ -164,9 +164,9 @@ def _select(given: Values, options: type[_Options]) -> _Options:
 
 
 def _parse_relations(names: str) -> list[Relation]:
-    from graphattn.builders.relations import parse_relation
+    from graphattn.builders.relations import parse_relations
 
-    relations = [parse_relation(name.strip()) for name in names.split(",")]
+    relations = parse_relations(names)
     for part in (part for relation in relations for part in relation.parts() if part.needs_vectors):
         raise ConfigError(
             f"relation {part.name!r} compares word vectors, which a store does not have; leave it out of --relations "

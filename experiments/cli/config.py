@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 
 from graphattn.exceptions import ConfigError
 from graphattn.experiments.cli.flags import Flag, Values
+from graphattn.validation import suggest
 
 _FORMAT = "write one 'option: value' on each line"
 
@@ -30,9 +30,8 @@ def read_config(path: Path, flags: Sequence[Flag]) -> Values:
         place = f"{path}, line {lines[str(key)]}" if str(key) in lines else str(path)
         name = str(key).replace("-", "_")
         if name not in known:
-            close = get_close_matches(name, known, n=3)
-            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "--help lists the options"
-            raise ConfigError(f"{place}: there is no option {key!r}; {hint}")
+            hint = suggest(name, known) or "--help-all lists the options"
+            raise ConfigError(f"{place}: there is no option {key!r}; {hint.strip()}")
         if name in values:
             raise ConfigError(f"{place}: option {name!r} is set twice, with - and with _")
         try:

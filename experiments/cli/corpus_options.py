@@ -27,9 +27,11 @@ def _option(
     *,
     reader: str | None = None,
     choices: tuple[str, ...] | None = None,
+    common: bool = False,
 ) -> Any:
-    """A field with its help, the kinds of corpora it applies to, and the reader's name for it."""
-    return field(default=default, metadata={"help": help, "applies": applies, "reader": reader, "choices": choices})
+    """A field with its help, the kinds of corpora it applies to, the reader's name, and whether ``--help`` lists it."""
+    metadata = {"help": help, "applies": applies, "reader": reader, "choices": choices, "common": common}
+    return field(default=default, metadata=metadata)
 
 
 def _has_text(kind: CorpusKind) -> bool:
@@ -60,13 +62,17 @@ class CorpusOptions:
     """
 
     format: str = _option(
-        "auto", "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences or your own; auto: detect"
+        "auto",
+        "csv, tsv, jsonl, labelled, fasttext, conll, conllu, word/tag, sentences or your own; auto: detect",
+        common=True,
     )
-    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", _has_text, reader="text")
+    text_column: str = _option("text", "column of the text (csv, tsv, jsonl)", _has_text, reader="text", common=True)
     second_column: str = _option(
-        "second", "column of the other text (csv, tsv, jsonl)", _has_second_text, reader="second"
+        "second", "column of the other text (csv, tsv, jsonl)", _has_second_text, reader="second", common=True
     )
-    label_column: str = _option("label", "column of the label (csv, tsv, jsonl)", _has_label, reader="label")
+    label_column: str = _option(
+        "label", "column of the label (csv, tsv, jsonl)", _has_label, reader="label", common=True
+    )
     label_separator: str | None = _option(
         None, "characters between several labels of one text", _may_have_several_labels
     )
@@ -75,8 +81,8 @@ class CorpusOptions:
     quoted: bool | None = _option(None, "whether fields may be in double quotes (csv, tsv)", _has_label)
     separator: str | None = _option(None, "characters between fields (labelled, conll) or word and tag (word/tag)")
     token_column: int = _option(0, "column of the token, from 0; -1 is the last (conll)", _has_tags)
-    tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", _has_tags)
-    tags: str = _option("upos", "which tags to read (conllu)", _has_tags, choices=("upos", "xpos"))
+    tag_column: int = _option(-1, "column of the tag, from 0; -1 is the last (conll)", _has_tags, common=True)
+    tags: str = _option("upos", "which tags to read (conllu)", _has_tags, choices=("upos", "xpos"), common=True)
     comment: str | None = _option(None, "first characters of a line to skip (conll)", _has_tags)
 
     @property
@@ -109,7 +115,7 @@ def irrelevant_options(kind: CorpusKind) -> set[str]:
 class ParserOptions:
     """:class:`~graphattn.models.ParsingOptions` for commands, whose ``--help`` must not load PyTorch."""
 
-    parser: str = _option(NONE, "parser of texts without heads", choices=(NONE, "stanza"))
+    parser: str = _option(NONE, "parser of texts without heads", choices=(NONE, "stanza"), common=True)
     parser_model: str | None = _option(None, "folder of the parser's models (default: its own folder)")
     parser_language: str = _option("en", "language of the parser's models")
     parser_device: str | None = _option(None, "cpu, cuda or cuda:1 (default: a GPU if there is one)")

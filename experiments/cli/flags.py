@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.user_modules import import_option
 from graphattn.validation import require_choice
 
 Values = dict[str, Any]
@@ -42,6 +43,7 @@ class Flag:
     help : one line
     choices : allowed values; None for any
     panel : heading in ``--help``
+    common : whether ``--help`` lists it; ``--help-all`` lists all flags
     """
 
     name: str
@@ -51,6 +53,7 @@ class Flag:
     help: str
     choices: tuple[str, ...] | None = None
     panel: str | None = None
+    common: bool = False
 
     @property
     def flag(self) -> str:
@@ -91,6 +94,7 @@ class Flag:
             metavar=_METAVARS[self.kind] if not self.choices else "NAME",
             show_default=False,
             rich_help_panel=self.panel,
+            hidden=not self.common,
         )
         kind = {bool: bool, Sequence: list[str]}.get(self.kind, str)
         return inspect.Parameter(
@@ -99,7 +103,7 @@ class Flag:
 
     def _describe_values(self) -> str:
         """Choices and default, to append to the help."""
-        notes = ["|".join(self.choices)] if self.choices else []
+        notes = [" | ".join(self.choices)] if self.choices else []
         if self.kind is bool:
             notes += ["default: on"] if self.default else []
         elif self.default not in (None, ()):
@@ -146,6 +150,7 @@ def flags_of(options: Any, panel: str | None = None, *, without: Collection[str]
             item.metadata["help"],
             item.metadata.get("choices"),
             panel,
+            item.metadata.get("common", False),
         )
         for item in fields(options)
         if item.name not in without
@@ -161,10 +166,11 @@ def merge_flags(alternatives: Mapping[str, Sequence[Flag]], panel: str) -> list[
     panel : heading in ``--help``
     """
     merged: dict[str, Flag] = {}
+    common = {flag.name for flags in alternatives.values() for flag in flags if flag.common}
     for flags in alternatives.values():
         for flag in flags:
-            merged.setdefault(flag.name, flag)
-    return [replace(flag, panel=panel, help=_merge_help(flag, alternatives)) for flag in merged.values()]
+            merged.setdefault(flag.name, replace(flag, panel=panel, common=flag.name in common))
+    return [replace(flag, help=_merge_help(flag, alternatives)) for flag in merged.values()]
 
 
 def _merge_help(flag: Flag, alternatives: Mapping[str, Sequence[Flag]]) -> str:
@@ -180,6 +186,8 @@ def _merge_help(flag: Flag, alternatives: Mapping[str, Sequence[Flag]]) -> str:
 def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add flags to a command; its parameter ``given`` receives the values of those in use.
 
+    ``--help`` lists the common flags and the command's own, ``--help-all`` all of them.
+
     Parameters
     ----------
     flags : the flags, in the order of ``--help``
@@ -189,9 +197,10 @@ def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callabl
         signature = inspect.signature(function, eval_str=True)
         parameters = [p for p in signature.parameters.values() if p.name != "given"]
         parameters += [flag.as_parameter() for flag in flags]
+        parameters += [_help_all(sum(not flag.common for flag in flags)), _IMPORTED]
 
         @wraps(function)
-        def command(**values: Any) -> None:
+        def command(*, help_all: bool, imported: list[str] | None, **values: Any) -> None:
             words = {flag: values.pop(flag.name) for flag in flags}
             given = {flag.name: _parse_argument(flag, word) for flag, word in words.items() if word is not None}
             function(**values, given=given)
@@ -201,6 +210,32 @@ def with_flags(flags: Sequence[Flag]) -> Callable[[Callable[..., None]], Callabl
         return command
 
     return decorate
+
+
+def _help_all(hidden: int) -> inspect.Parameter:
+    """The flag ``--help-all`` of a command with this number of hidden flags."""
+
+    def show(context: typer.Context, requested: bool) -> None:
+        if requested and not context.resilient_parsing:
+            for parameter in context.command.params:
+                parameter.hidden = False  # type: ignore[attr-defined]
+            print(context.get_help(), end="")  # rich has printed it
+            raise typer.Exit()
+
+    about = f"Show all options, {hidden} more than --help, and exit."
+    declared = typer.Option("--help-all", is_eager=True, callback=show, help=about)
+    return inspect.Parameter(
+        "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, declared]
+    )
+
+
+_IMPORTED = inspect.Parameter(
+    "imported",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[list[str] | None, import_option(hidden=True)],
+)
+"""``--import`` of a command, for its help: before arguments are parsed, its values are moved before the command."""
 
 
 def _parse_argument(flag: Flag, word: Any) -> Any:

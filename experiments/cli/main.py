@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typing_extensions import override
 
 from graphattn import __version__
 from graphattn.exceptions import GraphAttnError, GraphAttnWarning
@@ -30,7 +31,12 @@ from graphattn.experiments.cli import (
     train,
 )
 from graphattn.experiments.cli.flags import as_flag
-from graphattn.experiments.cli.user_modules import MODULES, import_modules, modules_in_environment
+from graphattn.experiments.cli.user_modules import (
+    find_values,
+    import_modules,
+    import_option,
+    modules_in_environment,
+)
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141
 """Exit codes of an error, of Ctrl-C and of a closed pipe (the last two as a shell reports the signals); 2: usage."""
@@ -50,6 +56,11 @@ class Commands(TyperGroup):
         """The names in the order of ``--help``."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        modules, others = find_values("--import", args)  # first, since modules add commands and flags
+        return super().parse_args(ctx, [*(f"--import={module}" for module in modules), *others])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command and end with its exit code."""
@@ -116,15 +127,7 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    imported: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--import",
-            metavar="MODULE",
-            help="Import a module that registers relations, encoders, tasks, readers or backends; repeatable. The "
-            f"modules in {MODULES}, separated by commas, come first.",
-        ),
-    ] = None,
+    imported: Annotated[list[str] | None, import_option()] = None,
 ) -> None:
     """Options before a command."""
     import_modules([*modules_in_environment(), *(imported or [])])

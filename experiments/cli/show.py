@@ -110,9 +110,9 @@ def _make_builder(
 
 
 def _parse_relations(names: str, vectors: Path | None) -> list[Relation]:
-    from graphattn.builders.relations import parse_relation
+    from graphattn.builders.relations import parse_relations
 
-    relations = [parse_relation(name.strip()) for name in names.split(",")]
+    relations = parse_relations(names)
     comparing = next((part.name for each in relations for part in each.parts() if part.needs_vectors), None)
     if comparing and vectors is None:
         raise ConfigError(f"relation {comparing!r} compares words by their vectors; give --vectors")

@@ -15,6 +15,8 @@ from typing_extensions import override
 from graphattn.experiments.cli.corpus_options import CLASSIFY, PAIR, TAG, TRANSLATE
 from graphattn.experiments.cli.flags import Values, with_flags
 from graphattn.experiments.cli.training_run import check_overwrite, choose_run_folder, fit_and_save, print_run
+from graphattn.experiments.cli.user_modules import find_values
+from graphattn.validation import suggest
 
 if TYPE_CHECKING:
     from graphattn.experiments.cli.training_plan import TrainingPlan
@@ -45,7 +47,8 @@ _TASKS = {
 """Task -> summary and examples of its command, for ``--help`` without loading PyTorch."""
 _ABOUT = (
     "After an interruption, run the same command again to resume from the last epoch. A YAML file (--config) sets the "
-    "same options by the same names; the model directory has the settings of its run in train.yaml."
+    "same options by the same names; the model directory has the settings of its run in train.yaml.\n\n"
+    "This is a selection: --help-all lists all options, --encoder NAME --help those of an encoder."
 )
 
 
@@ -77,9 +80,11 @@ class TrainCommands(TyperGroup):
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] not in self.list_commands(ctx):
-            ctx.fail(f"There is no task {args[0]!r}; choose one of: {', '.join(self.list_commands(ctx))}")
+            tasks = self.list_commands(ctx)
+            ctx.fail(f"There is no task {args[0]!r}; {suggest(args[0], tasks)}choose one of: {', '.join(tasks)}")
         name, _, rest = super().resolve_command(ctx, args)
-        return name, _command(str(name)), rest
+        encoders = find_values("--encoder", rest)[0] if {"-h", "--help"} & set(rest) else []
+        return name, _command(str(name), encoders[-1] if encoders else None), rest
 
 
 app = typer.Typer(
@@ -95,16 +100,17 @@ def tasks() -> None:
     """Train a model on a corpus and save it with its metrics."""
 
 
-def _command(task: str) -> Any:
+def _command(task: str, encoder: str | None = None) -> Any:
+    """The command of a task; its ``--help`` lists the options of ``encoder`` instead of the usual ones, if given."""
     summary, examples = _describe(task)
     single = typer.Typer(add_completion=False)
-    single.command(task, help=f"{summary}\n\n{_ABOUT}", short_help=summary, epilog=examples)(_function(task))
+    single.command(task, help=f"{summary}\n\n{_ABOUT}", short_help=summary, epilog=examples)(_function(task, encoder))
     return typer.main.get_command(single)
 
 
-def _function(task: str) -> Callable[..., None]:
+def _function(task: str, encoder: str | None) -> Callable[..., None]:
     """The function behind ``graphattn train TASK``; the options of the task are its flags."""
-    from graphattn.experiments.cli.training_plan import TrainingPlan, training_flags
+    from graphattn.experiments.cli.training_plan import TrainingPlan, training_flags, training_flags_of_encoder
     from graphattn.models import TASKS
 
     estimator = TASKS[task]
@@ -125,7 +131,8 @@ def _function(task: str) -> Callable[..., None]:
         print_run(train_model(plan, train, out), out)
 
     command.__annotations__["train"] = Annotated[list[Path], corpora]
-    return with_flags(training_flags(estimator))(command)
+    flags = training_flags(estimator) if encoder is None else training_flags_of_encoder(estimator, encoder)
+    return with_flags(flags)(command)
 
 
 def train_model(plan: TrainingPlan, train: Sequence[Path], out: Path) -> dict[str, Any]:

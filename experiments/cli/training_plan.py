@@ -14,6 +14,7 @@ from graphattn.experiments.cli.corpus_options import CorpusOptions, irrelevant_o
 from graphattn.experiments.cli.flags import Flag, Values, flags_of, merge_flags
 from graphattn.models import Estimator, InputOptions, ParsingOptions, SubwordOptions
 from graphattn.models.encoders import ENCODERS
+from graphattn.validation import require_choice
 
 RUN_DIR = "OUT.run"
 """The default folder of a run, next to the model directory."""
@@ -37,7 +38,7 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
         if name == "files":
             flags += flags_of(kind(), "Task")
             what = "what turns words into vectors"
-            flags.append(Flag("encoder", str, False, defaults.encoder, what, tuple(ENCODERS), "Task"))
+            flags.append(Flag("encoder", str, False, defaults.encoder, what, tuple(ENCODERS), "Task", common=True))
         elif name == "task":
             task_defaults = {item.name: getattr(defaults, item.name) for item in fields(kind)}
             flags += flags_of(kind(**task_defaults), panel)
@@ -50,6 +51,24 @@ def training_flags(task: type[Estimator], **arguments: Any) -> list[Flag]:
         else:
             flags += flags_of(getattr(defaults, name), panel, without=task.unused_options)
     return [replace(flag, default=RUN_DIR) if flag.name == "run_dir" else flag for flag in flags]
+
+
+def training_flags_of_encoder(task: type[Estimator], encoder: str) -> list[Flag]:
+    """The flags of ``graphattn train TASK``, of which ``--help`` lists those of one encoder, with its defaults.
+
+    Raises
+    ------
+    ConfigError
+        for an unknown encoder
+    """
+    require_choice("encoder", encoder, ENCODERS)
+    of_encoder = _encoder_flags(task, {})[encoder]
+    return [
+        replace(of_encoder[flag.name], panel=f"Encoder {encoder}", common=True)
+        if flag.name in of_encoder
+        else replace(flag, common=False)
+        for flag in training_flags(task)
+    ]
 
 
 def _encoder_flags(task: type[Estimator], arguments: Mapping[str, Any]) -> dict[str, dict[str, Flag]]:

@@ -5,14 +5,53 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import FrameType
+from typing import Any
+
+import typer
 
 from graphattn.exceptions import ConfigError
 
 MODULES = "GRAPHATTN_IMPORT"
 """Environment variable with modules, separated by commas or spaces."""
+
+
+def import_option(*, hidden: bool = False) -> Any:
+    """The flag ``--import``; a hidden one is listed by ``--help-all`` only."""
+    about = (
+        "Import a module that registers relations, encoders, tasks, readers or backends; repeatable. The "
+        f"modules in {MODULES}, separated by commas, come first."
+    )
+    return typer.Option("--import", metavar="MODULE", help=about, hidden=hidden)
+
+
+def find_values(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Find a flag anywhere among unparsed arguments, up to ``--``.
+
+    Parameters
+    ----------
+    flag : ``--import`` is found in ``--import MODULE`` and ``--import=MODULE``
+    arguments : of the command line
+
+    Returns
+    -------
+    The flag's values, and the other arguments.
+
+    Examples
+    --------
+    >>> find_values("--import", ["train", "classify", "--import", "mine", "a.tsv", "--import=yours"])
+    (['mine', 'yours'], ['train', 'classify', 'a.tsv'])
+    """
+    values, others, remaining = [], [], list(arguments)
+    while remaining and remaining[0] != "--":
+        name, sign, value = remaining.pop(0).partition("=")
+        if name == flag and (sign or remaining):
+            values.append(value if sign else remaining.pop(0))
+        else:
+            others.append(name + sign + value)
+    return values, others + remaining
 
 
 def modules_in_environment() -> list[str]:

@@ -17,7 +17,7 @@ from graphattn.models.options import Options, TrainingOptions, option
 class SubwordOptions(Options):
     """How sources and targets become subwords of one joint vocabulary."""
 
-    vocabulary_size: int = option(8000, "maximum size of the joint vocabulary", min=1)
+    vocabulary_size: int = option(8000, "maximum size of the joint vocabulary", min=1, common=True)
     split: str = option(
         DEFAULT_SPLIT,
         "how raw text is split: into words; also keeping #tags, @names, URLs and emoticons whole; or at white space",
@@ -32,7 +32,7 @@ class SubwordOptions(Options):
 class DecoderOptions(Options):
     """The decoder; its width is the encoder's, since both share the embeddings."""
 
-    decoder_layers: int = option(3, "number of decoder layers", min=1)
+    decoder_layers: int = option(3, "number of decoder layers", min=1, common=True)
     decoder_heads: int = option(4, "heads of each decoder layer", min=1)
     decoder_ffn: int = option(512, "width of the decoder's feed-forward layer", min=1)
     decoder_dropout: float = option(0.1, "dropout on the output of each decoder sub-layer", min=0, below=1)
@@ -42,7 +42,7 @@ class DecoderOptions(Options):
 class SearchOptions(Options):
     """How texts are generated."""
 
-    beam: int = option(4, "hypotheses kept at each step; 1 is greedy search", min=1)
+    beam: int = option(4, "hypotheses kept at each step; 1 is greedy search", min=1, common=True)
     length_penalty: float = option(
         0.6, "a hypothesis' log-probability is divided by its length to this power", min=-10, max=10
     )
@@ -73,8 +73,10 @@ class TranslationTraining(TrainingOptions):
     """How a translator is trained; the defaults are usual for Transformers and batches of a few thousand tokens."""
 
     batch_size: int = option(4096, "maximum number of pairs in a batch (over all processes)", min=1)
-    max_tokens: int | None = option(2000, "maximum number of tokens in a batch, sources and targets together", min=1)
-    learning_rate: float = option(1e-3, "highest learning rate", above=0)
+    max_tokens: int | None = option(
+        2000, "maximum number of tokens in a batch, sources and targets together", min=1, common=True
+    )
+    learning_rate: float = option(1e-3, "highest learning rate", above=0, common=True)
     beta2: float = option(0.997, "decay rate of Adam's mean of squared gradients", min=0, below=1)
     weight_decay: float = option(0.0, "weight decay, never on biases, norms and embeddings", min=0)
     schedule: str = option(

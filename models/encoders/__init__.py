@@ -16,6 +16,7 @@ from graphattn.models.encoders.multi_stage import MultiStageEncoder, MultiStageO
 from graphattn.models.encoders.tnt import TNTEncoder, TNTOptions
 from graphattn.models.encoders.transformer import TransformerEncoder, TransformerOptions
 from graphattn.models.encoders.umst import UMSTEncoder, UMSTOptions
+from graphattn.validation import suggest
 
 ENCODERS: dict[str, tuple[type[EncoderOptions], type[Encoder]]] = {
     "ms-trans": (MSTransOptions, MSTransEncoder),
@@ -64,7 +65,8 @@ def encoder_options(encoder: str | EncoderOptions | Mapping[str, Any]) -> Encode
     name = values.pop("name", None)
     if name not in ENCODERS:
         raise ConfigError(
-            f"{{encoder}} {name!r} does not exist; choose one of: {', '.join(ENCODERS)}", options=("encoder",)
+            f"{{encoder}} {name!r} does not exist; {suggest(name, ENCODERS)}choose one of: {', '.join(ENCODERS)}",
+            options=("encoder",),
         )
     return ENCODERS[name][0].from_dict(values)
 

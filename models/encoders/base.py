@@ -46,9 +46,9 @@ class EncoderOptions(Options):
     trains_special: ClassVar[bool] = True
     streams: ClassVar[int] = 1
 
-    hidden: int = option(300, "width of the encoder", min=1)
-    layers: int = option(3, "depth of the encoder", min=1)
-    dropout: float = option(0.3, "dropout on the output of each layer", min=0, below=1)
+    hidden: int = option(300, "width of the encoder", min=1, common=True)
+    layers: int = option(3, "depth of the encoder", min=1, common=True)
+    dropout: float = option(0.3, "dropout on the output of each layer", min=0, below=1, common=True)
 
     @classmethod
     def for_tagging(cls) -> EncoderOptions:

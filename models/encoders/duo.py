@@ -41,7 +41,7 @@ class DuoOptions(EncoderOptions):
 
     hidden: int = option(300, "width of the encoder", min=1)
     layers: int = option(1, "depth of the encoder", min=1, max=1)
-    window: str | None = option(None, "attend within a window of this scale, 15 or N/16 (default: the whole text)")
+    window: str | None = option(None, "attend within a window, 15 or window:15, N/16 (default: the whole text)")
     softmax: bool = option(True, "normalize scores with a softmax; otherwise divide them by the number of keys")
     fusion: int | None = option(None, "features of the fusion layer (default: the sum of all sets)", min=1)
     fusion_activation: str = option("linear", "activation behind the fusion layer", choices=("linear", *ACTIVATIONS))
@@ -52,12 +52,16 @@ class DuoOptions(EncoderOptions):
     @override
     def check(self) -> None:
         if self.window is not None:
-            Window(self.window)
+            self.relation()
             if not self.softmax:
                 raise ConfigError(
                     "{softmax=False} needs the whole text; leave out {window}", options=("softmax", "window")
                 )
         validate_parts(self.parts)
+
+    def relation(self) -> Relation:
+        """The relation of all heads."""
+        return Complete() if self.window is None else Window(str(self.window).removeprefix("window:"))
 
     @override
     @classmethod
@@ -147,7 +151,7 @@ class DuoEncoder(Encoder):
 
     @override
     def relations(self) -> list[Relation]:
-        return [Complete() if self.options.window is None else Window(self.options.window)]
+        return [self.options.relation()]
 
     @override
     def heads_along(self) -> dict[str, int]:

@@ -38,12 +38,14 @@ class MSTransOptions(EncoderOptions):
     name = "ms-trans"
 
     heads: int | str | Mapping[str, int] = option(
-        10, "heads of each layer on windows, or all heads by relation: window:3=4,dependency=2,star=2"
+        10, "heads of each layer on windows, or all heads by relation: window:3=4,dependency=2,star=2", common=True
     )
     head_feats: int | None = option(None, "features of a head (default: hidden / heads)", min=1)
     scales: tuple[str, ...] = option(("1", "3", "N/16", "N/8", "N/4"), "window widths, smallest first")
     alpha: float = option(0.5, "> 0 gives shallow layers more small scales, < 0 more large ones")
-    relations: tuple[str, ...] = option((), "heads on other relations in every layer, such as dependency:2 or group:1")
+    relations: tuple[str, ...] | str | Mapping[str, int] = option(
+        (), "heads on other relations in every layer, besides windows: dependency=2,group=1"
+    )
     literal_radius: bool = option(False, "read a scale as the radius, as Eq. 7 literally does")
     score_scale: str = option(
         "head",
@@ -84,7 +86,7 @@ class MSTransOptions(EncoderOptions):
 
         Examples
         --------
-        >>> MSTransOptions(layers=2, relations=("dependency:2",)).layer_heads()[0]
+        >>> MSTransOptions(layers=2, relations="dependency=2").layer_heads()[0]
         {'window:1': 5, 'window:3': 2, 'window:N/16': 2, 'window:N/8': 1, 'window:N/4': 0, 'dependency': 2}
         >>> MSTransOptions(layers=2, heads="window:3=4,star=2").layer_heads()
         [{'window:3': 4, 'star': 2}, {'window:3': 4, 'star': 2}]

@@ -17,9 +17,10 @@ from graphattn.exceptions import ConfigError
 from graphattn.layers.dropout import dropout
 from graphattn.layers.tensorized import ACTIVATIONS, SOURCE_FUNCTIONS, VARIANTS, TensorizedAttention
 from graphattn.models.encoders.base import Encoder, EncoderOptions, LayerWeights, run_layers
+from graphattn.models.encoders.relation_heads import parse_heads
 from graphattn.models.options import option
 from graphattn.schema import TOKEN
-from graphattn.validation import require_multiple
+from graphattn.validation import require_multiple, require_range
 
 if TYPE_CHECKING:
     from graphattn.builders.batch import TextBatch
@@ -33,7 +34,9 @@ class MTSAOptions(EncoderOptions):
     pooling = "source2token"
 
     layers: int = option(1, "depth of the encoder", min=1)
-    heads: int = option(2, "heads of each layer", min=1)
+    heads: int | str | Mapping[str, int] = option(
+        2, "heads of each layer, shared by the masks, or heads by relation: forward=2,window:3=1", common=True
+    )
     head_feats: int | None = option(
         None, "features of a head (default: hidden, or hidden / heads in several layers)", min=1
     )
@@ -61,14 +64,16 @@ class MTSAOptions(EncoderOptions):
 
     @override
     def check(self) -> None:
+        require_range("heads", self.num_heads, min=1)
         if not self.masks:
             raise ConfigError("{masks} is empty; give at least one relation, forward for example", options=("masks",))
         names = [relation.name for relation in self.relations()]
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
             raise ConfigError(f"{{masks}} repeats {repeated}; masks get equal shares of the heads", options=("masks",))
-        require_multiple("heads", self.heads, len(names), "masks")
-        width = self.heads * self.width_of_heads()
+        if isinstance(self.heads, int):
+            require_multiple("heads", self.heads, len(names), "masks")
+        width = self.num_heads * self.width_of_heads()
         if self.layers > 1 and width != self.hidden:
             raise ConfigError(
                 f"{{heads}} times {{head_feats}} is {width}; several {{layers}} need {{hidden}}, {self.hidden}",
@@ -77,22 +82,40 @@ class MTSAOptions(EncoderOptions):
 
     def width_of_heads(self) -> int:
         """Features of a head."""
-        return self.head_feats or (self.hidden if self.layers == 1 else self.hidden // self.heads)
+        return self.head_feats or (self.hidden if self.layers == 1 else self.hidden // self.num_heads)
+
+    @property
+    def num_heads(self) -> int:
+        """Heads of a layer."""
+        return self.heads if isinstance(self.heads, int) else sum(parse_heads(self.heads).values())
+
+    def layer_heads(self) -> dict[str, int]:
+        """Relation -> number of heads of a layer.
+
+        Examples
+        --------
+        >>> MTSAOptions(heads=4).layer_heads(), MTSAOptions(heads="forward=2,window:3=1").layer_heads()
+        ({'forward': 2, 'backward': 2}, {'forward': 2, 'window:3': 1})
+        """
+        if not isinstance(self.heads, int):
+            return parse_heads(self.heads)
+        names = [relation.name for relation in self.relations()]
+        return dict.fromkeys(names, self.heads // len(names))
 
     def relations(self) -> list[Relation]:
-        """The relations of the masks."""
-        relations = []
-        for name in self.masks:
+        """The relations of the heads: those that ``heads`` names, or the masks."""
+        relations, option = [], "masks" if isinstance(self.heads, int) else "heads"
+        for name in self.masks if option == "masks" else self.layer_heads():
             relation = parse_relation(name, on=TOKEN)
             if len(relation.parts()) > 1 or (relation.source, relation.target) != (TOKEN, TOKEN):
                 raise ConfigError(
-                    f"{{masks}}: {name} does not connect tokens with tokens",
-                    options=("masks",),
+                    f"{{{option}}}: {name} does not connect tokens with tokens",
+                    options=(option,),
                 )
             if isinstance(relation, RelativePositions) or find_inner_distances(relation) is not None:
                 raise ConfigError(
-                    f"{{masks}}: {name} has relative positions, which MTSA does not learn",
-                    options=("masks",),
+                    f"{{{option}}}: {name} has relative positions, which MTSA does not learn",
+                    options=(option,),
                 )
             relations.append(relation)
         return relations
@@ -103,11 +126,10 @@ class MTSALayer(nn.Module):
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
-        relations = options.relations()
         self.attention = TensorizedAttention(
             options.hidden,
             options.width_of_heads(),
-            {relation.name: options.heads // len(relations) for relation in relations},
+            options.layer_heads(),
             variant=options.variant,
             activation=options.activation,
             scale_function=options.token_function,
@@ -135,7 +157,7 @@ class MTSAEncoder(Encoder):
 
     def __init__(self, options: MTSAOptions):
         super().__init__()
-        self.options, self.width = options, options.heads * options.width_of_heads()
+        self.options, self.width = options, options.num_heads * options.width_of_heads()
         self.layers = nn.ModuleList(MTSALayer(options) for _ in range(options.layers))
 
     @override
@@ -144,8 +166,7 @@ class MTSAEncoder(Encoder):
 
     @override
     def heads_along(self) -> dict[str, int]:
-        names = [relation.name for relation in self.relations()]
-        return dict.fromkeys(names, self.options.layers * self.options.heads // len(names))
+        return {name: self.options.layers * heads for name, heads in self.options.layer_heads().items()}
 
     @override
     def forward(self, graph: TextBatch, tokens: Tensor, *, weights: list[LayerWeights] | None = None) -> Tensor:

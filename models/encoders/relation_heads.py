@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from graphattn.builders.relations import Relation, parse_relation
+from graphattn.builders.relations import Relation, parse_relation, split_heads
 from graphattn.builders.relations.relative_positions import find_inner_distances
 from graphattn.exceptions import ConfigError
 from graphattn.schema import TOKEN
@@ -32,11 +32,18 @@ def parse_heads(heads: str | Mapping[str, int]) -> dict[str, int]:
     >>> parse_heads("window:3=4, binary=2")
     {'window:3': 4, 'binary:1': 2}
     """
-    if not heads and not isinstance(heads, str):
+    pairs = split_heads(heads)
+    if not pairs:
         raise ConfigError(
             "{heads} is empty; give relations with their heads, window:3=4 for example", options=("heads",)
         )
-    return count_heads(_split_pairs(heads), "heads")
+    missing = next((name for name, count in pairs if count is None), None)
+    if missing is not None:
+        raise ConfigError(
+            f"{{heads}}: {missing!r} is not RELATION=HEADS; write window:3=4,dependency=2 for example, or one number",
+            options=("heads",),
+        )
+    return count_heads(pairs, "heads")
 
 
 def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, int]:
@@ -55,21 +62,6 @@ def count_heads(pairs: Iterable[tuple[str, object]], option: str) -> dict[str, i
             )
         counts[full] = int(str(count))
     return counts
-
-
-def _split_pairs(heads: str | Mapping[str, int]) -> list[tuple[str, object]]:
-    if isinstance(heads, Mapping):
-        return [(str(name), count) for name, count in heads.items()]
-    pairs: list[tuple[str, object]] = []
-    for part in map(str.strip, heads.split(",")):
-        name, sign, count = part.rpartition("=")
-        if not sign:
-            raise ConfigError(
-                f"{{heads}}: {part!r} is not RELATION=HEADS; write window:3=4,dependency=2 for example, or one number",
-                options=("heads",),
-            )
-        pairs.append((name.strip(), count.strip()))
-    return pairs
 
 
 def head_relation(name: str) -> Relation:
@@ -97,40 +89,42 @@ def head_relation(name: str) -> Relation:
     return relation
 
 
-def parse_relation_heads(specs: tuple[str, ...]) -> dict[str, int]:
-    """Read ``("dependency:2", "binary:1:2")``: a relation, then its heads after the last colon.
+def parse_relation_heads(relations: str | Iterable[str] | Mapping[str, object]) -> dict[str, int]:
+    """Read ``("dependency=2", "binary:1=2")``; a colon may replace the last sign.
 
     Raises
     ------
     ConfigError
-        for an unknown or repeated relation, or a missing count: ``global:2`` is a relation, not two heads on ``global``
+        for an unknown or repeated relation, or a missing number: ``global:2`` is a relation, not two heads on
+        ``global``
     """
-    pairs = []
-    for spec in map(str, specs):
-        name, sign, count = spec.rpartition(":")
-        if not sign:
-            raise ConfigError(
-                f"{{relations}}: {spec!r} is not RELATION:HEADS; write dependency:2 for example", options=("relations",)
-            )
-        if _is_relation(spec):
-            raise ConfigError(
-                f"{{relations}}: {spec!r} names a relation and no heads; write {_suggest_heads(spec)}",
-                options=("relations",),
-            )
-        pairs.append((name, count))
-    return count_heads(pairs, "relations")
+    return count_heads((_split_at_colon(*pair) for pair in split_heads(relations)), "relations")
+
+
+def _split_at_colon(spec: str, count: object) -> tuple[str, object]:
+    """A relation and its heads; without a number, the spec has it after its last colon."""
+    if count is not None:
+        return spec, count
+    name, sign, count = spec.rpartition(":")
+    if not sign:
+        raise ConfigError(
+            f"{{relations}}: {spec!r} is not RELATION=HEADS; write dependency=2 for example", options=("relations",)
+        )
+    if _is_relation(spec):
+        raise ConfigError(
+            f"{{relations}}: {spec!r} names a relation and no heads; write {_suggest_heads(spec)}",
+            options=("relations",),
+        )
+    return name, count
 
 
 def _suggest_heads(spec: str) -> str:
     """Complete a relation without heads; its last number may have been meant as the heads."""
-    suggestion = f"{spec}:2 for two heads on it"
+    suggestion = f"{spec}=2 for two heads on it"
     name, _, count = spec.rpartition(":")
     if not count.isdigit() or not _is_relation(name):
         return suggestion
-    full_name = parse_relation(name).spec
-    with_count = f"{full_name}:{count}"
-    alternative = f"heads as {full_name}={count}" if _is_relation(with_count) else with_count
-    return f"{suggestion}, {alternative} for {count} on {full_name}"
+    return f"{suggestion}, {name}={count} for {count} on {parse_relation(name).spec}"
 
 
 def _is_relation(name: str) -> bool:

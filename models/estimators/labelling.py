@@ -60,8 +60,10 @@ _FEW = 0.05
 class FileOptions(Options):
     """Corpora besides the training set."""
 
-    dev: str | None = option(None, "dev set that chooses the best epoch (default: a tenth of the training set)")
-    test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated")
+    dev: str | None = option(
+        None, "dev set that chooses the best epoch (default: a tenth of the training set)", common=True
+    )
+    test: Sequence[str] | None = option(None, "test set, evaluated once at the end; may be repeated", common=True)
 
 
 class LabellingEstimator(Estimator):

@@ -20,7 +20,7 @@ from graphattn.models.options import Options, option
 class ParsingOptions(Options):
     """How texts without heads are parsed, for encoders that use dependency arcs; they may change after training."""
 
-    parser: str = option("none", "parser of texts without heads", choices=("none", "stanza"))
+    parser: str = option("none", "parser of texts without heads", choices=("none", "stanza"), common=True)
     parser_language: str = option("en", "language of the parser's models")
     parser_package: str = option("default", "name of the parser's models")
     parser_model: str | None = option(None, "folder of the parser's models (default: its own folder)")

@@ -32,7 +32,7 @@ class ClassifierOptions(Options):
     """Arguments of :class:`TextClassifier` besides its groups of options."""
 
     class_weight: str | None = option(None, "give rare classes more weight in the loss", choices=("balanced",))
-    multilabel: bool = option(False, "a text may have several labels, or none")
+    multilabel: bool = option(False, "a text may have several labels, or none", common=True)
 
 
 @register_task

@@ -61,15 +61,19 @@ class Output:
 class ParallelFileOptions(Options):
     """Corpora besides the training set."""
 
-    dev: tuple[str, ...] = option((), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both")
-    test: tuple[str, ...] = option((), "test set, evaluated once at the end, SOURCE,TARGET or one table of both")
+    dev: tuple[str, ...] = option(
+        (), "dev set that chooses the best epoch, SOURCE,TARGET or one table of both", common=True
+    )
+    test: tuple[str, ...] = option(
+        (), "test set, evaluated once at the end, SOURCE,TARGET or one table of both", common=True
+    )
 
 
 @dataclass
 class TranslatorOptions(Options):
     """Arguments of :class:`Translator` besides its groups of options."""
 
-    preset: str = option("small", "sizes and training settings", choices=tuple(PRESETS))
+    preset: str = option("small", "sizes and training settings", choices=tuple(PRESETS), common=True)
 
 
 @register_task

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +14,15 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
+from graphattn.builders.relations import parse_relation, split_heads
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
 from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts
 from graphattn.networkx_graphs import CLS
-from graphattn.validation import require_range
+from graphattn.schema import TOKEN
+from graphattn.validation import require_range, suggest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -82,10 +85,8 @@ class Attention:
             when there is no such layer, head or relation
         """
         maps = self._of_layer(layer)
-        relations = list(dict.fromkeys(part.relation for part in self.maps))
-        if relation is not None and relation not in relations:
-            known = ", ".join(relations)
-            raise ConfigError(f"{{relation}} is {relation!r}; the heads use: {known}", options=("relation",))
+        if relation is not None:
+            relation = self._find_relation(relation)
         if head is not None:
             maps = _of_head(maps, head)
         selected = tuple(part for part in maps if relation in (None, part.relation))
@@ -94,6 +95,18 @@ class Attention:
             where = "" if layer is None else f" in layer {layer}"
             raise ConfigError(f"{{relation}} is {relation!r}, which {subject} uses{where}", options=("relation",))
         return replace(self, maps=selected)
+
+    def _find_relation(self, relation: str) -> str:
+        """The relation's name in the maps: ``binary=2`` is ``binary:1``."""
+        known = list(dict.fromkeys(part.relation for part in self.maps))
+        name = split_heads(relation)[0][0]
+        if name not in known:
+            with suppress(ConfigError):
+                name = parse_relation(name, on=TOKEN).name
+        if name not in known:
+            hint = f"{suggest(name, known)}the heads use"
+            raise ConfigError(f"{{relation}} is {relation!r}; {hint}: {', '.join(known)}", options=("relation",))
+        return name
 
     def _of_layer(self, layer: int | None) -> list[AttentionMap]:
         layers = sorted({part.layer for part in self.maps})

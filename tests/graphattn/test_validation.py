@@ -38,6 +38,8 @@ def test_choices():
     require_choice("level", "word", ("word", "bpe"))
     with pytest.raises(ConfigError, match="level is 'text'; choose one of: word, bpe"):
         require_choice("level", "text", ("word", "bpe"))
+    with pytest.raises(ConfigError, match=r"level is 'words'; did you mean 'word'\? choose one of: word, bpe"):
+        require_choice("level", "words", ("word", "bpe"))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from graphattn.builders import (
     Window,
     WordGroup,
 )
-from graphattn.builders.relations import RELATION_NAMES, names, parse_relation, register_relation
+from graphattn.builders.relations import RELATION_NAMES, names, parse_relation, parse_relations, register_relation
 from graphattn.exceptions import ConfigError, UnregisteredError
 
 BETWEEN_TOKENS = (
@@ -138,6 +138,12 @@ def test_notation(text, expected):
     assert parse_relation(text).name == expected
 
 
+def test_a_list_of_relations_may_have_numbers_of_heads():
+    names = ["window:3", "window:9|global:1", "star"]
+    assert [relation.name for relation in parse_relations("window:3,window:9|global,star")] == names
+    assert [relation.name for relation in parse_relations(" window:3 = 4,window:9|global=2, star")] == names
+
+
 def test_node_types_of_dependency_and_links():
     assert parse_relation("dependency").target == "word"
     assert parse_relation("dependency", on="token").target == "token"
@@ -149,13 +155,16 @@ def test_usages_begin_with_the_name():
     assert {entry.usage.split(":")[0].split("[")[0] for entry in RELATION_NAMES.values()} == set(RELATION_NAMES)
 
 
-@pytest.mark.parametrize("name", ["windows:3", "windows", "not", "3"])
-def test_unknown_names(name):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("windows:3", "did you mean 'window'? "), ("dependncy", "did you mean 'dependency'? "), ("not", ""), ("3", "")],
+)
+def test_unknown_names(name, hint):
     with pytest.raises(ConfigError) as caught:
         parse_relation(name)
     assert str(caught.value) == (
-        f"there is no relation {name!r}; choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, global[:COUNT], "
-        "random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
+        f"there is no relation {name!r}; {hint}choose from: window:SCALE, radius:SCALE, dilated:SCALE:GAP, "
+        "global[:COUNT], random:COUNT[:SEED], group, shuffled-group[:SEED], random-pairs[:SEED], random-arcs[:SEED], "
         "dependency[:token|:word], in, forward, backward, all[:token|:word], star, binary[:COUNT], sentence, document, "
         "nearest:COUNT, links[:token|:word]; or add your own with register_relation (on the command line with --import)"
     )

@@ -53,7 +53,7 @@ def test_an_empty_file_has_no_options(tmp_path):
     ("content", "message"),
     [
         ("learn_rate: 1", ", line 1: there is no option 'learn_rate'; did you mean 'learning_rate'?"),
-        ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help lists the options"),
+        ("# mine\n\ncolour: 1", ", line 3: there is no option 'colour'; --help-all lists the options"),
         ("epochs: many", ", line 1: epochs is 'many'; it must be a whole number"),
         ("- a\n- b", ": no options; write one 'option: value' on each line"),
         (
@@ -73,7 +73,7 @@ def test_an_empty_file_has_no_options(tmp_path):
             "crf: true\nepochs: 2024-99-99",
             ", line 2: has an invalid value (month must be in 1..12); write one 'option: value' on each line",
         ),
-        ("yes: 1\n", ", line 1: there is no option True; --help lists the options"),
+        ("yes: 1\n", ", line 1: there is no option True; --help-all lists the options"),
         (
             "epochs: !!bool maybe",
             ", line 1: has an invalid value ('maybe'); write one 'option: value' on each line",

@@ -1,6 +1,6 @@
 """Dataclass options as flags: parsing, help, and the arguments of commands."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import pytest
 import typer
@@ -21,11 +21,11 @@ def option(default, help, **metadata):
 class Cake:
     """Options of every kind."""
 
-    layers: int = option(3, "how many")
+    layers: int = option(3, "how many", common=True)
     sugar: float | None = option(0.5, "how sweet")
-    topping: str = option("cream", "what is on top", choices=("cream", "fruit"))
+    topping: str = option("cream", "what is on top", choices=("cream", "fruit"), common=True)
     candles: tuple[str, ...] = option((), "their colours")
-    cold: bool = option(True, "keep it cool")
+    cold: bool = option(True, "keep it cool", common=True)
     name: str | None = option(None, "whose it is [sic]")
 
 
@@ -139,10 +139,21 @@ def test_an_invalid_flag_is_a_usage_error(run):
 def test_help_shows_choices_and_defaults(run):
     text = " ".join(run("--help")[1].output.replace("│", " ").split())
     assert "--layers INTEGER how many [default: 3]" in text
-    assert "--topping NAME what is on top [cream|fruit; default: cream]" in text
-    assert "whose it is [sic]" in text, "brackets are not markup"
+    assert "--topping NAME what is on top [cream | fruit; default: cream]" in text
     assert "keep it cool [default: on]" in text
     assert "Cake" in text
+
+
+def test_help_lists_common_flags_and_help_all_every_flag(run):
+    usual, complete = (" ".join(run(flag)[1].output.split()) for flag in ("--help", "--help-all"))
+    declared = {item.name: item.metadata.get("common", False) for item in fields(Cake)}
+    for name, common in declared.items():
+        assert (f"--{name}" in usual) is common
+        assert f"--{name}" in complete
+    assert f"{len(declared) - sum(declared.values())} more than --help" in usual
+    assert "--hot" in usual, "a command's own parameters are always listed"
+    assert "whose it is [sic]" in complete, "brackets are not markup"
+    assert ("--import" in usual, "--import" in complete) == (False, True)
 
 
 def test_flags_can_be_excluded():
@@ -158,12 +169,12 @@ def test_defaults_are_those_of_the_instance():
 
 def test_shared_flags_show_different_defaults():
     one = [Flag("depth", int, False, 3, "how deep"), Flag("width", int, False, 5, "how wide")]
-    two = [Flag("depth", int, False, 1, "how far down"), Flag("ends", tuple, False, (), "where")]
+    two = [Flag("depth", int, False, 1, "how far down", common=True), Flag("ends", tuple, False, (), "where")]
     flags = merge_flags({"lake": one, "pond": two}, "Water")
-    assert [(flag.name, flag.help, flag.panel) for flag in flags] == [
-        ("depth", "how deep (pond: 1)", "Water"),
-        ("width", "how wide (lake)", "Water"),
-        ("ends", "where (pond)", "Water"),
+    assert [(flag.name, flag.help, flag.panel, flag.common) for flag in flags] == [
+        ("depth", "how deep (pond: 1)", "Water", True),
+        ("width", "how wide (lake)", "Water", False),
+        ("ends", "where (pond)", "Water", False),
     ]
 
 

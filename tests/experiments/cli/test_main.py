@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import fields
 
 import pytest
 import typer
@@ -17,7 +18,9 @@ from typer.testing import CliRunner
 
 import graphattn as package
 from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.main import _plain_warnings, app, main
+from graphattn.models.encoders import ENCODERS, encoder_options
 
 
 def all_commands(command=None, path=()):
@@ -68,6 +71,39 @@ def test_every_command_has_help_with_an_example(graphattn, path):
     )
 
 
+@pytest.mark.parametrize("task", ["classify", "pair", "tag", "translate"])
+def test_help_of_training_is_short_and_help_all_complete(graphattn, task):
+    def listed(*flags):
+        return set(re.findall(r"^\W*(--[\w-]+)", graphattn("train", task, *flags).out, re.MULTILINE))
+
+    command = dict(all_commands())["train", task]
+    usual, complete = listed("--help"), listed("--help-all")
+    assert complete == {parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")} | {
+        "--help"
+    }
+    assert 15 <= len(usual - {"--help", "--help-all"}) <= 25
+    assert {"--out", "--dev", "--encoder", "--epochs", "--learning-rate", "--hidden", "--heads"} <= usual < complete
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_help_of_an_encoder_lists_its_options_and_defaults(graphattn, encoder):
+    options = encoder_options(encoder)
+    answer = graphattn("train", "classify", "--help", f"--encoder={encoder}").out
+    text = " ".join(answer.replace("│", " ").split())
+    assert f"Encoder {encoder}" in text
+    for item in fields(options):
+        assert as_flag(item.name) in text
+    assert f"width of the encoder [default: {options.hidden}]" in text
+    others = {item.name for other in ENCODERS for item in fields(encoder_options(other))} - vars(options).keys()
+    assert not [name for name in others if re.search(rf"{as_flag(name)}\s", text)]
+    assert "--epochs" not in text
+
+
+def test_help_of_a_misspelled_encoder_suggests_one(graphattn):
+    answer = graphattn("train", "classify", "--encoder", "umts", "--help")
+    assert (answer.code, answer.err.partition("? ")[0]) == (1, "error: --encoder is 'umts'; did you mean 'umst'")
+
+
 @pytest.mark.parametrize("path", [path for path, _ in all_commands()], ids=" ".join)
 def test_every_example_names_flags_that_exist(path):
     command = dict(all_commands())[path]
@@ -105,7 +141,7 @@ def test_an_unknown_command_is_a_usage_error(graphattn):
 def test_an_unknown_task_lists_the_known_ones(graphattn):
     answer = graphattn("train", "clasify", "train.tsv", "--out", "model")
     assert answer.code == 2
-    assert "no task 'clasify'" in answer.err
+    assert "no task 'clasify'; did you mean 'classify'?" in answer.err
     assert all(task in answer.err for task in ("classify", "pair", "tag", "translate"))
 
 

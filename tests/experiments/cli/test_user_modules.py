@@ -8,6 +8,7 @@ import pytest
 
 from graphattn.builders.readers import FORMATS
 from graphattn.builders.relations import names
+from graphattn.experiments.cli.user_modules import find_values
 from graphattn.models import TASKS
 from graphattn.models.encoders import ENCODERS
 
@@ -173,6 +174,34 @@ def test_an_invalid_relation_leaves_no_store(graphattn, folder, corpora_folder, 
     assert answer.code == 1
     assert answer.err.startswith("error: relation 'before:2'")
     assert message in answer.err
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_modules_are_imported_wherever_the_flag_is(graphattn, folder, place):
+    """The flag may be before or after the command, and before or after flags that the module adds."""
+    (folder / "mine.py").write_text(ENCODER)
+    words = ["train", "classify", "--encoder", "still", "--help"]
+    words[place:place] = ["--import=mine"] if place % 2 else ["--import", "mine"]
+    if place == 3:  # an option's value cannot be a flag
+        words = ["train", "classify", "--encoder=still", "--import", "mine", "--help"]
+    answer = graphattn(*words)
+    assert answer.code == 0, answer.err
+    assert "how still it is" in answer.out
+    assert "--epochs" not in answer.out
+
+
+def test_a_task_of_a_module_named_after_the_command(graphattn, folder, corpora_folder, tiny):
+    (folder / "mine.py").write_text(TASK)
+    answer = graphattn(
+        "train", "mood", corpora_folder / "reviews.tsv", *tiny, "--epochs", 1, "--out", "model", "--import", "mine"
+    )
+    assert answer.code == 0, answer.err
+    assert "train" in graphattn("info", "model", "--import", "mine").out
+    assert graphattn("info", "model", "--import").code == 2
+
+
+def test_arguments_after_two_dashes_are_not_flags():
+    assert find_values("--import", ["info", "--", "--import", "x"]) == ([], ["info", "--", "--import", "x"])
 
 
 def test_a_custom_encoder_has_flags(graphattn, folder, monkeypatch, corpora_folder):

@@ -11,12 +11,21 @@ from graphattn.models import HeadOptions, InputOptions, MTSAOptions, PairClassif
 from graphattn.models.encoders import make_encoder, mtsa
 
 
-def test_a_single_layer_equals_the_attention_layer(double_encoder, encode):
-    encoder = double_encoder(MTSAOptions(hidden=6, masks=("forward", "window:5"), heads=4))
+@pytest.mark.parametrize(
+    ("options", "heads"),
+    [
+        ({"masks": ("forward", "window:5"), "heads": 4}, {"forward": 2, "window:5": 2}),
+        ({"heads": "forward=1, window:5=3"}, {"forward": 1, "window:5": 3}),
+        ({"heads": {"window:5": 4}}, {"window:5": 4}),
+    ],
+)
+def test_a_single_layer_equals_the_attention_layer(options, heads, double_encoder, encode):
+    encoder = double_encoder(MTSAOptions(hidden=6, **options))
     graph, inputs, outputs = encode(encoder, 6)
     tokens = torch.cat(inputs)
     attention = encoder.layers[0].attention
-    assert attention.heads == {"forward": 2, "window:5": 2}
+    assert attention.heads == encoder.heads_along() == heads
+    assert [relation.name for relation in encoder.relations()] == list(heads)
     expected = attention(edges_of(graph, attention.heads), tokens)
     torch.testing.assert_close(torch.cat(outputs), expected, rtol=0, atol=1e-12)
     assert expected.shape[1] == encoder.width == 24
@@ -129,3 +138,6 @@ def test_only_relations_between_tokens_can_be_masks(name):
     with pytest.raises(ConfigError) as caught:
         MTSAOptions(masks=(name,)).validate()
     assert caught.value.options == ("masks",)
+    with pytest.raises(ConfigError) as caught:
+        MTSAOptions(heads={name: 1}).validate()
+    assert caught.value.options == ("heads",)

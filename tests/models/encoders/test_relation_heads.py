@@ -216,7 +216,20 @@ def test_parameters_do_not_depend_on_the_nodes():
     assert count("relative:3(window:5)=2,window:3=2") == count("window:3=4") + (2 * 3 + 1) * 5
 
 
-def test_relation_heads_are_parsed():
+@pytest.mark.parametrize(
+    "relations",
+    [("binary:1=2", "star=3", "window:9|global=1"), "binary=2, star=3,window:9|global=1",
+     {"binary": 2, "star": 3, "window:9|global": 1}, ("binary:1:2", "star:3", "window:9|global:1:1"),
+     ("binary=2", "star:3", "window:9|global=1")],
+)  # fmt: skip
+def test_every_notation_of_heads_on_more_relations_is_the_same_model(relations):
+    heads = {"binary:1": 2, "star": 3, "window:9|global:1": 1}
+    assert parse_relation_heads(relations) == heads
+    layers = MSTransOptions(scales=("1",), layers=2, relations=relations).layer_heads()
+    assert layers == [{"window:1": 10, **heads}] * 2
+
+
+def test_relation_heads_after_a_colon():
     assert parse_relation_heads(("dependency:2", "group:10")) == {"dependency": 2, "group": 10}
     assert parse_relation_heads(("random:2:7:1", "binary:1:3")) == {"random:2:7": 1, "binary:1": 3}
     assert parse_relation_heads(("star:2", "all:token:1")) == {"star": 2, "all": 1}
@@ -225,14 +238,14 @@ def test_relation_heads_are_parsed():
 @pytest.mark.parametrize(
     ("spec", "meant"),
     [
-        ("global:2", "global:2:2 for two heads on it, global:1:2 for 2 on global:1"),
-        ("binary:4", "binary:4:2 for two heads on it, binary:1:4 for 4 on binary:1"),
-        ("random:3:7", "random:3:7:2 for two heads on it, heads as random:3=7 for 7 on random:3"),
-        ("dependency:token", "dependency:token:2 for two heads on it"),
-        ("window:5", "window:5:2 for two heads on it"),
+        ("global:2", "global:2=2 for two heads on it, global=2 for 2 on global:1"),
+        ("binary:4", "binary:4=2 for two heads on it, binary=4 for 4 on binary:1"),
+        ("random:3:7", "random:3:7=2 for two heads on it, random:3=7 for 7 on random:3"),
+        ("dependency:token", "dependency:token=2 for two heads on it"),
+        ("window:5", "window:5=2 for two heads on it"),
         (
             "window:3|global:2",
-            "window:3|global:2:2 for two heads on it, window:3|global:1:2 for 2 on window:3|global:1",
+            "window:3|global:2=2 for two heads on it, window:3|global=2 for 2 on window:3|global:1",
         ),
     ],
 )
@@ -240,4 +253,5 @@ def test_a_relation_without_a_number_of_heads_is_an_error(spec, meant):
     with pytest.raises(ConfigError) as caught:
         parse_relation_heads((spec,))
     assert str(caught.value) == f"relations: {spec!r} names a relation and no heads; write {meant}"
-    assert parse_relation_heads((f"{spec}:2",)) == {parse_relation(spec, on="token").name: 2}
+    for complete in (f"{spec}=2", f"{spec}:2"):
+        assert parse_relation_heads((complete,)) == {parse_relation(spec, on="token").name: 2}
