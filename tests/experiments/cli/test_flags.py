@@ -145,7 +145,7 @@ def test_help_shows_choices_and_defaults(run):
 
 
 def test_help_lists_common_flags_and_help_all_every_flag(run):
-    usual, complete = (" ".join(run(flag)[1].output.split()) for flag in ("--help", "--help-all"))
+    usual, complete = (" ".join(run(flag)[1].output.replace("│", " ").split()) for flag in ("--help", "--help-all"))
     declared = {item.name: item.metadata.get("common", False) for item in fields(Cake)}
     for name, common in declared.items():
         assert (f"--{name}" in usual) is common
