@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     'echo "a lovely film" | graphattn predict model\n\n'
     "graphattn predict model reviews.csv --text-column review --probabilities --out predictions.jsonl\n\n"
-    "graphattn predict tagger sentences.txt --format words\n\n"
+    "graphattn predict tagger sentences.txt --output spans\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
 CHUNK = 512
@@ -44,6 +44,10 @@ def predict(
     longest: Annotated[
         int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
     ] = None,
+    output: Annotated[
+        Literal["json", "spans", "conll", "html"],
+        typer.Option(help="Taggers: tags as JSON or CoNLL; or entities with offsets as JSON, or in colours as HTML."),
+    ] = "json",
     plain: Annotated[bool, typer.Option("--plain", help="Print a translator's outputs alone, without JSON.")] = False,
     chunk: Annotated[
         int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
@@ -64,8 +68,10 @@ def predict(
         check_output(out, texts, *model_files(model))
     parser, given = split_parser_flags(given)
     estimator = load_model(model, parser)
-    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain}
+    options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain, "output": output != "json"}
     reject_unused(model, estimator, **options, search=search, longest=longest)
+    if output != "json":
+        estimator.format_predictions([], output)  # an error before texts are read
     change_search(estimator, search, longest)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
     items = read_texts(
@@ -75,7 +81,9 @@ def predict(
         split=estimator.inputs_.split,
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
     )
-    lines = predict_lines(estimator, items, n_best=n_best, probabilities=probabilities, plain=plain, chunk=chunk)
+    lines = predict_lines(
+        estimator, items, n_best=n_best, probabilities=probabilities, plain=plain, chunk=chunk, output=output
+    )
     if out is None:
         for line in lines:
             print(line, end="", flush=True)
@@ -92,6 +100,7 @@ def predict_lines(
     probabilities: bool = False,
     plain: bool = False,
     chunk: int = CHUNK,
+    output: str = "json",
 ) -> Iterator[str]:
     """Predict a chunk of inputs at a time; yield the lines of each chunk.
 
@@ -102,9 +111,17 @@ def predict_lines(
     n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
     plain : write a translator's outputs without JSON; several of a source with its number and their scores
     chunk : number of inputs that are held in memory and predicted together
+    output : one of the estimator's ``output_formats``
     """
+    from graphattn.models.entities import HTML_HEAD
+
     remaining, first = iter(items), 1
+    if output == "html":
+        yield HTML_HEAD
     while part := list(islice(remaining, chunk)):
+        if output != "json":
+            yield "".join(estimator.format_predictions(part, output))
+            continue
         rows = estimator.predict_rows(part, first=first, n_best=n_best, probabilities=probabilities)
         if plain:
             yield "".join(_format_plain(number, row["outputs"], n_best) for number, row in enumerate(rows, first))

@@ -119,6 +119,7 @@ class Estimator(Parameters):
     unused_options : options of the groups that have no effect on this task
     late_options : groups that may still change after training
     prediction_options : flags of ``graphattn predict`` and ``evaluate`` that only some tasks have
+    output_formats : of ``graphattn predict --output``; :meth:`format_predictions` writes those besides ``json``
     source_and_target_files : whether a corpus is a file of sources and a file of targets
     weighted_metrics : whether examples can have weights in metrics
     """
@@ -131,6 +132,7 @@ class Estimator(Parameters):
     unused_options: ClassVar[frozenset[str]] = frozenset()
     late_options: ClassVar[frozenset[str]] = frozenset()
     prediction_options: ClassVar[frozenset[str]] = frozenset()
+    output_formats: ClassVar[tuple[str, ...]] = ("json",)
     source_and_target_files: ClassVar[bool] = False
     weighted_metrics: ClassVar[bool] = True
     _transient: ClassVar[tuple[str, ...]] = ()
@@ -541,6 +543,24 @@ class Estimator(Parameters):
         probabilities : add the probability of each class
         """
         return [self.format_row(x, prediction) for x, prediction in zip(X, self.predict(X), strict=True)]
+
+    def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
+        """Predictions as texts, one for each input.
+
+        Parameters
+        ----------
+        X : the inputs
+        output : one of :attr:`output_formats` other than ``json``
+
+        Raises
+        ------
+        ConfigError
+            when the estimator has no such output
+        """
+        raise ConfigError(
+            f"{{output}} is {output!r}; a model that {self.description} has: {', '.join(self.output_formats)}",
+            options=("output",),
+        )
 
     def sentence_vectors(self, X: Iterable[Any]) -> npt.NDArray[np.float32]:
         """(S, F) sentence vectors of a classifier.

@@ -347,9 +347,10 @@ class LabellingEstimator(Estimator):
         check = self._targets if unknown == "error" else self._check_sizes
         check(labels, columns, "evaluation set")
 
-    def _run(self, X: Iterable[Any], *, probabilities: bool = False) -> Predictions:
+    def _run(self, X: Iterable[Any], **options: Any) -> Predictions:
+        """See :func:`predict_corpus`."""
         self._check_fitted()
-        return predict_corpus(self.model_, self._corpus(self._columns(as_list(X))), probabilities=probabilities)
+        return predict_corpus(self.model_, self._corpus(self._columns(as_list(X))), **options)
 
     def predict_with_probabilities(self, X: Iterable[Any]) -> tuple[Predicted, list[npt.NDArray[np.float32]]]:
         """Labels as from :meth:`predict`, and the probabilities of each input, in one pass."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 
 from graphattn.builders import BudgetBatches
 from graphattn.models.corpus import Corpus
-from graphattn.models.heads import ClassificationHead
+from graphattn.models.heads import ClassificationHead, TaggingHead
 from graphattn.models.text_model import TextModel
 
 MAX_TOKENS = 8192
@@ -28,13 +28,21 @@ class Predictions:
     ----------
     decisions : for each sentence a class id, zeros and ones for each class, or (words,) tag ids
     probabilities : for each sentence (C,) or (words, C); None unless requested
+    log_probabilities : for each sentence (words, 2), see :meth:`TaggingHead.log_probabilities`; None unless requested
     """
 
     decisions: list[Any]
     probabilities: list[npt.NDArray[np.float32]] | None = None
+    log_probabilities: list[npt.NDArray[np.floating]] | None = None
 
 
-def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = False) -> Predictions:
+def predict_corpus(
+    model: TextModel,
+    corpus: Corpus,
+    *,
+    probabilities: bool = False,
+    rate: Callable[[npt.NDArray[np.integer]], npt.NDArray[np.integer]] | None = None,
+) -> Predictions:
     """Run a model over a corpus in evaluation mode, without gradients.
 
     Parameters
@@ -42,9 +50,11 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
     model : its mode is restored
     corpus : targets are ignored
     probabilities : also return the probabilities of all classes
+    rate : of a tagger: from the decided tag ids of a sentence to those whose log-probabilities are also returned
     """
     decisions: list[Any] = [None] * len(corpus)
     shares: list[Any] = [None] * len(corpus)
+    logs: list[Any] = [None] * len(corpus)
     was_training = model.training
     if was_training:
         model.eval()
@@ -57,10 +67,15 @@ def predict_corpus(model: TextModel, corpus: Corpus, *, probabilities: bool = Fa
                 _scatter(decisions, numbers, model.head.decide(scores, batch.graph), items)
                 if probabilities:
                     _scatter(shares, numbers, model.head.probabilities(scores, batch.graph), items)
+                if rate is not None:
+                    assert isinstance(model.head, TaggingHead)
+                    tags = np.concatenate([rate(decisions[number]) for number in numbers]).astype(np.int64)
+                    rated = model.head.log_probabilities(scores, torch.from_numpy(tags).to(scores.device), batch.graph)
+                    _scatter(logs, numbers, rated, items)
     finally:
         if was_training:
             model.train()
-    return Predictions(decisions, shares if probabilities else None)
+    return Predictions(decisions, shares if probabilities else None, None if rate is None else logs)
 
 
 def predict_decisions(model: TextModel, corpus: Corpus) -> list[Any]:
@@ -107,3 +122,14 @@ def _scatter(into: list[Any], numbers: list[int], values: torch.Tensor, items: l
     rows = values.cpu().numpy()
     for number, row in zip(numbers, rows if items is None else np.split(rows, np.cumsum(items)[:-1]), strict=True):
         into[number] = row
+
+
+def segment_probability(log_probabilities: npt.NDArray[np.floating], start: int, end: int) -> float:
+    """The probability that the words from ``start`` to before ``end`` of a sentence have their tags.
+
+    Parameters
+    ----------
+    log_probabilities : (words, 2), see :meth:`TaggingHead.log_probabilities`
+    start, end : of the words
+    """
+    return float(np.exp(log_probabilities[start, 0] + log_probabilities[start + 1 : end, 1].sum()).clip(0, 1))

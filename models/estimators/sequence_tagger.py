@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +20,13 @@ from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions
+from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, input_fields, resolve_labels, single_column
+from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
 from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
+from graphattn.models.estimators.prediction import segment_probability
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
 from graphattn.models.saving import ModelFiles, register_task
@@ -68,6 +71,7 @@ class SequenceTagger(LabellingEstimator):
     """
 
     task = corpus_kind = "tag"
+    prediction_options = frozenset({"probabilities", "output"})
     description = "tags words"
     label_field = "tags"
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
@@ -80,6 +84,7 @@ class SequenceTagger(LabellingEstimator):
         "parsing": ParsingOptions,
     }
     unused_options = frozenset({"pooling", "head_hidden", "pair_features"})
+    output_formats = ("json", "spans", "conll", "html")
 
     def __init__(
         self,
@@ -111,6 +116,55 @@ class SequenceTagger(LabellingEstimator):
     def predict_proba(self, X: Iterable[Any]) -> list[npt.NDArray[np.float32]]:
         """For each input (words, C) probabilities (marginals with a CRF), columns as in ``classes_``."""
         return self._run(X, probabilities=True).probabilities or []
+
+    def predict_spans(self, X: Iterable[Any]) -> list[TaggedText]:
+        """The text of each input, with type, offsets and confidence of its entities.
+
+        Offsets count characters of raw texts; lists of words and sentences are joined by blanks.
+
+        Raises
+        ------
+        ConfigError
+            if the tags mark no entities
+        """
+        self._check_fitted()
+        if self.scheme_ == "none":
+            example = self.classes_.tolist()[0]
+            raise ConfigError(
+                f"the model's tags, such as {example!r}, mark no entities; {{output}} can be json or conll",
+                options=("output",),
+            )
+        (column,) = self._columns(as_list(X))
+        run = self._run(column, rate=self._entity_ids)
+        types = sorted({tag[2:] for tag in self.classes_.tolist() if tag != "O"})
+        located = locate_words(list(column), self.vocabulary_.splitter)
+        return [
+            TaggedText(text, self._spans(text, offsets, ids, logs), types)
+            for (text, offsets), ids, logs in zip(located, run.decisions, run.log_probabilities or [], strict=True)
+        ]
+
+    def _spans(self, text: str, offsets: list[tuple[int, int]], ids: Ints, logs: npt.NDArray[Any]) -> list[EntitySpan]:
+        spans = []
+        for name, first, end in extract_spans(self.classes_[ids].tolist(), "BIOES", repair=True):
+            start, stop = offsets[first][0], offsets[end - 1][1]
+            spans.append(EntitySpan(name, start, stop, text[start:stop], segment_probability(logs, first, end)))
+        return spans
+
+    def _entity_ids(self, ids: Ints) -> Ints:
+        """Decided tags, with those that are invalid as BIOES replaced by those of the entity that they are read as."""
+        tags = self._encode_tags(self._decode_tags(self.classes_[ids].tolist()))
+        return self.labels_.ids(tags)
+
+    @override
+    def format_predictions(self, X: Sequence[Any], output: str) -> list[str]:
+        if output == "conll":
+            rows = self.predict_rows(X)
+            return [format_conll(row["words"], row["tags"]) for row in rows]
+        if output == "html":
+            return [f"{tagged._repr_html_()}\n" for tagged in self.predict_spans(X)]
+        if output == "spans":
+            return [json.dumps(tagged.to_row(), ensure_ascii=False) + "\n" for tagged in self.predict_spans(X)]
+        return super().format_predictions(X, output)
 
     @override
     def resolved_encoder(self) -> EncoderOptions:

@@ -41,12 +41,31 @@ class LinearChainCRF(nn.Module):
         emissions : (B, T, tags) scores
         mask : (B, T) True at each word; each sentence has at least one
         """
-        first, *others = emissions.unbind(1)
-        transitions = self.transitions.to(emissions.dtype)
-        score = self.start_transitions + first
-        for emission, present in zip(others, mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
-            score = torch.where(present, torch.logsumexp(score.unsqueeze(2) + transitions, dim=1) + emission, score)
-        return torch.logsumexp(score + self.end_transitions, dim=1)
+        return torch.logsumexp(self._prefix_scores(emissions, mask)[-1] + self.end_transitions, dim=1)
+
+    def log_probabilities(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, 2) log-probability of each tag, alone and given the tag before it.
+
+        The posterior is a Markov chain, so the probability of all tags of a segment is the first number of its first
+        word times the second of each other word: constrained forward-backward (Culotta and McCallum, 2004).
+
+        Parameters
+        ----------
+        emissions : (B, T, tags) scores
+        tags : (B, T) tag ids
+        mask : (B, T) True at each word; each sentence has at least one
+        """
+
+        def of_tags(scores: Tensor) -> Tensor:
+            return scores.gather(2, tags.unsqueeze(2)).squeeze(2)
+
+        prefixes = torch.stack(self._prefix_scores(emissions, mask), 1)
+        suffixes = torch.stack(self._suffix_scores(emissions, mask), 1)
+        alone = of_tags((prefixes + suffixes).log_softmax(2))
+        suffix = of_tags(suffixes)
+        steps = self.transitions[tags[:, :-1], tags[:, 1:]] + of_tags(emissions)[:, 1:]
+        given_previous = torch.cat([alone[:, :1], steps + suffix[:, 1:] - suffix[:, :-1]], 1)
+        return torch.stack([alone, given_previous], 2)
 
     def best_tags(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """(B, T) most likely tags of each sentence (Viterbi, 1967), padded with the last tag.
@@ -68,6 +87,26 @@ class LinearChainCRF(nn.Module):
         for origin in reversed(origins):
             tags.append(origin.gather(1, tags[-1]))
         return torch.cat(tags[::-1], dim=1)
+
+    def _prefix_scores(self, emissions: Tensor, mask: Tensor) -> list[Tensor]:
+        """For each step (B, tags): log-sum of the scores of all tags up to it, by its tag."""
+        first, *others = emissions.unbind(1)
+        transitions = self.transitions.to(emissions.dtype)
+        scores = [self.start_transitions + first]
+        for emission, present in zip(others, mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
+            score = torch.logsumexp(scores[-1].unsqueeze(2) + transitions, dim=1) + emission
+            scores.append(torch.where(present, score, scores[-1]))
+        return scores
+
+    def _suffix_scores(self, emissions: Tensor, mask: Tensor) -> list[Tensor]:
+        """For each step (B, tags): log-sum of the scores of all tags after it, by its tag."""
+        transitions = self.transitions.to(emissions.dtype)
+        scores = [self.end_transitions.to(emissions.dtype).expand_as(emissions[:, 0])]
+        others = zip(emissions[:, 1:].unbind(1), mask[:, 1:].unsqueeze(2).unbind(1), strict=True)
+        for emission, present in reversed(list(others)):
+            score = torch.logsumexp(transitions + (emission + scores[-1]).unsqueeze(1), dim=2)
+            scores.append(torch.where(present, score, scores[-1]))
+        return scores[::-1]
 
     def _sequence_scores(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """(B,) from (T, B, tags), (T, B) and (T, B)."""

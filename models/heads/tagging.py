@@ -85,6 +85,28 @@ class TaggingHead(Head):
             (gradient,) = torch.autograd.grad(partition, leaf)
         return gradient.clamp(0, 1).to(scores.dtype)
 
+    def log_probabilities(self, scores: Tensor, tags: Tensor, graph: TextBatch) -> Tensor:
+        """(W, 2) log-probability of each word's tag, alone and given the tag of the word before; equal without a CRF.
+
+        The probability of all tags of a segment is the first of its first word times the second of each other word.
+
+        Parameters
+        ----------
+        scores : (W, classes)
+        tags : (W,) tag ids
+        graph : the sentences
+        """
+        if self.crf is None:
+            return scores.log_softmax(1).gather(1, tags.unsqueeze(1)).expand(-1, 2)
+        precise = _precise(scores)
+        result = precise.new_zeros(len(scores), 2)
+        for words, counts in self._chains(scores, graph):
+            rows = self.crf.log_probabilities(
+                pad(precise[words], counts), pad(tags[words], counts), prefix_mask(counts)
+            )
+            result[words] = unpad(rows, counts)
+        return result
+
     @override
     def decide(self, scores: Tensor, graph: TextBatch) -> Tensor:
         if self.crf is None:

@@ -110,6 +110,45 @@ def test_words_are_tagged(graphattn, tagger, tmp_path, name, content, flags):
     assert [row["tags"] for row in output if not row["words"]] == ([[]] if name == "words.txt" else [])
 
 
+@pytest.mark.parametrize("chunk", [1, 512])
+def test_entities_have_offsets(graphattn, tagger, chunk):
+    texts = ["Ada  saw Rome.", "", "the film"]
+    output = rows(graphattn("predict", tagger, "--output", "spans", "--chunk", chunk, stdin="\n".join(texts)))
+    assert [row["text"] for row in output] == texts
+    spans = [[(s["type"], s["start"], s["end"], s["text"]) for s in row["spans"]] for row in output]
+    assert spans == [[span[:4] for span in tagged.spans] for tagged in load(tagger).predict_spans(texts)]
+
+
+def test_conll_output_can_be_evaluated(graphattn, tagger, corpora_folder, tmp_path):
+    out = tmp_path / "predicted.conll"
+    graphattn("predict", tagger, corpora_folder / "tags.conll", "--output", "conll", "--out", out)
+    assert [line.split("\t")[0] for line in out.read_text().splitlines()[:4]] == ["Ada", "saw", "Rome", ""]
+    assert json.loads(graphattn("evaluate", tagger, out).out)["accuracy"] == 100
+
+
+def test_html_has_a_head_once(graphattn, tagger):
+    answer = graphattn("predict", tagger, "--output", "html", "--chunk", 1, stdin="Ada saw Rome\nA <b> tag\n")
+    assert answer.out.startswith("<!DOCTYPE html>")
+    assert answer.out.count("<title>") == 1
+    assert answer.out.count("<p ") == 2
+    assert "&lt;" in answer.out
+    assert "<b>" not in answer.out
+
+
+def test_plain_tags_are_no_entities(graphattn, corpora_folder, tmp_path, tiny):
+    graphattn("train", "tag", corpora_folder / "trees.conllu", "--out", tmp_path / "model", *tiny)
+    answer = graphattn("predict", tmp_path / "model", "--output", "spans", stdin="Dogs bark\n")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == ("error: the model's tags, such as 'NOUN', mark no entities; --output can be json or conll\n")
+    answer = graphattn("predict", tmp_path / "model", "--output", "conll", stdin="Dogs bark\n")
+    assert [line.split("\t")[0] for line in answer.out.splitlines()] == ["Dogs", "bark", ""]
+
+
+def test_classifiers_have_no_spans(graphattn, classifier):
+    answer = graphattn("predict", classifier, "--output", "spans", stdin="a film\n")
+    assert answer.err == f"error: --output does not apply to {classifier}, which classifies texts; leave it out\n"
+
+
 def test_parsed_sentences_are_tagged(graphattn, tagger, corpora_folder):
     assert [row["words"] for row in rows(graphattn("predict", tagger, corpora_folder / "trees.conllu"))] == [
         ["Dogs", "bark"]

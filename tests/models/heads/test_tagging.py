@@ -1,6 +1,6 @@
 """The tagging head; its CRF against enumerating every sequence of tags."""
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import pytest
 import torch
@@ -77,6 +77,28 @@ def test_probabilities_are_the_marginals(crf_head, scores, graph_of):
                 [torch.stack([weights[sequences[:, w] == t].sum() for t in range(TAGS)]) for w in range(len(own))]
             )
             torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("crf", [True, False])
+def test_segments_have_the_probability_of_their_tags(crf, crf_head, scores, graph_of):
+    """Of every segment of every sentence, against summing over all sequences that have its tags."""
+    head = crf_head if crf else TaggingHead(5, TAGS, HeadOptions())
+    torch.manual_seed(6)
+    tags = torch.randint(TAGS, (len(scores),))
+    logs = head.log_probabilities(scores, tags, graph_of(*LENGTHS))
+    for own, path, (alone, given) in zip(
+        scores.split(LENGTHS), tags.split(LENGTHS), [part.T for part in logs.split(LENGTHS)], strict=True
+    ):
+        if crf and len(own):
+            sequences, totals = sequence_scores(head, own)
+            weights = totals.softmax(0)
+        for start, end in combinations(range(len(own) + 1), 2):
+            if crf:
+                expected = weights[(sequences[:, start:end] == path[start:end]).all(1)].sum()
+            else:
+                expected = own.softmax(1)[range(start, end), path[start:end]].prod()
+            actual = (alone[start] + given[start + 1 : end].sum()).exp()
+            torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
 
 
 def test_marginals_of_long_sentences_are_precise(crf_head, graph_of):
