@@ -33,9 +33,10 @@ def info(
         typer.Option("--check", help="Read every byte of a store and compare the checksums (a model's always are)."),
     ] = False,
 ) -> None:
-    """Summarize a store: counts, lengths, edges of each relation, memory of a batch.
+    """Summarize a store or a model.
 
-    For a model directory: its task, encoder, labels, size, non-default options, and epochs.
+    Of a store: counts, lengths, edges of each relation, memory of a batch. Of a model: its task, encoder, labels, size,
+    non-default options, and epochs.
     """
     from graphattn.builders.files import is_store
 

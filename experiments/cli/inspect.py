@@ -327,14 +327,16 @@ def _print_each(attentions: Iterable[Attention], top: int, by: list[str]) -> Ite
 def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str]:
     """Title, prediction and strongest edges."""
     from graphattn.experiments.drawing.canvas import printable
+    from graphattn.models.inspection.attention import for_display
 
     lines = [printable(attention.title, 100), _format_prediction(attention)]
     table = attention.top(top, by=by)
     if table.empty:
         return [*lines, "no token has more than one edge"]
-    for column in ("source_token", "target_token"):
+    table = for_display(table)
+    for column in table.columns.intersection(["source_token", "target_token", "source_word", "target_word"]):
         table[column] = [printable(token) for token in table[column]]
-    text = table.drop(columns="scale").to_string(index=False, float_format="{:.3f}".format)
+    text = table.to_string(index=False, float_format="{:.3f}".format)
     return [*lines, *text.splitlines()]
 
 

@@ -16,12 +16,14 @@ import pandas as pd
 
 from graphattn.builders.relations import parse_relation, split_heads
 from graphattn.builders.sentence import Sentence
+from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError
 from graphattn.models.inspection import limits
 from graphattn.models.inspection.attention_map import AttentionMap, Floats, Ints
-from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts
+from graphattn.models.inspection.capture import ForwardCapture, attention_maps, node_texts, part_name
+from graphattn.models.inspection.edge_kinds import word_ids_of
 from graphattn.networkx_graphs import CLS
-from graphattn.schema import TOKEN
+from graphattn.schema import TOKEN, WORD
 from graphattn.validation import require_range, suggest
 
 if TYPE_CHECKING:
@@ -56,11 +58,11 @@ class Attention:
     >>> attention = classifier.fit(["good film", "bad film"] * 4, ["pos", "neg"] * 4).attention("good film")
     >>> attention.tokens
     {'text': ('[CLS]', 'good', 'film')}
-    >>> attention.only(head=0).table().drop(columns=["scale", "layer"])
-       head  relation  source  target source_token target_token  weight
-    0     0  window:1       0       0        [CLS]        [CLS]     1.0
-    1     0  window:1       1       1         good         good     1.0
-    2     0  window:1       2       2         film         film     1.0
+    >>> attention.only(head=0).table()[["source", "target", "source_token", "target_token", "target_word", "weight"]]
+       source  target source_token target_token target_word  weight
+    0       0       0        [CLS]        [CLS]       [CLS]     1.0
+    1       1       1         good         good        good     1.0
+    2       2       2         film         film        film     1.0
     >>> attention.matrix(layer=0, head=1).shape
     (3, 3)
     """
@@ -120,8 +122,8 @@ class Attention:
         Returns
         -------
         Columns layer, head (use ``table["head"]``; ``table.head`` is a pandas method), relation, scale, source, target
-        (positions), source_token, target_token, weight; with several parts also source_part and target_part. Nodes that
-        are not tokens are shown as ``[relay 0]``.
+        (positions), source_token, target_token, source_word, target_word, weight; with several parts also source_part
+        and target_part. The word of a token is the whole word. Nodes that are not tokens are shown as ``[relay 0]``.
 
         Raises
         ------
@@ -143,8 +145,8 @@ class Attention:
     def graph(self, layer: int | None = None, head: int | None = None) -> nx.MultiDiGraph:
         """The edges of one head, or of all heads, as a networkx graph.
 
-        Nodes are (part, position) with the attributes ``part``, ``index`` and ``text``. Edges lead to the target that
-        attends, with the attributes ``layer``, ``head``, ``relation`` (together their key) and ``weight``.
+        Nodes are (part, position) with the attributes ``part``, ``index``, ``text`` and ``word``. Edges lead to the
+        target that attends, with the attributes ``layer``, ``head``, ``relation`` (together their key) and ``weight``.
 
         Raises
         ------
@@ -157,7 +159,8 @@ class Attention:
         graph = nx.MultiDiGraph()
         for part, texts in self.tokens.items():
             graph.add_nodes_from(
-                ((part, index), {"part": part, "index": index, "text": text}) for index, text in enumerate(texts)
+                ((part, index), {"part": part, "index": index, "text": text, "word": word})
+                for index, (text, word) in enumerate(zip(texts, self.words[part], strict=True))
             )
         for single in selected._by_head():
             key = {"layer": single.layer, "head": single.first_head, "relation": single.relation}
@@ -281,8 +284,22 @@ class Attention:
         return dict(zip(self.tokens, np.cumsum([0, *sizes]).tolist(), strict=False)), sum(sizes)
 
     @cached_property
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """Part of the input -> the word of each node; of nodes that are neither tokens nor words, as in ``tokens``."""
+        words = dict(self.tokens)
+        for text, sentence in self.sentences.items():
+            texts = np.array(word_texts(sentence), dtype=object)
+            nodes = word_nodes(text, sentence).items()
+            words |= {part: tuple(texts[numbers]) for part, numbers in nodes if part in words}
+        return words
+
+    @cached_property
     def _node_arrays(self) -> dict[str, Any]:
         return {part: np.array(nodes, dtype=object) for part, nodes in self.tokens.items()}
+
+    @cached_property
+    def _word_arrays(self) -> dict[str, Any]:
+        return {part: np.array(words, dtype=object) for part, words in self.words.items()}
 
     def _degrees(self) -> dict[tuple[int, int, str], Ints]:
         """For each softmax, the number of edges into each target."""
@@ -302,9 +319,9 @@ class Attention:
         def repeat(name: str) -> Any:
             return np.repeat(np.array([getattr(single, name) for single in heads], dtype=object), counts)
 
-        def look_up(part: str, positions: Sequence[Ints]) -> Any:
+        def look_up(texts: dict[str, Any], part: str, positions: Sequence[Ints]) -> Any:
             pairs = zip(heads, positions, strict=True)
-            return np.concatenate([self._node_arrays[getattr(single, part)][rows] for single, rows in pairs])
+            return np.concatenate([texts[getattr(single, part)][rows] for single, rows in pairs])
 
         parts = {"source_part": repeat("source_part"), "target_part": repeat("target_part")}
         weights = [single.weights[rows, 0] for single, rows in zip(heads, selections, strict=True)]
@@ -317,11 +334,37 @@ class Attention:
                 **(parts if len(self.tokens) > 1 else {}),
                 "source": np.concatenate(sources),
                 "target": np.concatenate(targets),
-                "source_token": look_up("source_part", sources),
-                "target_token": look_up("target_part", targets),
+                "source_token": look_up(self._node_arrays, "source_part", sources),
+                "target_token": look_up(self._node_arrays, "target_part", targets),
+                "source_word": look_up(self._word_arrays, "source_part", sources),
+                "target_word": look_up(self._word_arrays, "target_part", targets),
                 "weight": np.concatenate(weights),
             }
         )
+
+
+def word_texts(sentence: Sentence) -> list[str]:
+    """``[CLS]`` and the words, without a translator's mark of blanks.
+
+    Examples
+    --------
+    >>> word_texts(Sentence(["un", "known", "word"], word_ids=[0, 0, 1]))
+    ['[CLS]', 'unknown', 'word']
+    """
+    return [CLS, *(word.removeprefix(BLANK) for word in sentence.words)]
+
+
+def word_nodes(text: str, sentence: Sentence) -> dict[str, Ints]:
+    """Part -> the word of each node, an index into :func:`word_texts`: of the text's tokens and of its words."""
+    return {text: np.array(word_ids_of(sentence)), part_name(text, WORD): np.arange(sentence.num_words + 1)}
+
+
+def for_display(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without the scale, which the relation contains, and without words if they are the tokens."""
+    table = table.drop(columns="scale")
+    if (table.source_word == table.source_token).all() and (table.target_word == table.target_token).all():
+        table = table.drop(columns=["source_word", "target_word"])
+    return table
 
 
 def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:

@@ -75,7 +75,8 @@ def _escape_for_xml(graph: nx.MultiDiGraph) -> nx.MultiDiGraph:
     """The same graph without characters that XML cannot contain."""
     plain = nx.relabel_nodes(graph, {node: f"{node[0]} {node[1]}" for node in graph})
     for _, attributes in plain.nodes(data=True):
-        attributes["text"] = "".join(map(_escape_unprintable, attributes["text"]))
+        for name in ("text", "word"):
+            attributes[name] = "".join(map(_escape_unprintable, attributes[name]))
     return plain
 
 

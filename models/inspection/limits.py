@@ -13,7 +13,7 @@ MOST_WEIGHTS = 200_000_000
 """Weights of one input, over all layers and heads. A weight takes 8 bytes if many heads share their edges, up to 40 if
 each head has its own edges: 1.6 to 8 GB."""
 MOST_ROWS = 20_000_000
-"""Rows of a table; building it takes 150 bytes per row: 3 GB."""
+"""Rows of a table; building it takes 170 bytes per row: 3.4 GB."""
 MOST_LINKS = 1_000_000
 """Edges of a networkx graph; saving it as GraphML takes 1,300 bytes per edge: 1.3 GB."""
 

@@ -11,15 +11,19 @@ import pandas as pd
 
 from graphattn.builders.batch import TextBatch
 from graphattn.edges import Edges
+from graphattn.models.inspection.attention import for_display
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:
     from dgl import DGLGraph
 
     from graphattn.models.inspection.attention import Attention
+    from graphattn.models.inspection.attributions import WordAttributions
 
 STRONGEST = 8
 MOST_TOKENS = 200
+_RAISED, _LOWERED = (86, 180, 233), (230, 159, 0)
+"""Blue and orange that people with any colour vision can tell apart (Okabe and Ito 2008)."""
 _CELL = "padding:1px 6px;text-align:left"
 _BOX = "display:inline-block;margin:1px;padding:1px 4px;border-radius:3px"
 
@@ -30,10 +34,46 @@ def attention_html(attention: Attention) -> str:
     received = _attention_received(attention)
     for text in attention.sentences:
         parts.append(f"<p>{_format_tokens(attention.tokens[text], received[text])}</p>")
-    table = attention.top(STRONGEST).drop(columns="scale")
+    table = for_display(attention.top(STRONGEST))
     if len(table):
         parts.append(_format_table(table))
     return "<div>" + "".join(parts) + "</div>"
+
+
+def words_html(words: WordAttributions) -> str:
+    """The text with words coloured by attribution, blue for positive and orange for negative, and a legend.
+
+    Black letters have a contrast of at least 4.5 on every colour (WCAG 2.1, AA); negative words are also underlined,
+    and the mouse shows each value.
+    """
+    largest = float(words.table.attribution.abs().max()) if len(words.table) else 0.0
+    paragraphs = []
+    for _, rows in words.table.groupby("part", sort=False):
+        shown = rows[rows.position > 0]
+        boxes = [_format_word(*pair, largest) for pair in zip(shown.word, shown.attribution, strict=True)]
+        more = len(boxes) - MOST_TOKENS
+        text = " ".join(boxes[:MOST_TOKENS]) + (f" … {more:,} more" if more > 0 else "")
+        paragraphs.append(f'<p style="line-height:1.9">{text}</p>')
+    ramp = ",".join(_attribution_color(share) for share in (-1, -0.5, 0, 0.5, 1))
+    bar = f"display:inline-block;width:8em;height:0.8em;margin:0 4px;background:linear-gradient(to right,{ramp})"
+    legend = (
+        f"<p>{escape(words.explains)}: <u>lowered</u> {-largest:.2f} "
+        f'<span style="{bar}"></span> {largest:+.2f} raised</p>'
+    )
+    return "<div>" + "".join(paragraphs) + legend + "</div>"
+
+
+def _format_word(word: str, value: float, largest: float) -> str:
+    share = value / largest if largest else 0.0
+    style = f"{_BOX};color:#000;background:{_attribution_color(share)}"
+    style += ";text-decoration:underline" if value < 0 else ""
+    return f'<span style="{style}" title="{value:+.3f}">{escape(word)}</span>'
+
+
+def _attribution_color(share: float) -> str:
+    """Between orange for -1, white for 0 and blue for 1, as ``rgb(...)``."""
+    strongest = _RAISED if share > 0 else _LOWERED
+    return f"rgb({','.join(str(round(255 + (part - 255) * abs(share))) for part in strongest)})"
 
 
 def graph_html(graph: DGLGraph | TextBatch, tokens: Sequence[str] | None = None) -> str:

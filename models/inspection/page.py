@@ -1,10 +1,11 @@
 """An :class:`Attention` as plain values, for the web page and for other programs.
 
 Keys: ``version`` (1), ``title``, ``prediction``, ``tokens`` (part -> text of each node), ``parts`` (names in order),
-``words`` (text -> word of each token) and ``maps``, one for each head and pair of parts, with ``layer``, ``head``,
-``relation``, ``scale``, ``source_part``, ``target_part`` and, for each edge, ``source``, ``target`` and ``weight``. A
-prediction has ``label`` or ``labels`` and the classes' ``probabilities``; a tagger's has ``words``, ``tags`` and a list
-of ``probabilities``, a translator's the output ``text``. Weights have six decimal places.
+``words`` (text -> number of each token's word), ``word_texts`` (part -> the word of each node) and ``maps``, one for
+each head and pair of parts, with ``layer``, ``head``, ``relation``, ``scale``, ``source_part``, ``target_part`` and,
+for each edge, ``source``, ``target`` and ``weight``. A prediction has ``label`` or ``labels`` and the classes'
+``probabilities``; a tagger's has ``words``, ``tags`` and a list of ``probabilities``, a translator's the output
+``text``. Weights have six decimal places.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def to_page(attention: Attention, *, arrays: bool = False) -> dict[str, Any]:
         "tokens": {part: list(nodes) for part, nodes in attention.tokens.items()},
         "parts": list(attention.tokens),
         "words": {part: word_ids_of(sentence) for part, sentence in attention.sentences.items()},
+        "word_texts": {part: list(words) for part, words in attention.words.items()},
         "maps": [convert(head) for part in attention.maps for head in part.by_head()],
     }
 

@@ -1,7 +1,7 @@
 """Attributions: why a model decides; attention weights alone do not explain that.
 
-For edges: gradient times weight, and leaving an edge out. For tokens: rollout, flow and integrated gradients. Their
-agreement.
+For edges: gradient times weight, and leaving an edge out. For tokens: rollout, flow and integrated gradients. Sums over
+words. Their agreement.
 """
 
 from graphattn.models.inspection.attributions.agreement import agreement, edge_agreement, token_agreement
@@ -9,8 +9,10 @@ from graphattn.models.inspection.attributions.gradients import by_source, by_tok
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
 from graphattn.models.inspection.attributions.leave_one_out import leave_one_edge_out
 from graphattn.models.inspection.attributions.rollout import attention_flow, attention_rollout
+from graphattn.models.inspection.attributions.words import WordAttributions, top_words, word_attributions
 
 __all__ = [
+    "WordAttributions",
     "agreement",
     "attention_flow",
     "attention_rollout",
@@ -21,4 +23,6 @@ __all__ = [
     "integrated_gradients",
     "leave_one_edge_out",
     "token_agreement",
+    "top_words",
+    "word_attributions",
 ]

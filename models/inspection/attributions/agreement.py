@@ -10,7 +10,7 @@ import pandas as pd
 
 from graphattn.models.inspection.attributions.gradients import by_source, gradient_times_weight
 from graphattn.models.inspection.attributions.integrated_gradients import integrated_gradients
-from graphattn.models.inspection.attributions.leave_one_out import EDGE, edge_sums, leave_one_edge_out
+from graphattn.models.inspection.attributions.leave_one_out import EDGE, ENDS, edge_sums, leave_one_edge_out
 from graphattn.models.inspection.attributions.rollout import (
     MOST_EDGES,
     attention_flow,
@@ -97,7 +97,7 @@ def edge_agreement(
     merged = left_out.merge(products, on=keys).rename(
         columns={"effect": "left_out", "attribution": "gradient_times_weight"}
     )
-    merged = merged[[*keys, "source_token", "target_token", "weight", "left_out", "gradient_times_weight"]]
+    merged = merged[[*keys, *ENDS, "weight", "left_out", "gradient_times_weight"]]
     return merged, agreement(merged[["weight", "gradient_times_weight", "left_out"]], k)
 
 
@@ -140,6 +140,6 @@ def token_agreement(
         sums = by_source(table, column).droplevel("source_token").rename_axis(["part", "position"]).rename(name)
         merged = merged.merge(sums.reset_index(), on=["part", "position"], how="left")
     gradients = integrated_gradients(estimator, x, label=label, word=word, target=target)
-    gradients = gradients.rename(columns={"attribution": "integrated_gradients"}).drop(columns="token")
+    gradients = gradients.rename(columns={"attribution": "integrated_gradients"}).drop(columns=["token", "word"])
     merged = merged.merge(gradients, on=["part", "position"]).fillna(0.0)
-    return merged, agreement(merged.drop(columns=["part", "position", "token"]), k)
+    return merged, agreement(merged.drop(columns=["part", "position", "token", "word"]), k)

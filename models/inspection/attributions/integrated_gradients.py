@@ -12,7 +12,9 @@ from graphattn.edges import features_of
 from graphattn.exceptions import ConfigError
 from graphattn.models.corpus import Batch
 from graphattn.models.estimators.prediction import MAX_TOKENS
+from graphattn.models.inspection.attention import word_texts
 from graphattn.models.inspection.capture import in_evaluation
+from graphattn.models.inspection.edge_kinds import word_ids_of
 from graphattn.models.token_embedding import UNKNOWN_ID
 from graphattn.networkx_graphs import CLS
 from graphattn.schema import TOKEN
@@ -45,7 +47,7 @@ def integrated_gradients(
 
     Returns
     -------
-    Columns part, position, token and attribution.
+    Columns part, position, token, word and attribution.
 
     Raises
     ------
@@ -84,11 +86,12 @@ def integrated_gradients(
             internal_batch_size=max(1, MAX_TOKENS // num_tokens),
         )
     rows = [
-        (part, position, token)
+        (part, position, token, words[number])
         for part in inputs.graph_texts
-        for position, token in enumerate((CLS, *inputs.single[part].tokens))
+        for sentence, words in [(inputs.single[part], word_texts(inputs.single[part]))]
+        for position, (token, number) in enumerate(zip((CLS, *sentence.tokens), word_ids_of(sentence), strict=True))
     ]
-    return pd.DataFrame(rows, columns=["part", "position", "token"]).assign(
+    return pd.DataFrame(rows, columns=["part", "position", "token", "word"]).assign(
         attribution=attributions.squeeze(0).sum(1).detach().cpu().numpy()
     )
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 EDGE = ["relation", "source_part", "target_part", "source", "target"]
 """Columns that identify an edge of the graph."""
+ENDS = ["source_token", "target_token", "source_word", "target_word"]
+"""Columns with the texts of an edge's ends."""
 
 
 def leave_one_edge_out(
@@ -54,8 +56,9 @@ def leave_one_edge_out(
 
     Returns
     -------
-    One row per edge: its columns, source_token, target_token, weight (summed over layers and heads), log_odds (for a
-    translator log_probability) without it, and effect, the decrease that its removal causes; largest effect first.
+    One row per edge: its columns, tokens and words of source and target, weight (summed over layers and heads),
+    log_odds (for a translator log_probability) without it, and effect, the decrease that its removal causes; largest
+    effect first.
 
     Raises
     ------
@@ -92,7 +95,7 @@ def edge_sums(table: pd.DataFrame, columns: Sequence[str] = ("weight",)) -> pd.D
     table : one row per edge, layer and head
     columns : the values to sum
     """
-    keys = [*EDGE, "source_token", "target_token"]
+    keys = [*EDGE, *ENDS]
     if "source_part" not in table:
         table = table.assign(source_part="text", target_part="text")
     return table.groupby(keys, sort=False)[list(columns)].sum().reset_index()

@@ -38,7 +38,7 @@ def attention_rollout(attention: Attention, *, target: int | None = None, residu
 
     Returns
     -------
-    Columns part, position, token and attribution; attributions are at least 0 and sum to one.
+    Columns part, position, token, word and attribution; attributions are at least 0 and sum to one.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def attention_flow(attention: Attention, *, target: int | None = None, residual:
 
     Returns
     -------
-    Columns part, position, token and attribution, each between 0 and 1.
+    Columns part, position, token, word and attribution, each between 0 and 1.
 
     Raises
     ------
@@ -138,5 +138,9 @@ def top_row(attention: Attention, target: int | None) -> Floats:
 
 def node_table(attention: Attention, values: Floats) -> pd.DataFrame:
     """One row per node with its attribution."""
-    rows = [(part, position, text) for part, nodes in attention.tokens.items() for position, text in enumerate(nodes)]
-    return pd.DataFrame(rows, columns=["part", "position", "token"]).assign(attribution=values)
+    rows = [
+        (part, position, *texts)
+        for part, nodes in attention.tokens.items()
+        for position, texts in enumerate(zip(nodes, attention.words[part], strict=True))
+    ]
+    return pd.DataFrame(rows, columns=["part", "position", "token", "word"]).assign(attribution=values)

@@ -29,6 +29,10 @@ class ExplanationTarget(ABC):
     quantity: ClassVar[str]
 
     @abstractmethod
+    def describe(self) -> str:
+        """The quantity and what it is of, in words."""
+
+    @abstractmethod
     def value(self, scores: Tensor) -> Tensor:
         """(copies, items, classes) scores of copies of one input -> (copies,) values."""
 
@@ -47,12 +51,18 @@ class ClassLogOdds(ExplanationTarget):
     items : indices of the items: 0, or words
     classes : one class for each item
     independent : whether classes are independent (sigmoid) or exclusive (softmax)
+    names : the names of ``classes``
     """
 
     items: tuple[int, ...]
     classes: tuple[int, ...]
     independent: bool
+    names: tuple[Any, ...] = ()
     quantity = "log_odds"
+
+    @override
+    def describe(self) -> str:
+        return f"log-odds of {', '.join(map(str, dict.fromkeys(self.names)))}"
 
     @override
     def value(self, scores: Tensor) -> Tensor:
@@ -77,6 +87,10 @@ class TextLogProbability(ExplanationTarget):
     tokens: Tensor
     selected: slice
     quantity = "log_probability"
+
+    @override
+    def describe(self) -> str:
+        return "log-probability of the output"
 
     @override
     def value(self, scores: Tensor) -> Tensor:
@@ -114,7 +128,8 @@ def select_class(
     items = tuple(range(len(scores))) if word is None else (word,)
     predicted = _predict_classes(head, scores)
     selected = tuple(predicted[item] if label is None else classes.index(label) for item in items)
-    return ClassLogOdds(items, selected, isinstance(head, ClassificationHead) and head.multilabel)
+    independent = isinstance(head, ClassificationHead) and head.multilabel
+    return ClassLogOdds(items, selected, independent, tuple(classes[number] for number in selected))
 
 
 def _predict_classes(head: Head, scores: Tensor) -> list[int]:

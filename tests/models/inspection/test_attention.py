@@ -12,7 +12,7 @@ def test_table_of_a_text(estimators):
     attention = estimator.attention(x)
     table = attention.table()
     assert attention.tokens == {"text": ("[CLS]", *x.split())}
-    columns = "layer head relation scale source target source_token target_token weight"
+    columns = "layer head relation scale source target source_token target_token source_word target_word weight"
     assert list(table) == columns.split()
     heads = [
         [relation for relation, count in row.items() for _ in range(count)] for row in estimator.encoder_.layer_heads()

@@ -42,7 +42,7 @@ def test_tokens_by_five_methods(classifier, pair_classifier):
     pytest.importorskip("captum", reason="captum is not installed")
     actual, agreed = token_agreement(classifier, TEXT)
     ways = ["rollout", "flow", "weight", "gradient_times_weight", "integrated_gradients"]
-    assert list(actual) == ["part", "position", "token", *ways]
+    assert list(actual) == ["part", "position", "token", "word", *ways]
     assert len(agreed) == 10
     weights = classifier.attention(TEXT).table().groupby("source").weight.sum()
     np.testing.assert_allclose(actual.weight[weights.index], weights, rtol=1e-6)

@@ -1,0 +1,164 @@
+"""Attributions of words: the words of one text, coloured in notebooks, and the words of a corpus with the largest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from graphattn.exceptions import ConfigError
+from graphattn.models.inspection.attention import word_nodes, word_texts
+from graphattn.models.inspection.attributions.gradients import gradient_times_weight
+from graphattn.models.inspection.capture import in_evaluation
+from graphattn.validation import require_choice, require_range
+
+if TYPE_CHECKING:
+    from graphattn.models.estimators import Estimator
+
+_NO_WORD = re.compile(r"\[CLS\]|\[\w+ \d+\]")
+"""``[CLS]`` and nodes that relations add, such as ``[relay 0]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordAttributions:
+    """The attribution of each word of one text; a notebook displays the text with coloured words.
+
+    Parameters
+    ----------
+    table : columns part, position (``[CLS]`` is 0), word and attribution
+    explains : the explained quantity, such as ``log-odds of good``
+    """
+
+    table: pd.DataFrame
+    explains: str
+
+    def top_words(self, k: int = 10) -> pd.DataFrame:
+        """The words with the largest absolute attribution, see :func:`top_words`."""
+        return top_words(self, k)
+
+    def _repr_html_(self) -> str:
+        from graphattn.models.inspection.notebook import words_html
+
+        return words_html(self)
+
+
+def word_attributions(
+    estimator: Estimator,
+    x: Any,
+    *,
+    method: Callable[..., pd.DataFrame] = gradient_times_weight,
+    label: Any = None,
+    word: int | None = None,
+    target: str | None = None,
+) -> WordAttributions:
+    """Sum attributions over the tokens of each word.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+    x : one input
+    method : :func:`gradient_times_weight`, whose edges count for the word that is attended to, or
+        :func:`integrated_gradients`
+    label, word, target : what to explain, as for the method
+
+    Raises
+    ------
+    ConfigError
+        as the method
+
+    Examples
+    --------
+    >>> from graphattn.models import TextClassifier, TrainingOptions
+    >>> classifier = TextClassifier(training=TrainingOptions(epochs=1))
+    >>> classifier = classifier.fit(["a good film", "a bad film"] * 4, [1, 0] * 4)
+    >>> words = word_attributions(classifier, "a bad film", label=0)
+    >>> words.table.word.tolist(), words.explains
+    (['[CLS]', 'a', 'bad', 'film'], 'log-odds of 0')
+    """
+    inputs = estimator.encode_input(x, target=target)
+    target = inputs.outputs[0] if inputs.outputs else target
+    with torch.inference_mode(), in_evaluation(estimator.model_):
+        scores = estimator._copy_scores(inputs.batch)[0]
+        explained = estimator.target(inputs, scores, label=label, word=word)
+    table = method(estimator, x, label=label, word=word, target=target)
+    prefix = "" if "token" in table else "source_"
+    parts = table.get(f"{prefix}part", pd.Series(inputs.graph_texts[0], table.index))
+    positions = table["position" if "token" in table else "source"].to_numpy()
+    rows = []
+    for text in inputs.graph_texts:
+        sums = np.zeros(inputs.single[text].num_words + 1)
+        for part, words in word_nodes(text, inputs.single[text]).items():
+            nodes = (parts == part).to_numpy()
+            np.add.at(sums, words[positions[nodes]], table.attribution.to_numpy()[nodes])
+        rows.append(
+            pd.DataFrame({"position": range(len(sums)), "word": word_texts(inputs.single[text]), "attribution": sums})
+        )
+        rows[-1].insert(0, "part", text)
+    return WordAttributions(pd.concat(rows, ignore_index=True), explained.describe())
+
+
+def top_words(
+    attributions: WordAttributions | pd.DataFrame | Iterable[WordAttributions | pd.DataFrame],
+    k: int = 10,
+    *,
+    by: str = "total",
+    min_texts: int = 1,
+) -> pd.DataFrame:
+    """The words with the largest absolute attribution, in one text or over a corpus.
+
+    Parameters
+    ----------
+    attributions : of one text, or an iterable of those of many; :class:`WordAttributions`, or a table from
+        :func:`gradient_times_weight`, :func:`integrated_gradients`, rollout or flow. An edge counts for the word that
+        is attended to
+    k : number of words
+    by : ``"total"``, the sum over all texts, or ``"mean"``, the mean over texts with the word
+    min_texts : omit words of fewer texts
+
+    Returns
+    -------
+    Columns word, total, mean and texts; largest first
+
+    Raises
+    ------
+    ConfigError
+        when ``k`` or ``min_texts`` is below 1, there is no such ``by``, or a table has no attributions of words
+
+    Examples
+    --------
+    >>> first = pd.DataFrame({"word": ["a", "dull", "film"], "attribution": [0.1, -2.0, 0.5]})
+    >>> second = pd.DataFrame({"word": ["fine", "film"], "attribution": [1.0, 0.5]})
+    >>> top_words([first, second], 2)
+       word  total  mean  texts
+    0  dull   -2.0  -2.0      1
+    1  film    1.0   0.5      2
+    """
+    require_range("k", k, min=1)
+    require_range("min_texts", min_texts, min=1)
+    require_choice("by", by, ("total", "mean"))
+    if isinstance(attributions, (WordAttributions, pd.DataFrame)):
+        attributions = [attributions]
+    totals: dict[str, float] = {}
+    texts: dict[str, int] = {}
+    for of_text in attributions:
+        for word, value in _sums_by_word(of_text).items():
+            totals[word] = totals.get(word, 0.0) + value
+            texts[word] = texts.get(word, 0) + 1
+    words = pd.DataFrame({"word": list(totals), "total": list(totals.values()), "texts": list(texts.values())})
+    words.insert(2, "mean", words.total / words.texts)
+    words = words[words.texts >= min_texts].sort_values(by, key=np.abs, ascending=False, kind="stable")
+    return words.head(k).reset_index(drop=True)
+
+
+def _sums_by_word(attributions: WordAttributions | pd.DataFrame) -> dict[str, float]:
+    table = attributions.table if isinstance(attributions, WordAttributions) else attributions
+    column = next((name for name in ("word", "source_word") if name in table), None)
+    if column is None or "attribution" not in table:
+        raise ConfigError("top_words needs tables with the columns attribution, and word or source_word")
+    sums: dict[str, float] = table.groupby(column, sort=False).attribution.sum().to_dict()
+    return {word: value for word, value in sums.items() if _NO_WORD.fullmatch(word) is None}
