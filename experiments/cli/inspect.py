@@ -327,7 +327,7 @@ def _print_each(attentions: Iterable[Attention], top: int, by: list[str]) -> Ite
 def _format_attention(attention: Attention, top: int, by: list[str]) -> list[str]:
     """Title, prediction and strongest edges."""
     from graphattn.experiments.drawing.canvas import printable
-    from graphattn.models.inspection.attention import for_display
+    from graphattn.models.inspection.attention_map import for_display
 
     lines = [printable(attention.title, 100), _format_prediction(attention)]
     table = attention.top(top, by=by)

@@ -359,14 +359,6 @@ def word_nodes(text: str, sentence: Sentence) -> dict[str, Ints]:
     return {text: np.array(word_ids_of(sentence)), part_name(text, WORD): np.arange(sentence.num_words + 1)}
 
 
-def for_display(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without the scale, which the relation contains, and without words if they are the tokens."""
-    table = table.drop(columns="scale")
-    if (table.source_word == table.source_token).all() and (table.target_word == table.target_token).all():
-        table = table.drop(columns=["source_word", "target_word"])
-    return table
-
-
 def attention_of(estimator: Estimator, inputs: EncodedInputs, capture: ForwardCapture) -> Attention:
     """The attention of one input.
 

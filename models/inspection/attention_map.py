@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from graphattn.exceptions import ConfigError
 from graphattn.scales import Scale
@@ -82,3 +83,11 @@ def scale_of(relation: str) -> str | None:
         return str(Scale(scale))
     except ConfigError:  # a composition that begins with a window
         return None
+
+
+def for_display(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without the scale, which the relation contains, and without words if they are the tokens."""
+    table = table.drop(columns="scale")
+    if (table.source_word == table.source_token).all() and (table.target_word == table.target_token).all():
+        table = table.drop(columns=["source_word", "target_word"])
+    return table

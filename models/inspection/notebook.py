@@ -11,7 +11,7 @@ import pandas as pd
 
 from graphattn.builders.batch import TextBatch
 from graphattn.edges import Edges
-from graphattn.models.inspection.attention import for_display
+from graphattn.models.inspection.attention_map import for_display
 from graphattn.schema import TOKEN
 
 if TYPE_CHECKING:

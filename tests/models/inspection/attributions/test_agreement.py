@@ -53,7 +53,7 @@ def test_tokens_by_five_methods(classifier, pair_classifier):
 def test_tokens_without_rollout_if_heads_connect_words(word_classifier):
     pytest.importorskip("captum", reason="captum is not installed")
     actual, agreed = token_agreement(word_classifier, TEXT)
-    assert list(actual)[3:] == ["weight", "gradient_times_weight", "integrated_gradients"]
+    assert list(actual)[4:] == ["weight", "gradient_times_weight", "integrated_gradients"]
     assert len(agreed) == 3
     assert actual.token.tolist()[:2] == ["[CLS]", "fine"]
 
