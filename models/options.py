@@ -264,9 +264,24 @@ class TrainingOptions(Options):
 
     def resolve_precision(self) -> str:
         """``precision``, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``."""
-        if self.precision != "auto":
-            return self.precision
-        return "bf16" if supports_bf16(self.accelerator) else "32"
+        return resolve_precision(self.precision, self.accelerator)
+
+
+PRECISIONS = ("32", "bf16", "auto")
+
+
+def resolve_precision(precision: str, accelerator: str = "auto") -> str:
+    """A precision, with ``"auto"`` resolved for this machine: ``"32"`` or ``"bf16"``.
+
+    Raises
+    ------
+    ConfigError
+        when it is none of :data:`PRECISIONS`
+    """
+    require_choice("precision", precision, PRECISIONS)
+    if precision != "auto":
+        return precision
+    return "bf16" if supports_bf16(accelerator) else "32"
 
 
 def supports_bf16(accelerator: str = "auto") -> bool:

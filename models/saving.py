@@ -18,6 +18,7 @@ from torch import Tensor
 from graphattn.builders.files import atomic_folder, replaced_folder
 from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import ENCODERS
+from graphattn.models.options import resolve_precision
 
 if TYPE_CHECKING:
     from graphattn.models.estimators import Estimator
@@ -156,6 +157,18 @@ def read_config(path: Path) -> dict[str, Any]:
     return _read_config(_resolve_interrupted_save(path))
 
 
+def read_digest(path: Path) -> str:
+    """Digest of a model: that of its config, which has the checksums of the other files.
+
+    Raises
+    ------
+    ModelDirectoryError
+        as :func:`read_config`
+    """
+    read_config(path)
+    return _checksum(_resolve_interrupted_save(path) / CONFIG)
+
+
 def _resolve_interrupted_save(path: Path) -> Path:
     """The directory; the old one if a save was killed between its two renames."""
     old = replaced_folder(Path(os.path.realpath(path)))
@@ -206,8 +219,14 @@ def number_epochs(history: list[dict[str, float]]) -> list[dict[str, float]]:
     return [{**row, "epoch": number} for number, row in enumerate(history, 1)]
 
 
-def load(path: str | Path) -> Estimator:
+def load(path: str | Path, *, precision: str = "32") -> Estimator:
     """Read a model directory that ``save`` or ``graphattn train`` wrote; predictions are equal bit for bit.
+
+    Parameters
+    ----------
+    path : the directory
+    precision : number format of matrix products in predictions: ``"32"``; ``"bf16"``, which is faster on hardware with
+        bfloat16 units; or ``"auto"``, bf16 on such hardware and else 32
 
     Raises
     ------
@@ -221,7 +240,7 @@ def load(path: str | Path) -> Estimator:
     if encoder not in ENCODERS:
         raise _error_for_unregistered(path, "encoder", encoder)
     try:
-        return task._from_files(files)
+        estimator = task._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
         relation = _find_unregistered_name(error)
         if relation is not None:
@@ -229,6 +248,8 @@ def load(path: str | Path) -> Estimator:
         raise ModelDirectoryError(
             f"{path} is damaged: {CONFIG} does not fit the other files ({error}). Save the model again"
         ) from error
+    estimator.model_.precision = resolve_precision(precision)
+    return estimator
 
 
 def read_task(path: str | Path) -> type[Estimator]:

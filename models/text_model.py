@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -28,6 +29,8 @@ class Trainable(nn.Module):
 
     embedding: Any
     encoder: Encoder
+    precision = "32"
+    """Number format of matrix products in predictions: ``"32"`` or ``"bf16"``."""
     cross_heads = 0
     """Heads of all decoder layers on the source."""
 
@@ -35,6 +38,12 @@ class Trainable(nn.Module):
     @abstractmethod
     def device(self) -> torch.device:
         """The device of the parameters; graphs stay on the CPU."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Compute matrix products of predictions in ``precision``; with 32, an outer autocast stays active."""
+        if self.precision == "32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
 
     @abstractmethod
     def embed_tokens(self, ids: Tensor, batch: Batch) -> Tensor:

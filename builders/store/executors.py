@@ -23,14 +23,17 @@ TASKS_PER_WORKER = 2
 """Tasks in flight for each worker: none is idle, and memory stays bounded."""
 _RESTARTS = 10
 """How often a Ray actor is restarted and its task repeated before the build stops."""
-_RESUME = "Finished shards are kept: run the same command again to resume"
+_RESUME = "Run the same command again: it resumes after what it has written"
 
 
 class Engine(Protocol):
     """Runs a job on many tasks."""
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield the results in any order; tasks are read when a worker needs them, and the first error stops all."""
+    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+        """Yield the results in any order, or in that of the tasks.
+
+        Tasks are read when a worker needs them, and the first error stops all.
+        """
 
     def close(self) -> None:
         """Stop the workers."""
@@ -48,8 +51,8 @@ class LocalEngine:
         self.jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield the results in any order.
+    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+        """Yield the results in any order, or in that of the tasks.
 
         Raises
         ------
@@ -57,23 +60,27 @@ class LocalEngine:
             when a worker was killed
         """
         tasks = iter(tasks)
+        if self.jobs == 1:  # does not read ahead
+            yield from map(job, tasks)
+            return
         head = list(islice(tasks, 2))
         tasks = chain(head, tasks)
-        if self.jobs == 1 or len(head) < 2:
+        if len(head) < 2:
             yield from map(job, tasks)
             return
         pool = self._pool = self._pool or _start_processes(self.jobs)
-        running: set[Future[Result]] = set()
+        running: dict[Future[Result], None] = {}  # in the order of the tasks
         done: SimpleQueue[Future[Result]] = SimpleQueue()
 
         def submit(task: Task) -> None:
             future = pool.submit(job, task)
-            running.add(future)
-            future.add_done_callback(done.put)
+            running[future] = None
+            if not in_order:
+                future.add_done_callback(done.put)
 
         def collect() -> Result:
-            future = done.get()
-            running.remove(future)
+            future = next(iter(running)) if in_order else done.get()
+            del running[future]
             return future.result()
 
         try:
@@ -118,8 +125,8 @@ class RayEngine:
         self._ray = _import_ray()
         self._is_connected = False
 
-    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield the results in any order; job and tasks are sent to other processes.
+    def run(self, job: Callable[[Task], Result], tasks: Iterable[Task], *, in_order: bool = False) -> Iterator[Result]:
+        """Yield the results in any order, or in that of the tasks; job and tasks are sent to other processes.
 
         Raises
         ------
@@ -143,7 +150,8 @@ class RayEngine:
             pool.submit(lambda actor, value: actor.run.remote(value), task)
 
         try:
-            yield from _run_window(tasks, submit, pool.get_next_unordered, TASKS_PER_WORKER * self.jobs)
+            collect = pool.get_next if in_order else pool.get_next_unordered
+            yield from _run_window(tasks, submit, collect, TASKS_PER_WORKER * self.jobs)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from graphattn.exceptions import ConfigError, DataError
+from graphattn.experiments.cli.chunks import Address, EngineName, Jobs, make_engine
 from graphattn.experiments.cli.corpus_options import PAIR, CorpusOptions, ParserOptions
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import show_progress
@@ -61,11 +62,9 @@ def build(
     vocabulary_size: Annotated[int | None, typer.Option(help="Maximum size of the vocabulary.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to use instead of a new one.")] = None,
     cls: Annotated[bool, typer.Option(help="Put a \\[CLS] token before each text.")] = True,
-    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
-    engine: Annotated[Literal["local", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster.")] = (
-        "local"
-    ),
-    address: Annotated[str | None, typer.Option(help="Ray cluster to use (default: one on this machine).")] = None,
+    jobs: Jobs = 1,
+    engine: EngineName = "local",
+    address: Address = None,
     append: Annotated[bool, typer.Option("--append", help="Add the corpora after those in the store.")] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip sentences that cannot be used, and list them.")
@@ -93,7 +92,7 @@ def build(
     task = PAIR if pairs or "second_column" in given else None
     arguments = {**corpus_options.reader_options(), **({"multilabel": True} if multilabel else {})}
     corpora = [CorpusFile(path, corpus_options.format, arguments, task) for path in corpus]
-    executor = _make_executor(engine, jobs, address, parser_options.device)
+    executor = make_engine(engine, jobs, address, gpus=_gpus_per_actor(engine, parser_options.device))
     _build(corpora, out, settings, executor, append=append, materialize=materialize)
 
 
@@ -185,19 +184,11 @@ def _print_counts(manifest: Manifest, out: Path) -> None:
         print(f"{relation}: {edges:,} edges")
 
 
-def _make_executor(engine: str, jobs: int, address: str | None, device: str | None) -> Engine:
-    """The executor; ``device`` is the parser's, None for a GPU if there is one."""
-    if engine == "local":
-        if address is not None:
-            raise ConfigError("--address is for --engine ray; give both, or neither")
-        from graphattn.builders.store import LocalEngine
-
-        return LocalEngine(jobs)
-    from graphattn.builders.store.executors import RayEngine
-
+def _gpus_per_actor(engine: str, device: str | None) -> float | None:
+    """The share of a GPU for a parser on this device; None for a share of all GPUs."""
     gpus = {None: None, "cpu": 0.0, "cuda": 1.0}  # of each actor, which sees no other
-    if device not in gpus:
+    if engine == "ray" and device not in gpus:
         raise ConfigError(
             f"--parser-device is {device!r}; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
         )
-    return RayEngine(jobs, address=address, gpus=gpus[device])
+    return gpus.get(device)

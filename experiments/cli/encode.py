@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +13,31 @@ import numpy.typing as npt
 import typer
 
 from graphattn.exceptions import ConfigError
+from graphattn.experiments.cli.chunks import (
+    CHUNK,
+    Address,
+    Chunk,
+    EngineName,
+    Jobs,
+    ModelJob,
+    ModelSettings,
+    Part,
+    Precision,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_parts,
+    load_once,
+    make_engine,
+    raise_for_bad_lines,
+)
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files, open_output
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from graphattn.models import Estimator
 
 EXAMPLES = (
@@ -26,6 +46,8 @@ EXAMPLES = (
 )
 _UNUSED = {"label_separator", "tag_column", "tags"}
 _FORMATS = (".npy", ".parquet")
+_PARTS_PER_GROUP = 64
+"""Chunks in a row group of a Parquet file."""
 
 
 @with_flags([*flags_of(CorpusOptions(), "Input", without=_UNUSED), *parser_flags()])
@@ -34,98 +56,134 @@ def encode(
     given: Values,
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
-    chunk: Annotated[int, typer.Option(min=1, help="Texts that are encoded together.")] = 512,
+    chunk: Annotated[int, typer.Option(min=1, help="Texts that are encoded together.")] = CHUNK,
+    precision: Precision = "32",
+    jobs: Jobs = 1,
+    engine: EngineName = "local",
+    address: Address = None,
 ) -> None:
     """Write the sentence vector of each text: what a classifier's last layers see, for scikit-learn or a search.
 
     A .npy file holds one row for each text; a .parquet file has the columns text and vector, and label where lines have
     labels, as label<TAB>text and a store do, or --label-column names their column. A pair of texts has two rows, one
-    after the other.
+    after the other. The same command resumes after an interruption.
     """
     if out.suffix not in _FORMATS:
         raise ConfigError(f"{out} is neither .npy nor .parquet; choose another --out")
-    from graphattn.experiments.cli.prediction_options import load_model
-    from graphattn.experiments.cli.text_stream import read_texts
+    from graphattn.experiments.cli.text_stream import read_numbered_texts
 
     check_output(out, texts, *model_files(model))
     parser, given = split_parser_flags(given)
     label_column = given.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
-    estimator = load_model(model, parser)
-    split = estimator.inputs_.split
-    items = read_texts(texts, estimator.corpus_kind, CorpusOptions(**given), split=split, label_column=label_column)
-    with open_output(out, binary=True) as file:  # first, so that a full disk is reported before anything is encoded
-        encoded = encode_texts(estimator, items, chunk=chunk)
-        if out.suffix == ".npy":
-            np.save(file, encoded.vectors)
-        else:
-            _write_parquet(file, encoded)
-    print(f"{len(encoded.vectors)} vectors of {encoded.vectors.shape[1]} numbers: {out}")
+    settings = ModelSettings.of(model, engine=engine, jobs=jobs, parser=tuple(parser.items()), precision=precision)
+    estimator = load_once(replace(settings, threads=None))
+    width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
+    numbered = read_numbered_texts(
+        texts, estimator.corpus_kind, CorpusOptions(**given), split=estimator.inputs_.split, label_column=label_column
+    )
+    job, chunks = ModelJob(settings, encode_chunk, {"width": width}), iter_chunks(numbered, chunk)
+    with keep_parts(out) as parts:
+        with open_output(out, binary=True):  # a full disk is reported before anything is encoded
+            parts.compute(job, chunks, make_engine(engine, jobs, address), "encoding")
+        bad_lines = [line for part in parts for line in part.bad_lines]
+        with open_output(out, binary=True) as file:
+            count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, parts, width)
+    print(f"{count} vectors of {width} numbers: {out}")
+    raise_for_bad_lines(bad_lines, "The vectors are NaN there.")
 
 
-@dataclass(frozen=True)
-class EncodedTexts:
-    """Texts with their vectors; the two of a pair follow each other.
-
-    Parameters
-    ----------
-    texts : as they were read
-    labels : of each text or of its pair; None where none was read
-    vectors : (S, F)
-    """
-
-    texts: list[str]
-    labels: list[Any]
-    vectors: npt.NDArray[np.float32]
-
-
-def encode_texts(estimator: Estimator, items: Iterable[Any], *, chunk: int = 512) -> EncodedTexts:
-    """Compute the sentence vectors of texts.
+def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
+    """Encode a chunk as an Arrow table of texts, labels and vectors; those of a text with an error are NaN.
 
     Parameters
     ----------
     estimator : a fitted classifier
-    items : its inputs
-    chunk : number of inputs that are encoded together
+    chunk : its inputs; the two texts of a pair make two rows
+    width : of a vector
     """
-    texts: list[str] = []
-    labels: list[Any] = []
-    vectors = [estimator.sentence_vectors([])]  # an error if the model has none
-    remaining = iter(items)
-    while part := list(islice(remaining, chunk)):
-        for item in part:
-            item_texts = _texts(item)
-            texts += item_texts
-            labels += [_label(item)] * len(item_texts)
-        vectors.append(estimator.sentence_vectors(part))
-    return EncodedTexts(texts, labels, np.concatenate(vectors))
+    import pyarrow as pa
+
+    rows = estimator.texts_per_input
+    empty = np.full((rows, width), np.nan, np.float32)
+
+    def encode(inputs: list[Any], first: int) -> npt.NDArray[np.float32]:
+        return estimator.sentence_vectors(inputs).reshape(len(inputs), rows, width)
+
+    results = apply_to_texts(encode, chunk)
+    bad_lines = tuple(result.line for result in results if isinstance(result, TextError))
+    vectors = np.stack([empty if isinstance(result, TextError) else result for result in results])
+    texts = [text for numbered in chunk.texts for text in _texts(numbered.content, rows)]
+    labels = [_label(numbered.content) for numbered in chunk.texts for _ in range(rows)]
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)
+    table = pa.table({"text": texts, "vector": column, "label": _unify_labels(labels)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return Part(sink.getvalue().to_pybytes(), bad_lines)
 
 
-def _texts(item: Any) -> list[str]:
+def _read_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    return (pa.ipc.open_stream(part.content).read_all() for part in parts)
+
+
+def _write_numpy(file: Any, parts: Iterable[Part], width: int) -> int:
+    """Write the vectors as one array, a part at a time; return their number."""
+    count = sum(table.num_rows for table in _read_tables(parts))
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, width)})
+    for table in _read_tables(parts):
+        file.write(table["vector"].combine_chunks().values.to_numpy().tobytes())
+    return count
+
+
+def _write_parquet(file: Any, parts: Iterable[Part], width: int) -> int:
+    """Write texts, vectors and, if there are any, labels, some parts at a time; return their number."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {table["label"].type for table in _read_tables(parts)} - {pa.null()}
+    if len(kinds) > 1:  # a list in some parts, a single label in others
+        kinds = {pa.list_(pa.string())}
+    fields = [("text", pa.string()), ("vector", pa.list_(pa.float32(), width)), *(("label", kind) for kind in kinds)]
+    schema, count, tables = pa.schema(fields), 0, _read_tables(parts)
+    with pq.ParquetWriter(file, schema) as writer:
+        while group := [_with_label_type(table, schema) for table in islice(tables, _PARTS_PER_GROUP)]:
+            writer.write_table(pa.concat_tables(group))
+            count += sum(table.num_rows for table in group)
+    return count
+
+
+def _with_label_type(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table with labels of another type, or without labels."""
+    import pyarrow as pa
+
+    if "label" not in schema.names:
+        return table.drop_columns("label")
+    labels = table["label"].to_pylist()
+    if pa.types.is_list(schema.field("label").type):
+        labels = [label if label is None or isinstance(label, list) else [label] for label in labels]
+    return table.set_column(2, schema.field("label"), pa.array(labels, schema.field("label").type)).cast(schema)
+
+
+def _texts(item: Any, rows: int) -> list[str]:
+    if item is None:  # it could not be read
+        return [""] * rows
     if isinstance(item, str):
         return [item]
     if hasattr(item, "text"):
-        return [item.text] if item.second is None else [item.text, item.second]
+        return [item.text] if item.second is None or rows == 1 else [item.text, item.second]
     if isinstance(item, tuple):
-        return [text for part in item for text in _texts(part)]
+        return [text for part in item for text in _texts(part, 1)]
     return [" ".join(getattr(item, "words", item))]
 
 
 def _label(item: Any) -> Any:
     first = item[0] if isinstance(item, tuple) else item  # both sentences of a store's pair have its label
     return getattr(first, "label", None)
-
-
-def _write_parquet(file: Any, encoded: EncodedTexts) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = pa.FixedSizeListArray.from_arrays(pa.array(encoded.vectors.ravel()), encoded.vectors.shape[1])
-    columns = {"text": encoded.texts, "vector": rows}
-    if any(label is not None for label in encoded.labels):
-        columns["label"] = _unify_labels(encoded.labels)
-    pq.write_table(pa.table(columns), file)
 
 
 def _unify_labels(labels: list[Any]) -> list[Any]:

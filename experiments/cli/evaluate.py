@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graphattn.exceptions import DataError, UnknownLabelError
+from graphattn.experiments.cli.chunks import Precision
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files, open_output, unpack_single
@@ -49,6 +50,7 @@ def evaluate(
     longest: Annotated[
         int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
     ] = None,
+    precision: Precision = "32",
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
     """Measure a model on a corpus; prints metrics in percent as JSON."""
@@ -62,7 +64,7 @@ def evaluate(
     if out is not None:
         check_output(out, *corpus, *model_files(model))
     parser, given = split_parser_flags(given)
-    estimator = load_model(model, parser)
+    estimator = load_model(model, parser, precision=precision)
     reject_unused(model, estimator, compare=compare, search=search, longest=longest)
     change_search(estimator, search, longest)
     options = CorpusOptions(**given)

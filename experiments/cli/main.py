@@ -30,6 +30,7 @@ from graphattn.experiments.cli import (
     show,
     train,
 )
+from graphattn.experiments.cli.chunks import RESUME
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.user_modules import (
     find_values,
@@ -74,7 +75,7 @@ class Commands(TyperGroup):
             _discard_output()
             raise typer.Exit(PIPE_CLOSED) from error
         except KeyboardInterrupt as error:
-            hint = "; run the same command again to resume" if ctx.invoked_subcommand in _RESUMED else ""
+            hint = f"; {RESUME}" if error.args or ctx.invoked_subcommand in _RESUMED else ""
             print(f"stopped{hint}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from error
 

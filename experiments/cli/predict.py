@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from graphattn.experiments.cli.chunks import (
+    CHUNK,
+    Address,
+    Chunk,
+    EngineName,
+    Jobs,
+    ModelJob,
+    ModelSettings,
+    Part,
+    Precision,
+    TextError,
+    apply_to_texts,
+    iter_chunks,
+    keep_parts,
+    load_once,
+    make_engine,
+    raise_for_bad_lines,
+    stream_parts,
+)
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output
@@ -23,8 +43,6 @@ EXAMPLES = (
     "graphattn predict tagger sentences.txt --output spans\n\n"
     "graphattn predict translator --plain --search beam=8 < test.en > test.de"
 )
-CHUNK = 512
-"""Default number of texts that are read and predicted together."""
 _UNUSED = {"label_column", "label_separator", "tag_column", "tags"}
 
 
@@ -52,7 +70,13 @@ def predict(
     chunk: Annotated[
         int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
+    precision: Precision = "32",
+    jobs: Jobs = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write instead of standard output; the same command resumes.")
+    ] = None,
 ) -> None:
     """Predict texts; prints one JSON object for each, in order.
 
@@ -60,74 +84,118 @@ def predict(
     --format words its lines are split at blanks only. Files with labels, as train and evaluate read them, work too. A
     translator prints its outputs with their scores.
     """
+    from graphattn.builders.files import is_stream
     from graphattn.builders.readers.samples import SAMPLE_LINES
-    from graphattn.experiments.cli.prediction_options import change_search, load_model, reject_unused
-    from graphattn.experiments.cli.text_stream import read_texts
+    from graphattn.experiments.cli.prediction_options import reject_unused
+    from graphattn.experiments.cli.text_stream import read_numbered_texts
+    from graphattn.models.saving import read_task
 
     if out is not None:
         check_output(out, texts, *model_files(model))
-    parser, given = split_parser_flags(given)
-    estimator = load_model(model, parser)
     options = {"probabilities": probabilities, "n_best": n_best > 1, "plain": plain, "output": output != "json"}
-    reject_unused(model, estimator, **options, search=search, longest=longest)
+    reject_unused(model, read_task(model), **options, search=search, longest=longest)
+    parser, given = split_parser_flags(given)
+    settings = ModelSettings.of(
+        model,
+        engine=engine,
+        jobs=jobs,
+        parser=tuple(parser.items()),
+        search=search,
+        longest=longest,
+        precision=precision,
+    )
+    estimator = load_once(replace(settings, threads=None))
     if output != "json":
         estimator.format_predictions([], output)  # an error before texts are read
-    change_search(estimator, search, longest)
     chunk = chunk or (1 if texts == "-" and sys.stdin is not None and sys.stdin.isatty() else CHUNK)
-    items = read_texts(
+    numbered = read_numbered_texts(
         texts,
         estimator.corpus_kind,
         CorpusOptions(**given),
         split=estimator.inputs_.split,
         sample_lines=min(chunk, SAMPLE_LINES),  # read no more of a slow stream than the first predictions need
     )
-    lines = predict_lines(
-        estimator, items, n_best=n_best, probabilities=probabilities, plain=plain, chunk=chunk, output=output
+    choices = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": output}
+    job = ModelJob(settings, predict_chunk, choices)
+    chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
+    bad_lines: list[int] = []
+    if out is None or is_stream(out):
+        with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
+            for part in stream_parts(job, chunks, executor):
+                file.write(part.content)
+                file.flush()
+                bad_lines += part.bad_lines
+    else:
+        with keep_parts(out) as parts:
+            parts.compute(job, chunks, executor, "predicting")
+            with open_output(out, binary=True) as file:
+                for part in parts:
+                    file.write(part.content)
+                    bad_lines += part.bad_lines
+    raise_for_bad_lines(
+        bad_lines, 'See the rows with "error".' if _has_rows(output, plain=plain) else "Empty lines stand for them."
     )
-    if out is None:
-        for line in lines:
-            print(line, end="", flush=True)
-        return
-    with open_output(out) as file:
-        file.writelines(lines)
 
 
-def predict_lines(
+def predict_chunk(
     estimator: Estimator,
-    items: Iterable[Any],
+    chunk: Chunk,
     *,
     n_best: int = 1,
     probabilities: bool = False,
     plain: bool = False,
-    chunk: int = CHUNK,
     output: str = "json",
-) -> Iterator[str]:
+) -> Part:
+    """Predict a chunk; a text that cannot be predicted has a row with its line and the error, else an empty line.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+    chunk : its inputs
+    n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
+    plain : write a translator's outputs without JSON; several of a source with its number and their scores
+    output : one of the estimator's ``output_formats``
+    """
+    from graphattn.models.entities import HTML_HEAD
+
+    def format_texts(inputs: list[Any], first: int) -> list[str]:
+        if output != "json":
+            return estimator.format_predictions(inputs, output)
+        rows = estimator.predict_rows(inputs, first=first, n_best=n_best, probabilities=probabilities)
+        if plain:
+            return [_format_plain(number, row["outputs"], n_best) for number, row in enumerate(rows, first)]
+        return list(map(encode_line, rows))
+
+    lines, bad_lines = [HTML_HEAD] if output == "html" and chunk.first == 1 else [], []
+    for line in apply_to_texts(format_texts, chunk):
+        if isinstance(line, TextError):
+            bad_lines.append(line.line)
+            row = {"line": line.line, "error": line.message}
+            lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
+        else:
+            lines.append(line)
+    return Part("".join(lines).encode(), tuple(bad_lines))
+
+
+def _has_rows(output: str, *, plain: bool) -> bool:
+    """Whether the output is JSON."""
+    return output in ("json", "spans") and not plain
+
+
+def predict_lines(estimator: Estimator, items: Iterable[Any], *, chunk: int = CHUNK, **options: Any) -> Iterator[str]:
     """Predict a chunk of inputs at a time; yield the lines of each chunk.
 
     Parameters
     ----------
     estimator : a fitted estimator
     items : its inputs
-    n_best, probabilities : see :meth:`~graphattn.models.Estimator.predict_rows`
-    plain : write a translator's outputs without JSON; several of a source with its number and their scores
     chunk : number of inputs that are held in memory and predicted together
-    output : one of the estimator's ``output_formats``
+    options : of :func:`predict_chunk`
     """
-    from graphattn.models.entities import HTML_HEAD
+    from graphattn.experiments.cli.text_stream import NumberedText
 
-    remaining, first = iter(items), 1
-    if output == "html":
-        yield HTML_HEAD
-    while part := list(islice(remaining, chunk)):
-        if output != "json":
-            yield "".join(estimator.format_predictions(part, output))
-            continue
-        rows = estimator.predict_rows(part, first=first, n_best=n_best, probabilities=probabilities)
-        if plain:
-            yield "".join(_format_plain(number, row["outputs"], n_best) for number, row in enumerate(rows, first))
-        else:
-            yield "".join(map(encode_line, rows))
-        first += len(part)
+    for part in iter_chunks((NumberedText(number, item) for number, item in enumerate(items, 1)), chunk):
+        yield predict_chunk(estimator, part, **options).content.decode()
 
 
 def _format_plain(number: int, outputs: list[dict[str, Any]], n_best: int) -> str:

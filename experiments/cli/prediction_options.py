@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from graphattn.models import Estimator, SearchOptions
 
 
-def reject_unused(model: Path, estimator: Estimator, **options: Any) -> None:
+def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options: Any) -> None:
     """Reject options that this task does not have; those that are not set are None, False or empty."""
     for name, value in options.items():
         if value and name not in estimator.prediction_options:
             raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
 
 
-def load_model(model: Path, parser: Values) -> Estimator:
+def load_model(model: Path, parser: Values, *, precision: str = "32") -> Estimator:
     """Load a model and change its parser.
 
     Parameters
@@ -30,6 +30,7 @@ def load_model(model: Path, parser: Values) -> Estimator:
     model : its directory
     parser : changes of its :class:`~graphattn.models.ParsingOptions`; they have no effect unless the encoder uses
         dependency arcs
+    precision : see :func:`graphattn.load`
 
     Raises
     ------
@@ -38,7 +39,7 @@ def load_model(model: Path, parser: Values) -> Estimator:
     """
     from graphattn.models import load
 
-    estimator = load(model)
+    estimator = load(model, precision=precision)
     for name in parser:
         if "parsing" not in estimator.option_groups:
             raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from graphattn.builders.files import FilePath, is_store, numbered_lines
+from graphattn.builders.files import FilePath, TextLines, is_store, open_text
 from graphattn.builders.readers import FORMATS, corpus_kind, detect
 from graphattn.builders.readers.formats import PLAIN
+from graphattn.builders.readers.rows import iterate_with_errors
 from graphattn.builders.readers.samples import SAMPLE_LINES
-from graphattn.exceptions import ConfigError
+from graphattn.exceptions import ConfigError, DataError
 from graphattn.experiments.cli.corpus_options import CorpusOptions, open_store, reject_for_store
 
 _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
@@ -22,7 +25,33 @@ _WITHOUT_LABELS: dict[str, dict[str, Any]] = {
 }
 
 
-def read_texts(
+class NumberedText(NamedTuple):
+    """A text with its place in a file.
+
+    Parameters
+    ----------
+    line : 1-based line where it begins, or ends if it is a row of a table; its number in a store
+    content : a text, a list of words, an example or a sentence; None if it cannot be read
+    error : why it cannot be read
+    """
+
+    line: int
+    content: Any
+    error: DataError | None = None
+
+
+def read_texts(path: str, task: str, options: CorpusOptions, **settings: Any) -> Iterator[Any]:
+    """The contents of :func:`read_numbered_texts`; the first error is raised."""
+    return map(_content, read_numbered_texts(path, task, options, **settings))
+
+
+def _content(text: NumberedText) -> Any:
+    if text.error is not None:
+        raise text.error
+    return text.content
+
+
+def read_numbered_texts(
     path: str,
     task: str,
     options: CorpusOptions,
@@ -30,7 +59,7 @@ def read_texts(
     split: str | None = None,
     label_column: str | None = None,
     sample_lines: int = SAMPLE_LINES,
-) -> Iterator[Any]:
+) -> Iterator[NumberedText]:
     """Read inputs for ``predict`` and ``encode`` in constant memory.
 
     Labels are kept where every line has one anyway, and from a table's column that is named.
@@ -46,12 +75,14 @@ def read_texts(
 
     Returns
     -------
-    An iterator over texts, lists of words, examples or sentences; an empty line is an empty text.
+    An iterator over texts, lists of words, examples or sentences; an empty line is an empty text. A text that cannot be
+    read has an error; errors after which reading cannot continue are raised.
     """
     pairs = corpus_kind(task).second is True
     if path != "-" and is_store(path):
         reject_for_store([*options.non_default, *(["label_column"] if label_column else [])], Path(path))
-        return _read_store(Path(path), split, pairs=pairs)
+        stored = _read_store(Path(path), split, pairs=pairs)
+        return (NumberedText(number, content) for number, content in enumerate(stored, 1))
     if options.format == "words" and pairs:
         raise ConfigError(
             "{format=words} is for single texts; the texts of a pair have a tab between them", options=("format",)
@@ -76,17 +107,39 @@ def _read_store(path: Path, split: str | None, *, pairs: bool) -> Iterator[Any]:
     yield from zip(*store.pairs(), strict=True) if pairs else store.texts()
 
 
-def _read_lines(source: FilePath, *, words: bool) -> Iterator[str | list[str]]:
-    for _, line in numbered_lines(source):
-        yield line.split() if words else line
+def _read_lines(source: FilePath, *, words: bool) -> Iterator[NumberedText]:
+    with open_text(source) as lines:
+        for line in iterate_with_errors(lines):
+            if isinstance(line, DataError):
+                yield NumberedText(lines.line, None, line)
+            else:
+                content = line.removesuffix("\n")
+                yield NumberedText(lines.line, content.split() if words else content)
 
 
-def _read_corpus(source: FilePath, format: str, options: dict[str, Any], *, pairs: bool) -> Iterator[Any]:
+def _read_corpus(source: FilePath, format: str, options: dict[str, Any], *, pairs: bool) -> Iterator[NumberedText]:
     entry = FORMATS[format]
     if pairs and "second" in entry.options:
         options.setdefault("second", "second")
+    errors: list[DataError] = []
+    if "skip" in inspect.signature(entry.read).parameters:
+        options = {**options, "skip": errors.append}
     items = entry.read(source, **{**_WITHOUT_LABELS.get(format, {}), **options})
-    return map(_unpack_label, items) if format == "fasttext" else items
+    return _number(map(_unpack_label, items) if format == "fasttext" else items, source, errors)
+
+
+def _number(items: Iterator[Any], source: FilePath, errors: list[DataError]) -> Iterator[NumberedText]:
+    """Yield items with their lines, after the errors that were found before them."""
+    count = 0
+    for item in chain(items, [None]):
+        for error in errors:
+            count += 1
+            yield NumberedText(error.line or count, None, error)
+        errors.clear()
+        if item is not None:
+            count += 1
+            origin = getattr(item, "origin", None)
+            yield NumberedText(origin[1] if origin else source.line if isinstance(source, TextLines) else count, item)
 
 
 def _unpack_label(item: Any) -> Any:

@@ -54,6 +54,14 @@ def find_values(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[st
     return values, others + remaining
 
 
+_imported: dict[str, None] = {}
+
+
+def imported_modules() -> tuple[str, ...]:
+    """The modules that were imported so far, for other processes to import."""
+    return tuple(_imported)
+
+
 def modules_in_environment() -> list[str]:
     """The modules in the environment variable."""
     return os.environ.get(MODULES, "").replace(",", " ").split()
@@ -79,6 +87,7 @@ def import_modules(names: Iterable[str]) -> None:
             raise ConfigError(f"--import takes the name of a module, such as my_relations, not {name!r}")
         try:
             import_module(name)
+            _imported[name] = None
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise _import_error(name, error) from error

@@ -36,11 +36,13 @@ class ModelScores:
 
     def __init__(self, model: TranslationModel, batch: Batch, beams: int):
         self.model = model
-        self.state: DecoderState = model.decoder.start(model.encode(batch), beams)
+        with model.autocast():
+            self.state: DecoderState = model.decoder.start(model.encode(batch), beams)
 
     def scores(self, tokens: Tensor) -> Tensor:
         """(B, K) latest tokens -> (B, K, V) log-probabilities of the next ones."""
-        rows = self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1)
+        with self.model.autocast():
+            rows = self.model.advance(tokens.reshape(-1, 1), self.state).squeeze(1).float()
         scores: Tensor = rows.log_softmax(1).unflatten(0, tokens.shape)
         return scores
 

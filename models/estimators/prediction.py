@@ -62,7 +62,8 @@ def predict_corpus(
         with torch.inference_mode():
             for numbers in _batches(corpus):
                 batch = corpus[numbers]
-                scores = model(batch)
+                with model.autocast():
+                    scores = model(batch).float()
                 items = model.head.items(batch.graph).tolist() if model.head.per_word else None
                 _scatter(decisions, numbers, model.head.decide(scores, batch.graph), items)
                 if probabilities:
@@ -101,7 +102,8 @@ def encode_corpus(model: TextModel, corpus: Corpus) -> npt.NDArray[np.float32]:
         with torch.inference_mode():
             for numbers in _batches(corpus):
                 batch = corpus[numbers]
-                rows = head.sentences(model.encode(batch), batch.graph).float()
+                with model.autocast():
+                    rows = head.sentences(model.encode(batch), batch.graph).float()
                 _scatter(vectors, numbers, rows.unflatten(0, (columns, len(numbers))).transpose(0, 1), None)
     finally:
         model.train(was_training)

@@ -10,7 +10,7 @@ from graphattn.builders.parsers import CachedParser, StanzaParser
 from graphattn.builders.readers import FORMATS, corpus_kind
 from graphattn.builders.store import CorpusFile, StoreSettings, build_store
 from graphattn.exceptions import ConfigError, DataError
-from graphattn.experiments.cli.build import _make_executor
+from graphattn.experiments.cli.build import _gpus_per_actor
 from graphattn.experiments.cli.corpus_options import CorpusOptions, ParserOptions, irrelevant_options, stream_items
 from graphattn.experiments.cli.flags import as_flag, flags_of
 from graphattn.models import ParsingOptions
@@ -181,12 +181,12 @@ def test_parses_are_kept_in_the_cache_folder_or_a_given_file(tmp_path, monkeypat
 @pytest.mark.parametrize(("device", "gpus"), [(None, None), ("cpu", 0.0), ("cuda", 1.0)])
 def test_gpus_of_an_actor_follow_from_the_parsers_device(monkeypatch, device, gpus):
     monkeypatch.setattr("graphattn.builders.store.executors._import_ray", lambda: None)
-    assert _make_executor("ray", 2, None, device).gpus == gpus
+    assert _gpus_per_actor("ray", device) == gpus
 
 
 def test_ray_chooses_the_gpu():
     with pytest.raises(ConfigError) as caught:
-        _make_executor("ray", 2, None, "cuda:1")
+        _gpus_per_actor("ray", "cuda:1")
     assert str(caught.value) == (
         "--parser-device is 'cuda:1'; with --engine ray give cpu or cuda: Ray chooses a GPU for each worker"
     )

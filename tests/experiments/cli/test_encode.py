@@ -150,7 +150,7 @@ def test_impossible_encodings(graphattn, model, file, tmp_path):
 
 
 def test_an_unwritable_file_is_reported_before_encoding(graphattn, model, file, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphattn.experiments.cli.encode.encode_texts", lambda *_, **__: pytest.fail("encoded"))
+    monkeypatch.setattr("graphattn.experiments.cli.encode.encode_chunk", lambda *_, **__: pytest.fail("encoded"))
     out = tmp_path / "none" / "vectors.npy"
     result = graphattn("encode", model, file, "--out", out)
     assert (result.code, result.err) == (

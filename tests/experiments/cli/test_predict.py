@@ -1,5 +1,6 @@
 """``graphattn predict``: every kind of input, in order, in chunks, with complete output files."""
 
+import gzip
 import json
 import os
 from threading import Timer
@@ -8,8 +9,9 @@ import pytest
 
 from graphattn import load
 from graphattn.builders import Sentence
+from graphattn.exceptions import EdgeCountError
 from graphattn.experiments.cli.predict import predict_lines
-from graphattn.models import Translator
+from graphattn.models import TextClassifier, Translator
 from graphattn.models.estimators.translator import Output
 
 
@@ -173,13 +175,67 @@ def test_a_table_can_have_pairs(graphattn, pair_classifier, tmp_path):
     assert (row["text"], row["second"]) == ("one film", "two films")
 
 
-def test_half_a_pair_is_an_error(graphattn, pair_classifier):
-    answer = graphattn("predict", pair_classifier, stdin="a film\tthe film\nalone\n")
+BAD_PAIR = {
+    "line": 2,
+    "error": "standard input, line 2: 1 field, 2 expected (text, second). "
+    "Complete the line, or set --columns to what each field holds, None to skip one.",
+}
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 512])
+def test_the_other_texts_are_predicted(graphattn, pair_classifier, chunk):
+    pairs = ["a film\tthe film", "alone", "a\tb"]
+    answer = graphattn("predict", pair_classifier, "--chunk", chunk, stdin="\n".join(pairs))
+    first, bad, last = map(json.loads, answer.out.splitlines())
+    assert bad == BAD_PAIR
     assert (answer.code, answer.err) == (
         1,
-        "error: standard input, line 2: 1 field, 2 expected (text, second). "
-        "Complete the line, or set --columns to what each field holds, None to skip one.\n",
+        'error: 1 text could not be processed (line 2). See the rows with "error".\n',
     )
+    undisturbed = graphattn("predict", pair_classifier, stdin="\n".join(pairs[::2]))
+    assert [first, last] == rows(undisturbed)
+
+
+def test_a_line_that_is_not_utf8_has_an_error(graphattn, classifier):
+    answer = graphattn("predict", classifier, stdin=b"a film\na \xff\n\na film\n")
+    assert [json.loads(line).get("line") for line in answer.out.splitlines()] == [None, 2, None, None]
+    assert answer.code == 1
+
+
+def test_lines_are_those_of_the_file(graphattn, tagger, tmp_path):
+    (tmp_path / "a.conll").write_text("Ada X\nsaw X\n\nRome\n\nAda X\n")
+    answer = graphattn("predict", tagger, tmp_path / "a.conll")
+    assert [json.loads(line).get("line") for line in answer.out.splitlines()] == [None, 4, None]
+
+
+@pytest.mark.parametrize("chunk", [2, 3, 512])
+def test_a_text_that_the_model_rejects_has_an_error(monkeypatch, graphattn, classifier, chunk):
+    predict = TextClassifier.predict
+
+    def fail(self, texts):
+        if any("fail" in text for text in texts):
+            raise EdgeCountError("too many edges")
+        return predict(self, texts)
+
+    monkeypatch.setattr(TextClassifier, "predict", fail)
+    texts = ["a good film", "fail", "a bad film", "a film", "fail too"]
+    answer = graphattn("predict", classifier, "--chunk", chunk, stdin="\n".join(texts))
+    output = [json.loads(line) for line in answer.out.splitlines()]
+    errors = {2: {"line": 2, "error": "too many edges"}, 5: {"line": 5, "error": "too many edges"}}
+    labels = load(classifier).predict([text for text in texts if "fail" not in text]).tolist()
+    assert [errors.get(n) or row["label"] for n, row in enumerate(output, 1)] == [
+        labels[0], errors[2], *labels[1:], errors[5]
+    ]  # fmt: skip
+    assert [row for row in output if "error" in row] == list(errors.values())
+    assert answer.err == 'error: 2 texts could not be processed (line 2, 5). See the rows with "error".\n'
+
+
+def test_a_damaged_archive_stops_the_command(graphattn, classifier, tmp_path):
+    whole = gzip.compress("".join(f"a good film {number}\n" for number in range(30_000)).encode(), mtime=0)
+    (tmp_path / "a.txt.gz").write_bytes(whole[: len(whole) // 2])
+    answer = graphattn("predict", classifier, tmp_path / "a.txt.gz", "--chunk", 100_000)
+    assert (answer.code, answer.out) == (1, "")
+    assert "the archive ends too early" in answer.err
 
 
 def test_several_labels_are_a_list(graphattn, tmp_path, tiny):
@@ -196,11 +252,12 @@ def test_a_file_appears_when_it_is_complete(graphattn, classifier, tmp_path):
     command = ["predict", classifier, tmp_path / "texts.jsonl", "--chunk", "1", "--out", tmp_path / "out.jsonl"]
     answer = graphattn(*command)
     assert answer.code == 1
-    assert answer.err == (
-        f"error: {tmp_path / 'texts.jsonl'}, line 2, field 'text': a number where a string was expected. "
-        "Quote the text.\n"
+    first, bad = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (first["text"], bad["line"]) == ("a", 2)
+    assert bad["error"] == (
+        f"{tmp_path / 'texts.jsonl'}, line 2, field 'text': a number where a string was expected. Quote the text."
     )
-    assert (tmp_path / "out.jsonl").read_text() == "yesterday's"
+    (tmp_path / "out.jsonl").write_text("yesterday's")
     (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n')
     assert graphattn(*command).out == ""
     assert json.loads((tmp_path / "out.jsonl").read_text())["text"] == "a"

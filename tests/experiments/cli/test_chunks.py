@@ -1,0 +1,170 @@
+"""Several processes write the same bytes as one, and a killed command resumes."""
+
+import json
+import shutil
+import signal
+from functools import wraps
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from graphattn import load
+from graphattn.exceptions import DataError
+from graphattn.experiments.cli import encode, predict
+from graphattn.experiments.cli.chunks import Chunk, TextError, apply_to_texts, iter_chunks, keep_parts
+from graphattn.experiments.cli.text_stream import NumberedText
+
+# Kills itself after two parts.
+KILLED = """
+import os, signal
+from graphattn.experiments.cli import chunks
+load, left = chunks.load_once, [3]  # once to read the texts
+def killing(settings):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return load(settings)
+chunks.load_once = killing
+from graphattn.experiments.cli.main import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    """A saved model."""
+    return Path(__file__).parents[2] / "data" / "models" / "classify"
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A file of ten texts, the third of which cannot be read."""
+    path = tmp_path / "texts.txt"
+    lines = [f"a {'good' if number % 3 else 'bad'} film of {number} scenes" for number in range(10)]
+    path.write_bytes("\n".join(lines).replace("of 2 scenes", "\0").encode().replace(b"\0", b"\xff"))
+    return path
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The first text numbers of the chunks that are computed in this process."""
+    numbers = []
+
+    def count(convert):
+        @wraps(convert)
+        def counting(estimator, chunk, **options):
+            numbers.append(chunk.first)
+            return convert(estimator, chunk, **options)
+
+        return counting
+
+    monkeypatch.setattr(predict, "predict_chunk", count(predict.predict_chunk))
+    monkeypatch.setattr(encode, "encode_chunk", count(encode.encode_chunk))
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "name"),
+    [
+        ("predict", ["--probabilities"], "out.jsonl"),
+        ("predict", ["--probabilities"], None),
+        ("encode", [], "out.npy"),
+        ("encode", [], "out.parquet"),
+    ],
+)
+def test_several_processes_write_the_same_bytes(graphattn, classifier, texts, tmp_path, command, flags, name):
+    def run(folder, *more):
+        (tmp_path / folder).mkdir()
+        out = [] if name is None else ["--out", tmp_path / folder / name]
+        answer = graphattn(command, classifier, texts, "--chunk", "2", *flags, *out, *more)
+        assert (answer.code, "line 3" in answer.err) == (1, True)
+        files = list((tmp_path / folder).iterdir())
+        assert [file.name for file in files] == ([] if name is None else [name])
+        return answer.out if name is None else files[0].read_bytes()
+
+    assert run("two", "--jobs", "2") == run("one")
+
+
+@pytest.mark.parametrize(("command", "name"), [("predict", "out.jsonl"), ("encode", "out.npy")])
+def test_a_killed_command_resumes(graphattn, start_command, classifier, texts, tmp_path, computed, command, name):
+    call = [command, classifier, texts, "--chunk", "2"]
+    process = start_command(*call, "--out", tmp_path / name, script=KILLED)
+    process.communicate(timeout=240)
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / name).exists()
+    assert len(list((tmp_path / f".{name}.parts").glob("*.part"))) == 2
+    assert graphattn(*call, "--out", tmp_path / name).code == 1, "a text cannot be read"
+    assert computed == [5, 7, 9]
+    assert not (tmp_path / f".{name}.parts").exists()
+    graphattn(*call, "--out", tmp_path / f"undisturbed-{name}")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"undisturbed-{name}").read_bytes()
+
+
+@pytest.mark.parametrize("change", ["model", "option", "texts"])
+def test_parts_of_another_run_are_not_used(graphattn, classifier, texts, tmp_path, computed, change):
+    model, out, call = tmp_path / "model", tmp_path / "out.jsonl", ["--chunk", "2", "--out", tmp_path / "out.jsonl"]
+    load(classifier).save(model)
+    texts.write_text("a film\n" * 8)
+    with keep_parts(out) as parts:
+        parts.compute(*make_run(model, texts))
+        shutil.copytree(tmp_path / ".out.jsonl.parts", tmp_path / "kept")
+    shutil.copytree(tmp_path / "kept", tmp_path / ".out.jsonl.parts")
+    assert computed == [1, 3, 5, 7]
+    computed.clear()
+    if change == "model":
+        estimator = load(model)
+        estimator.model_.head.perceptron[-1].bias.data += 1
+        estimator.save(model)
+    if change == "texts":
+        texts.write_text("a film\n" * 6 + "a good film\n" * 2)
+    assert graphattn("predict", model, texts, *call, *(["--probabilities"] * (change == "option"))).code == 0
+    assert computed == ([7] if change == "texts" else [1, 3, 5, 7])
+    assert graphattn("predict", model, texts, *call).code == 0
+    labels = [json.loads(line)["label"] for line in out.read_text().splitlines()]
+    assert labels == load(model).predict(texts.read_text().splitlines()).tolist()
+
+
+def make_run(model, texts):
+    from graphattn.builders.store import LocalEngine
+    from graphattn.experiments.cli.chunks import ModelJob, ModelSettings
+
+    lines = enumerate(texts.read_text().splitlines(), 1)
+    options = {"n_best": 1, "probabilities": False, "plain": False}
+    job = ModelJob(ModelSettings.of(model), predict.predict_chunk, options)
+    return job, iter_chunks((NumberedText(*line) for line in lines), 2), LocalEngine(), "predicting"
+
+
+def test_a_second_writer_is_rejected(graphattn, classifier, texts, tmp_path):
+    with keep_parts(tmp_path / "out.jsonl"):
+        answer = graphattn("predict", classifier, texts, "--out", tmp_path / "out.jsonl")
+    assert (answer.code, "is being written by another process" in answer.err) == (1, True)
+
+
+def test_vectors_of_unreadable_texts_are_nan(graphattn, classifier, texts, tmp_path):
+    answer = graphattn("encode", classifier, texts, "--out", tmp_path / "v.parquet")
+    assert answer.err == "error: 1 text could not be processed (line 3). The vectors are NaN there.\n"
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    vectors = np.array(table["vector"])
+    assert np.isnan(vectors).all(1).tolist() == [text == "" for text in table["text"]]
+    readable = [text for text in table["text"] if text]
+    np.testing.assert_allclose(
+        vectors[~np.isnan(vectors).any(1)], load(classifier).sentence_vectors(readable), atol=1e-6
+    )
+
+
+def test_numbers_of_texts_do_not_depend_on_errors():
+    seen = {}
+
+    def convert(inputs, first):
+        if "bad" in inputs:
+            raise DataError("bad")
+        seen.update(enumerate(inputs, first))
+        return [text.upper() for text in inputs]
+
+    error = DataError("unreadable")
+    texts = [NumberedText(7, "a"), NumberedText(8, "bad"), NumberedText(9, "b"), NumberedText(10, None, error)]
+    chunk = Chunk(4, (*texts, NumberedText(11, "c")))
+    assert apply_to_texts(convert, chunk) == ["A", TextError(8, "bad"), "B", TextError(10, "unreadable"), "C"]
+    assert seen == {4: "a", 6: "b", 8: "c"}
