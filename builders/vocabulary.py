@@ -31,7 +31,7 @@ from graphattn.validation import require_choice, require_range
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]")
 UNKNOWN = "[UNK]"
 _UNKNOWN_ID = SPECIAL_TOKENS.index(UNKNOWN)
-_CACHE_SIZE = 1 << 20  # words whose tokens are cached; bounds the memory for endless streams
+_CACHE_SIZE = 1 << 18  # words whose tokens are cached; bounds the memory for endless streams
 _BPE_SIZE = 8000
 _COUNT_CHUNK = 4096  # texts counted at a time
 _LINE = 10_000  # words per line for the BPE trainer

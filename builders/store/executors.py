@@ -23,7 +23,7 @@ TASKS_PER_WORKER = 2
 """Tasks in flight for each worker: none is idle, and memory stays bounded."""
 _RESTARTS = 10
 """How often a Ray actor is restarted and its task repeated before the build stops."""
-_RESUME = "Run the same command again: it resumes after what it has written"
+_RESUME = "Finished parts of a file or store are kept: run the same command again to resume"
 
 
 class Engine(Protocol):

@@ -108,8 +108,8 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
     rows = estimator.texts_per_input
     empty = np.full((rows, width), np.nan, np.float32)
 
-    def encode(inputs: list[Any], first: int) -> npt.NDArray[np.float32]:
-        return estimator.sentence_vectors(inputs).reshape(len(inputs), rows, width)
+    def encode(inputs: list[Any], first: int) -> list[npt.NDArray[np.float32]]:
+        return list(estimator.sentence_vectors(inputs).reshape(len(inputs), rows, width))
 
     results = apply_to_texts(encode, chunk)
     bad_lines = tuple(result.line for result in results if isinstance(result, TextError))
@@ -132,7 +132,7 @@ def _read_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
 
 def _write_numpy(file: Any, parts: Iterable[Part], width: int) -> int:
     """Write the vectors as one array, a part at a time; return their number."""
-    count = sum(table.num_rows for table in _read_tables(parts))
+    count = sum(int(table.num_rows) for table in _read_tables(parts))
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
     np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, width)})
     for table in _read_tables(parts):
