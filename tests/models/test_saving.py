@@ -457,6 +457,27 @@ def test_a_model_of_an_earlier_version_predicts_the_same(task):
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_predictions_in_bfloat16_are_close(task):
+    inputs = json.loads((EARLIER / "predictions.json").read_text())[task]["inputs"]
+    inputs = [tuple(x) if task == "pair" else x for x in inputs]
+    exact, fast = load(EARLIER / task), load(EARLIER / task, precision="bf16")
+    if task == "translate":
+        expected, actual = ([[o.score for o in outputs] for outputs in m.outputs(inputs)] for m in (exact, fast))
+    else:
+        expected, actual = exact.predict_proba(inputs), fast.predict_proba(inputs)
+    expected, actual = (np.concatenate([np.asarray(row).ravel() for row in rows]) for rows in (expected, actual))
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual, expected, atol=0.02)
+    assert (actual != expected).any(), "the matrix products were in bfloat16"
+
+
+def test_an_unknown_precision_is_rejected():
+    with pytest.raises(ConfigError) as caught:
+        load(EARLIER / "classify", precision="16")
+    assert caught.value.options == ("precision",)
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_a_model_of_an_earlier_version_splits_as_before(task):
     inputs = load(EARLIER / task).encode_inputs([("a #tag", "b :)") if task == "pair" else "a #tag b :)"])
     words = [word.removeprefix(BLANK) for sentences in inputs.sentences.values() for word in sentences[0].words]
