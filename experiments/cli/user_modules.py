@@ -59,7 +59,7 @@ _imported: dict[str, None] = {}
 
 def imported_modules() -> tuple[str, ...]:
     """The modules that were imported so far, for other processes to import."""
-    return tuple(_imported)
+    return tuple(name for name in _imported if name in sys.modules)
 
 
 def modules_in_environment() -> list[str]:

@@ -26,6 +26,7 @@ def killing(settings):
     if left[0] < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return load(settings)
+killing.cache_clear = load.cache_clear
 chunks.load_once = killing
 from graphattn.experiments.cli.main import main
 main()
