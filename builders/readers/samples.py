@@ -127,9 +127,14 @@ def has_recurring_labels(sample: Sample, columns: Sequence[str]) -> bool:
 
 
 def _may_be_labels(fields: Sequence[str]) -> bool:
-    """Whether each is one word; ten or more without repetition are more likely the numbers of the examples."""
-    repeats = len(set(fields)) < len(fields) or len(fields) < 10
-    return repeats and all(len(field.split()) == 1 for field in fields)
+    """Whether each is one word; ten or more without repetition are more likely the numbers of the examples.
+
+    A few may be blank by mistake; the reader reports the first of them.
+    """
+    filled = [field for field in fields if field.strip()]
+    repeats = len(set(filled)) < len(filled) or len(filled) < 10
+    is_word = all(len(field.split()) == 1 for field in filled)
+    return repeats and is_word and _are_mistakes_few(len(filled), len(fields))
 
 
 def is_json_array(sample: Sample) -> bool:

@@ -67,11 +67,13 @@ class Limits:
     ----------
     characters, tokens : of one text
     waiting : requests in the queue
+    seconds : in which a client must send its text
     """
 
     characters: int = 20_000
     tokens: int = 1_000
     waiting: int = 4
+    seconds: float = 10.0
 
 
 class RequestError(Exception):
@@ -103,19 +105,28 @@ class RequestQueue:
         Raises
         ------
         RequestError
-            if the request is not valid, its text is too long, a model cannot predict it, or the queue is full
+            if the request is not valid or slow, its text is too long, a model cannot predict it, or the queue is full
         """
         from fastapi.concurrency import run_in_threadpool
 
+        texts = self._parse(await self._receive(request))  # first, so that a slow client takes no place in the queue
         if self._present > self.limits.waiting:
             raise RequestError(503, "The server is busy with other texts; try again in a moment.")
         self._present += 1
         try:
-            texts = self._parse(await self._read_body(request))
             async with self._lock:
                 return await run_in_threadpool(lambda: [self._run(model, texts) for model in self.models])
         finally:
             self._present -= 1
+
+    async def _receive(self, request: Request) -> bytes:
+        """The body, unless the client is slow or hangs up."""
+        from starlette.requests import ClientDisconnect
+
+        try:
+            return await asyncio.wait_for(self._read_body(request), self.limits.seconds)
+        except (asyncio.TimeoutError, ClientDisconnect):
+            raise RequestError(408, f"The text did not arrive within {self.limits.seconds:g} seconds.") from None
 
     async def _read_body(self, request: Request) -> bytes:
         """Read JSON only, which a page of another site cannot send without a preflight request."""

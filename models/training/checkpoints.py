@@ -23,6 +23,8 @@ CHECKPOINT, HISTORY, BEST, SETTINGS = "last.ckpt", "history.json", "best.safeten
 
 _CHANGEABLE = ("resume", "checkpoint_minutes", "progress", "logs", "run_dir")
 """Options that may differ when a run resumes."""
+_DATA = ("training set", "dev set", "references", "vectors")
+"""Settings that identify data; all others are options."""
 _REQUIRED = ("state_dict", "optimizer_states", "pytorch-lightning_version")
 
 
@@ -82,11 +84,13 @@ def checkpoint_to_resume(folder: Path, options: TrainingOptions, about: Mapping[
         earlier = _read_settings(folder / SETTINGS)
         changed = next((name for name in {**settings, **earlier} if earlier.get(name) != settings.get(name)), None)
         if changed is not None:
-            shown = f"{{{changed}}}" if changed in values else changed
+            name = changed.rpartition(".")[2]  # without its group of options
+            kind, shown = ("data", name) if name in _DATA else ("options", f"{{{name}}}")
             raise ConfigError(
-                f"{folder} has a run with another {shown} ({earlier.get(changed)!r}, now {settings.get(changed)!r}). "
-                "Give another {run_dir}, the same options and data to resume, or {resume=False} to start again",
-                options=(changed, "run_dir", "resume"),
+                f"{folder} has a run with other {kind} ({shown}: {earlier.get(changed)!r}, now "
+                f"{settings.get(changed)!r}). Give another {{run_dir}}, the same options and data to resume, or "
+                "{resume=False} to start again",
+                options=(name, "run_dir", "resume"),
             )
     else:
         (folder / HISTORY).unlink(missing_ok=True)

@@ -231,7 +231,7 @@ def test_another_run_is_not_resumed(graphattn, corpora_folder, tmp_path, tiny, m
     answer = graphattn(*command, "--hidden", "20")
     assert (answer.code, answer.err) == (
         1,
-        f"error: {tmp_path / 'model.run'} has a run with another encoder.hidden (16, now 20). Give another "
+        f"error: {tmp_path / 'model.run'} has a run with other options (--hidden: 16, now 20). Give another "
         "--run-dir, the same options and data to resume, or --no-resume to start again\n",
     )
     assert graphattn(*command, "--hidden", "20", "--no-resume").code == 0

@@ -2,8 +2,11 @@
 
 import http.client
 import json
+import logging
 import socket
 import sys
+import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -20,7 +23,7 @@ def port(make_result, serve_models):
         return make_result(texts[0].split()).page
 
     model = LiveModel("toy", lambda text: len(text.split()), explain)
-    with serve_models([model], limits=Limits(characters=100)) as port:
+    with serve_models([model], limits=Limits(characters=100, seconds=2.0)) as port:
         yield port
 
 
@@ -102,6 +105,46 @@ def test_pages_of_other_sites_are_rejected(port):
 def test_it_keeps_running_after_an_error(port):
     assert post(port, {"texts": ["broken"]})[0].status == 500
     assert post(port, {"texts": ["a film"]})[0].status == 200
+
+
+def send_part(port, stack):
+    """Open a connection and send a request without the end of its body."""
+    client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+    headers = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 99"
+    client.sendall(f'POST /attention HTTP/1.1\r\n{headers}\r\n\r\n{{"texts":'.encode())
+    return client
+
+
+def test_clients_that_stall_do_not_lock_out_others(port):
+    with ExitStack() as stack:
+        stalled = [send_part(port, stack) for _ in range(Limits().waiting + 4)]
+        time.sleep(0.2)
+        assert post(port, {"texts": ["a film"]})[0].status == 200
+        for client in stalled:
+            answer = client.recv(10_000).decode()
+            assert answer.startswith("HTTP/1.1 408 ")
+            assert json.loads(answer.partition("\r\n\r\n")[2]) == {"error": "The text did not arrive within 2 seconds."}
+
+
+def test_a_client_that_hangs_up_leaves_no_traceback(port):
+    logger, records = logging.getLogger("uvicorn.error"), []
+    handler, level = logging.Handler(), logger.level
+    handler.emit = records.append
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        with ExitStack() as stack:
+            send_part(port, stack)
+        with ExitStack() as stack:  # hangs up while its text is predicted
+            send_part(port, stack).sendall(b' ["a film"]}'.ljust(90))
+        time.sleep(0.3)
+        assert post(port, {"texts": ["a film"]})[0].status == 200
+        assert [record.getMessage() for record in records] == []
+        assert post(port, {"texts": ["broken"]})[0].status == 500
+        assert len(records) == 1, "a defect of ours leaves one"
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def test_a_port_in_use():

@@ -225,10 +225,10 @@ def test_a_run_of_another_vocabulary_is_not_resumed(small, toy_pairs, tmp_path, 
     with pytest.raises(ConfigError) as caught:
         small(inputs={"vocabulary_size": 70}, training=run).fit(sources, targets)
     assert str(caught.value) == (
-        f"{tmp_path / 'run'} has a run with another inputs.vocabulary_size (90, now 70). Give another run_dir, the "
+        f"{tmp_path / 'run'} has a run with other options (vocabulary_size: 90, now 70). Give another run_dir, the "
         "same options and data to resume, or resume=False to start again"
     )
-    with pytest.raises(ConfigError, match="has a run with another training set"):
+    with pytest.raises(ConfigError, match=r"has a run with other data \(training set: "):
         small(training=run).fit([*sources, "a zebra sleeps"], [*targets, "Ein zebra!"])
 
 

@@ -221,13 +221,13 @@ def test_resume_false_starts_again(corpus, tiny, tmp_path, steps, same_weights):
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({"training__epochs": 3}, "epochs (2, now 3)"),
-        ({"training__learning_rate": 0.5}, "learning_rate (0.01, now 0.5)"),
-        ({"encoder__alpha": 0.0}, "encoder.alpha (1.0, now 0.0)"),
-        ({"encoder__dropout": 0.5}, "encoder.dropout (0.3, now 0.5)"),
-        ({"head__pooling": "max"}, "head.pooling ('cls+max', now 'max')"),
-        ({"inputs__word_dropout": 0.1}, "inputs.word_dropout (0.0, now 0.1)"),
-        ({"class_weight": "balanced"}, "class_weight ('None', now \"'balanced'\")"),
+        ({"training__epochs": 3}, "epochs: 2, now 3"),
+        ({"training__learning_rate": 0.5}, "learning_rate: 0.01, now 0.5"),
+        ({"encoder__alpha": 0.0}, "alpha: 1.0, now 0.0"),
+        ({"encoder__dropout": 0.5}, "dropout: 0.3, now 0.5"),
+        ({"head__pooling": "max"}, "pooling: 'cls+max', now 'max'"),
+        ({"inputs__word_dropout": 0.1}, "word_dropout: 0.0, now 0.1"),
+        ({"class_weight": "balanced"}, "class_weight: 'None', now \"'balanced'\""),
     ],
 )
 def test_other_options_are_rejected(changes, difference, corpus, tiny, tmp_path):
@@ -235,7 +235,7 @@ def test_other_options_are_rejected(changes, difference, corpus, tiny, tmp_path)
     with pytest.raises(ConfigError) as caught:
         estimator.set_params(**changes).fit(*corpus("classifier"))
     assert str(caught.value) == (
-        f"{tmp_path} has a run with another {difference}. "
+        f"{tmp_path} has a run with other options ({difference}). "
         "Give another run_dir, the same options and data to resume, or resume=False to start again"
     )
 
@@ -251,7 +251,7 @@ def test_changed_vectors_in_the_same_file_are_rejected(corpus, tiny, tmp_path):
 
     fit(1.0)
     fit(1.0)
-    with pytest.raises(ConfigError, match="has a run with another vectors"):
+    with pytest.raises(ConfigError, match=r"has a run with other data \(vectors: "):
         fit(2.0)
 
 
@@ -262,7 +262,7 @@ def test_other_data_are_rejected(what, corpus, tiny, tmp_path):
     estimator = tiny("classifier", training={"run_dir": str(tmp_path)}).fit(texts, labels, dev=(texts, labels))
     data = (texts[1:], labels[1:]) if what == "training set" else (texts, labels)
     dev = (texts[1:], labels[1:]) if what == "dev set" else (texts, labels)
-    actual = rf"another {what} \('40 examples, [0-9a-f]+', now '39 examples, [0-9a-f]+'\)\. Give another run_dir"
+    actual = rf"other data \({what}: '40 examples, [0-9a-f]+', now '39 examples, [0-9a-f]+'\)\. Give another run_dir"
     with pytest.raises(ConfigError, match=actual):
         estimator.fit(*data, dev=dev)
 
@@ -358,7 +358,7 @@ def test_only_the_training_options_that_matter_are_compared(tmp_path):
     assert checkpoint_to_resume(tmp_path, options, {"a": (1, 2), "b": Path("x")}) is None
     (tmp_path / "last.ckpt").write_text("")
     assert checkpoint_to_resume(tmp_path, options, {"a": [1, 2], "b": "x"}) == tmp_path / "last.ckpt"
-    with pytest.raises(ConfigError, match="has a run with another a"):
+    with pytest.raises(ConfigError, match=r"has a run with other options \(a: "):
         checkpoint_to_resume(tmp_path, options, {"b": "x"})
 
 
