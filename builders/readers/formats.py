@@ -372,14 +372,15 @@ def _format_of_extension(sample: Sample) -> str | None:
 
 def _columns_error(sample: Sample, kind: CorpusKind, path: str) -> DataError:
     width = len(sample.modal_rows[0]) if sample.modal_rows else 0
+    blank = sample.line_with_blank_field()
     if kind.second and width == 2:
         problem = "has 2 fields on each line; a label and two texts are expected"
         hint = "Give a corpus of pairs, or set"
     else:
         problem = f"its {width} field{'s' * (width != 1)} per line do not show which is the text and which the label"
-        hint = "Set"
+        hint = "Set" if blank is None else "The first empty field is on this line; fill it in, or set"
     hint += " {columns} to what each field holds: 'label', 'text', 'second', or None to skip one."
-    return DataError(problem, path=path, hint=hint, options=("columns",))
+    return DataError(problem, path=path, line=blank, hint=hint, options=("columns",))
 
 
 def _join(names: Collection[str]) -> str:

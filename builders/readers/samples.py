@@ -74,6 +74,11 @@ class Sample:
         ((width, _),) = Counter(map(len, self.tab_rows)).most_common(1) or [(0, 0)]
         return [row for row in self.tab_rows if len(row) == width]
 
+    def line_with_blank_field(self) -> int | None:
+        """1-based number of the first line that has a blank field between tabs or at an end."""
+        filled = ((number, line.split("\t")) for number, line in enumerate(self.lines, 1) if line.strip())
+        return next((number for number, row in filled if not all(map(str.strip, row))), None)
+
     def has_adjacent_lines(self) -> bool:
         """Whether some lines have no blank line between them; sentences in columns rarely all have one word."""
         return any(line.strip() and after.strip() for line, after in pairwise(self.lines))

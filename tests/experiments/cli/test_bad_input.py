@@ -37,6 +37,35 @@ def test_a_missing_column(train):
     )
 
 
+ROWS = [f"{'pos' if number % 2 else 'neg'}\ta film {number}\n" for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("line", "content", "error"),
+    [
+        (
+            3,
+            "neg a film\n",
+            "1 field, 2 expected (label, text). Complete the line, or set --columns to what each field",
+        ),
+        (3, "neg\ta\tfilm\n", "3 fields, 2 expected (label, text). Complete the line, or set --columns to what"),
+        (5, "\ta film\n", "the label is empty. Fill it in, or read the file without its label column;"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt"])
+def test_one_wrong_line_of_a_file_of_labels_and_texts(train, name, line, content, error):
+    rows = [*ROWS[: line - 1], content, *ROWS[line:]]
+    assert train("classify", name, "".join(rows)).startswith(f"error: {name}, line {line}: {error}")
+
+
+def test_many_empty_labels(train):
+    assert train("classify", "a.tsv", "".join([*ROWS[:6], *["\ta film\n"] * 3])) == (
+        "error: a.tsv, line 7: its 2 fields per line do not show which is the text and which the label. The first "
+        "empty field is on this line; fill it in, or set --columns to what each field holds: 'label', 'text', "
+        "'second', or None to skip one.\n"
+    )
+
+
 def test_an_empty_file(train):
     assert train("classify", "a.tsv", "") == "error: a.tsv: is empty. Give a file with at least one line.\n"
 
