@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -147,9 +147,9 @@ class Corpus(Dataset[Batch]):
         texts = store.texts()
         targets: npt.NDArray[Any] | tuple[npt.NDArray[Any], Ints] | None = None
         if target == "label":
-            targets = _label_targets(texts.column("label"), list(store.manifest.labels))
+            targets = _label_targets(texts.column("label"), store.label_index)
         elif target == "tags":
-            index = {name: number for number, name in enumerate(store.manifest.tags)}
+            index = store.tag_index
             rows = [[index[tag] for tag in tags or ()] for tags in texts.column("tags")]
             counts = np.array([len(row) for row in rows], np.int64)
             targets = np.array([tag for row in rows for tag in row], np.int64), counts
@@ -263,11 +263,10 @@ class ParallelCorpus(Corpus):
         return super().lengths + (self.targets[1] if isinstance(self.targets, tuple) else 0)
 
 
-def _label_targets(labels: Sequence[Any], names: list[str]) -> npt.NDArray[Any]:
-    index = {name: number for number, name in enumerate(names)}
+def _label_targets(labels: Sequence[Any], index: Mapping[str, int]) -> npt.NDArray[Any]:
     if not any(isinstance(label, tuple) for label in labels):
         return np.array([-1 if label is None else index[label] for label in labels], np.int64)
-    matrix = np.zeros((len(labels), len(names)), np.float32)
+    matrix = np.zeros((len(labels), len(index)), np.float32)
     for row, label in enumerate(labels):
         matrix[row, [index[name] for name in ((label,) if isinstance(label, str) else label or ())]] = 1
     return matrix

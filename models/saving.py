@@ -9,13 +9,14 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graphattn.builders.files import atomic_folder, replaced_folder
+from graphattn.builders.json_types import check_fields, check_json, json_checksum, require_keys
 from graphattn.exceptions import ConfigError, ModelDirectoryError, UnregisteredError
 from graphattn.models.encoders import ENCODERS
 from graphattn.models.options import resolve_precision
@@ -29,6 +30,8 @@ FORMAT = 1
 """Version of the directory's layout; increased when an older GraphAttn cannot read it."""
 
 CONFIG, WEIGHTS, TOKENIZER, LABELS = "config.json", "model.safetensors", "tokenizer.json", "labels.json"
+CHECKSUM = "checksum"
+"""Key in the config of the checksum of all others; models of earlier versions have none."""
 
 TASKS: dict[str, type[Estimator]] = {}
 """Name of a task -> its estimator."""
@@ -116,6 +119,8 @@ def _write_files(folder: Path, files: ModelFiles) -> None:
     shutil.copymode(folder / LABELS, folder / WEIGHTS)  # safetensors writes files that only their owner can read
     sums = {name: _checksum(folder / name) for name in (WEIGHTS, TOKENIZER, LABELS)}
     config = {"format": FORMAT, **files.config, "sha256": sums}
+    checksum = json_checksum(json.loads(json.dumps(config)))
+    config = {"format": FORMAT, CHECKSUM: checksum, **config}  # not last: its line can be deleted
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
     for name, text in files.notes.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -188,14 +193,20 @@ def _read_config(path: Path) -> dict[str, Any]:
                 "Give one that `save` or `train` wrote"
             )
         version, sums = config["format"], config["sha256"]
-        if not isinstance(sums, dict) or WEIGHTS not in sums:
+        if not isinstance(sums, dict) or not {WEIGHTS, TOKENIZER, LABELS} <= sums.keys():
             raise ValueError("its checksums are missing")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelDirectoryError(f"{path / CONFIG} is damaged ({error}). Save the model again") from None
     if version != FORMAT:
         raise ModelDirectoryError(
             f"{path} has format {version}, this GraphAttn reads format {FORMAT}. "
             f"Install the GraphAttn that wrote it, or train again"
+        )
+    expected = config.pop(CHECKSUM, None)
+    if expected is not None and json_checksum(config) != expected:
+        raise ModelDirectoryError(
+            f"{path / CONFIG} was changed after it was saved: its checksum does not match. Copy the directory again; "
+            f"or, if you edited the file, delete its line {CHECKSUM!r}"
         )
     return config
 
@@ -236,9 +247,7 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
     """
     files = read_model(Path(path))
     task = _find_task(path, files.config)
-    encoder = files.config.get("encoder", {}).get("name", next(iter(ENCODERS)))
-    if encoder not in ENCODERS:
-        raise _error_for_unregistered(path, "encoder", encoder)
+    _check_config(path, files.config, task)
     try:
         estimator = task._from_files(files)
     except (ConfigError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -250,6 +259,29 @@ def load(path: str | Path, *, precision: str = "32") -> Estimator:
         ) from error
     estimator.model_.precision = resolve_precision(precision)
     return estimator
+
+
+def _check_config(path: str | Path, config: Mapping[str, Any], task: type[Estimator]) -> None:
+    """Check the values of a config against the types that its task and its encoder declare.
+
+    Raises
+    ------
+    ModelDirectoryError
+        when a value has another type or is missing, or the encoder is not registered
+    """
+    types = task.config_types()
+    try:
+        require_keys(config, [name for name, kind in types.items() if type(None) not in get_args(kind)])
+        for name in types.keys() & config.keys():
+            check_json(config[name], types[name], name)
+        require_keys(config["encoder"], ["name"], "encoder")
+        encoder = config["encoder"]["name"]
+        check_json(encoder, str, "encoder.name")
+        if encoder not in ENCODERS:
+            raise _error_for_unregistered(path, "encoder", encoder)
+        check_fields(config["encoder"], ENCODERS[encoder][0], "encoder")
+    except (ValueError, RecursionError) as error:
+        raise ModelDirectoryError(f"{Path(path) / CONFIG} is damaged ({error}). Save the model again") from None
 
 
 def read_task(path: str | Path) -> type[Estimator]:
@@ -265,7 +297,7 @@ def read_task(path: str | Path) -> type[Estimator]:
 
 def _find_task(path: str | Path, config: Mapping[str, Any]) -> type[Estimator]:
     name = config.get("task")
-    if name not in TASKS:
+    if not isinstance(name, str) or name not in TASKS:
         raise _error_for_unregistered(path, "task", name, known=TASKS)
     return TASKS[name]
 

@@ -16,8 +16,13 @@ from graphattn.builders.readers.corpus import read_corpus, resolve_reader
 from graphattn.builders.sentence import Example, Sentence
 from graphattn.exceptions import DataError
 
-BLOCK_BYTES = 32 << 20
-"""Default size of a block. A worker needs about twelve times as much memory."""
+BLOCK_BYTES, PARSED_BLOCK_BYTES = 32 << 20, 1 << 20
+"""Largest block by default, in bytes or characters, without and with a parser, which takes minutes for a block.
+
+A worker needs about twelve times as much memory."""
+_LEAST_BYTES, _LEAST_TEXTS, _SHARE = 1 << 20, 1000, 16
+"""Smallest blocks by default, and the share of the corpus before a block that determines its size: small corpora have
+enough blocks for several processes and for resuming, and the number of blocks grows slowly."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SENTENCE_ENDS = {"conllu": (b"\n\n", b"\n\r\n"), "sentences": (b"\n",)}
@@ -118,18 +123,21 @@ class ItemBlock:
 Block = TextBlock | ItemBlock
 
 
-def corpus_blocks(corpus: CorpusFile, *, size: int = BLOCK_BYTES, skip: bool = False) -> Iterator[Block]:
+def corpus_blocks(
+    corpus: CorpusFile, *, size: int | None = None, most: int = BLOCK_BYTES, skip: bool = False
+) -> Iterator[Block]:
     """Cut a corpus into blocks.
 
     Parameters
     ----------
     corpus : the corpus
-    size : bytes or characters of a block
+    size : bytes or characters of each block; None for blocks that grow with the corpus
+    most : size of the largest of those
     skip : skip what the reader cannot use, instead of raising an error
     """
     source, format, options = resolve_reader(corpus.path, format=corpus.format, task=corpus.task, **corpus.options)
     if format in SENTENCE_ENDS:
-        yield from text_blocks(source, format, options, size=size)
+        yield from text_blocks(source, format, options, size=size, most=most)
         return
     name = display_name(corpus.path)
     skipped: list[Skipped] = []
@@ -138,11 +146,16 @@ def corpus_blocks(corpus: CorpusFile, *, size: int = BLOCK_BYTES, skip: bool = F
         skipped.append(Skipped(name, f"line {error.line}", error.message))
 
     items = read_corpus(source, format=format, task=corpus.task, skip=record if skip else None, **options)
-    yield from item_blocks(name, items, skipped=skipped, size=size)
+    yield from item_blocks(name, items, skipped=skipped, size=size, most=most)
 
 
 def text_blocks(
-    path: FilePath, format: str, options: Mapping[str, Any] | None = None, *, size: int = BLOCK_BYTES
+    path: FilePath,
+    format: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    size: int | None = None,
+    most: int = BLOCK_BYTES,
 ) -> Iterator[TextBlock]:
     """Cut a text file after sentences.
 
@@ -151,13 +164,13 @@ def text_blocks(
     path : the corpus, plain or compressed, or ``"-"``
     format : a key of ``SENTENCE_ENDS``
     options : of its reader
-    size : bytes to read at a time; a longer sentence makes a larger block
+    size, most : bytes to read at a time, see :func:`corpus_blocks`; a longer sentence makes a larger block
     """
     is_seekable = not split_suffix(path)[1] and not is_stream(path)
     with open_text(path) as source:
         line, offset, rest = 1, 0, b""
         while True:
-            more = source.read(size)
+            more = source.read(size or min(max(offset // _SHARE, _LEAST_BYTES), most))
             text = rest + more
             end = _last_sentence_end(text, SENTENCE_ENDS[format]) if more else len(text)
             block, rest = text[:end], text[end:]
@@ -177,7 +190,12 @@ def text_blocks(
 
 
 def item_blocks(
-    corpus: str, items: Iterable[Example | Sentence], *, skipped: list[Skipped] | None = None, size: int = BLOCK_BYTES
+    corpus: str,
+    items: Iterable[Example | Sentence],
+    *,
+    skipped: list[Skipped] | None = None,
+    size: int | None = None,
+    most: int = BLOCK_BYTES,
 ) -> Iterator[ItemBlock]:
     """Group items into blocks.
 
@@ -186,17 +204,19 @@ def item_blocks(
     corpus : the file's name in errors
     items : in the order of the corpus
     skipped : grows while the items are read; each block takes what was skipped since the previous one
-    size : characters of a block; a longer item makes a larger one
+    size, most : characters of a block, see :func:`corpus_blocks`; a longer item makes a larger one
     """
     skipped = [] if skipped is None else skipped
     group: list[Example | Sentence] = []
-    first, characters = 1, 0
+    first, characters, before = 1, 0, 0
     for item in items:
         group.append(item)
         characters += _num_characters(item)
-        if characters >= size:
+        if characters >= (size or most) or (
+            size is None and len(group) >= _LEAST_TEXTS and characters >= before // _SHARE
+        ):
             yield _item_block(corpus, first, group, skipped)
-            first, group, characters = first + len(group), [], 0
+            first, group, characters, before = first + len(group), [], 0, before + characters
     if group or skipped:
         yield _item_block(corpus, first, group, skipped)
 

@@ -22,13 +22,14 @@ from graphattn.builders.files import atomic_file, display_name, folder_lock
 from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.parsers import Parser
 from graphattn.builders.relations.composition import may_read_ids
-from graphattn.builders.store.blocks import BLOCK_BYTES, Block, CorpusFile, corpus_blocks
+from graphattn.builders.store.blocks import BLOCK_BYTES, PARSED_BLOCK_BYTES, Block, CorpusFile, corpus_blocks
 from graphattn.builders.store.executors import Engine, LocalEngine
 from graphattn.builders.store.manifest import (
     GRAPHS,
     MANIFEST,
     SKIPPED,
     TOKENIZER,
+    DamagedManifestError,
     Manifest,
     ShardEntry,
     find_damaged_shards,
@@ -56,7 +57,9 @@ class StoreSettings:
     skip : skip and list sentences that cannot be used, instead of raising an error
     parser : parses sentences without heads; None leaves them unparsed
     raw : the parser splits raw texts into sentences and words, instead of our own rules
-    block_bytes : size of the blocks; each becomes a shard
+    block_bytes : size of the blocks; each becomes a shard. None for that of a store that exists; in a new one, blocks
+        have 1,000 texts or more (of CoNLL-U and parsed JSON Lines, 1 MiB), and later ones up to 32 MiB (1 MiB with a
+        parser)
     """
 
     builder: TextGraphBuilder
@@ -64,7 +67,7 @@ class StoreSettings:
     skip: bool = False
     parser: Parser | None = None
     raw: bool = False
-    block_bytes: int = BLOCK_BYTES
+    block_bytes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; the manifest keeps them to compare them with those of the next build."""
@@ -197,7 +200,16 @@ class _Build:
             manifest = Manifest(settings, names)
             manifest.write(self.folder)
             return manifest
-        manifest = Manifest.read(self.folder, complete=append)
+        try:
+            manifest = Manifest.read(self.folder, complete=append)
+        except DamagedManifestError:
+            if append:
+                raise
+            manifest = Manifest(settings, names)  # shards that are up to date stay
+            manifest.write(self.folder)
+        if self.settings.block_bytes is None:
+            self.settings = replace(self.settings, block_bytes=manifest.settings.get("block_bytes"))
+            settings = self.settings.to_json()
         different = [name for name in settings if settings[name] != manifest.settings.get(name)]
         if different and manifest.complete:
             previous = json.dumps(manifest.settings.get(different[0]))
@@ -230,9 +242,10 @@ class _Build:
         self, first: int, complete: Sequence[ShardEntry], settings: ShardSettings
     ) -> Iterator[tuple[int, Block]]:
         """Number all blocks; those of a complete store must not have changed."""
-        number = first
+        number, size = first, self.settings.block_bytes
+        most = BLOCK_BYTES if self.settings.parser is None else PARSED_BLOCK_BYTES
         for corpus in self.corpora:
-            for block in corpus_blocks(corpus, size=self.settings.block_bytes, skip=self.settings.skip):
+            for block in corpus_blocks(corpus, size=size, most=most, skip=self.settings.skip):
                 if number < len(complete) and complete[number].digest not in ("", settings.digest(block)):
                     raise self._change_error(corpus)
                 yield number, block

@@ -20,6 +20,7 @@ from graphattn.builders.graph_builder import TextGraphBuilder
 from graphattn.builders.layout import Ints, ragged_arange
 from graphattn.builders.store.layouts import Chunk, table_layout
 from graphattn.builders.store.manifest import GRAPHS
+from graphattn.builders.store.shards import CHUNK_SENTENCES, CHUNK_TOKENS
 from graphattn.builders.store.store import Store
 from graphattn.dgl_graphs import save_graphs
 from graphattn.exceptions import ConfigError, GraphError
@@ -77,8 +78,7 @@ class _Decoder:
 
     def __init__(self, store: Store, builder: TextGraphBuilder):
         self.store, self.builder = store, builder
-        self._labels = {name: index for index, name in enumerate(store.manifest.labels)}
-        self._tags = {name: index for index, name in enumerate(store.manifest.tags)}
+        self._labels, self._tags = store.label_index, store.tag_index
 
     def decode(self, number: int) -> Chunk:
         return Chunk.from_table(self.store.chunk(number), self.builder, self._labels, self._tags)
@@ -151,7 +151,7 @@ class GraphDataset(Dataset[StoreBatch]):
 class GraphStream(IterableDataset[StoreBatch]):
     """One pass over the store in shuffled batches, with constant memory for a store of any size.
 
-    Chunks come in random order; each ``pool`` of chunks is shuffled and cut into batches by
+    Chunks come in random order; each pool of chunks is shuffled and cut into batches by
     :class:`~graphattn.builders.batching.BudgetBatches`. Processes and their data loader workers take chunks in turn:
     together they see each sentence once, but the number of batches may differ.
 
@@ -161,7 +161,8 @@ class GraphStream(IterableDataset[StoreBatch]):
     builder : builds the graphs; its vocabulary gives the ids
     max_sentences, max_tokens, max_edges : budgets of a batch; None for no limit
     shuffle : a new order in each epoch; otherwise chunk by chunk, each from long to short
-    pool : chunks to shuffle together, about 20 MB each
+    pool : full chunks to shuffle together (16,384 sentences or about half a million tokens, about 20 MB each), or as
+        many sentences in smaller ones
     seed : determines the order, together with the epoch
     rank, processes : number of this process, and of all
 
@@ -202,10 +203,20 @@ class GraphStream(IterableDataset[StoreBatch]):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[StoreBatch]:
-        chunks = self._worker_chunks()
-        width = self.pool if self.shuffle else 1
-        for start in range(0, len(chunks), width):
-            yield from self._batches(chunks[start : start + width].tolist())
+        for chunks in self._pools():
+            yield from self._batches(chunks.tolist())
+
+    def _pools(self) -> list[Ints]:
+        """The chunks to shuffle together."""
+        chunks, manifest = self._worker_chunks(), self.store.manifest
+        if not len(chunks):
+            return []
+        if not self.shuffle:
+            return np.split(chunks, len(chunks))
+        of_full_chunk = min(CHUNK_SENTENCES, CHUNK_TOKENS * manifest.sentences / max(manifest.tokens, 1))
+        sizes = np.diff(self.store.chunk_starts)[chunks]
+        pools = (np.cumsum(sizes) - sizes) // max(self.pool * of_full_chunk, 1)
+        return np.split(chunks, np.flatnonzero(np.diff(pools)) + 1)
 
     def _worker_chunks(self) -> Ints:
         """The chunks of this process and worker, in the order of this epoch."""

@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from graphattn.builders.files import atomic_file, is_locked
+from graphattn.builders.json_types import check_json, read_record, require_keys
 from graphattn.builders.store.shards import file_sha256, system_error
 from graphattn.builders.store.tables import VERSION
 from graphattn.exceptions import DataError
 
 MANIFEST, TOKENIZER, SKIPPED, GRAPHS = "store.json", "tokenizer.json", "skipped.jsonl", "graphs"
 _KIND = "graphattn store"
+_SETTINGS = {"relations": list[str], "cls": bool}
+"""Settings that a store is read with, and their types."""
+
+
+class DamagedManifestError(DataError):
+    """``store.json`` is damaged; a build can write it again."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,19 @@ class Manifest:
                     path=folder,
                     hint="Build it again, or use the GraphAttn that built it.",
                 )
-            values = {item.name: record[item.name] for item in fields(cls)}
-            manifest = cls(**{**values, "shards": [ShardEntry(**entry) for entry in values["shards"]]})
+            require_keys(record, [item.name for item in fields(cls)])
+            manifest = read_record(record, cls)
+            require_keys(manifest.settings, _SETTINGS)
+            for name, kind in _SETTINGS.items():
+                check_json(manifest.settings[name], kind, f"settings.{name}")
+            sentences = sum(sum(entry.chunks) for entry in manifest.shards)
+            if sentences != manifest.sentences:
+                raise ValueError(f"its shards have {sentences:,} sentences, not {manifest.sentences:,}")
         except (FileNotFoundError, NotADirectoryError):
             raise DataError("is not a store", path=folder, hint="Give a folder that graphattn build wrote.") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            damaged = DataError(f"is damaged ({error})", path=path, hint="Run the same graphattn build again.")
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            hint = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
+            damaged = DamagedManifestError(f"is damaged ({error})", path=path, hint=hint)
             raise system_error(path, error) or damaged from error
         if complete and not manifest.complete:
             if is_locked(folder):

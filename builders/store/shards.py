@@ -101,17 +101,20 @@ class Shard:
                 path, memory_map=True, read_dictionary=STRING_PATHS, page_checksum_verification=True
             )
             self.notes: dict[str, Any] = json.loads(self._file.metadata.metadata[_METADATA_KEY])
+            version = self.notes["version"]
+            schema = self._file.schema.to_arrow_schema()
         except FileNotFoundError:
             raise DataError("the shard is missing", path=path, hint=_REPAIR) from None
         except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
             raise _read_error(path, error) from error
-        if self.notes["version"] != VERSION:
+        if version != VERSION:
             raise DataError(
-                f"the shard has version {self.notes['version']} of the store format, this GraphAttn reads version "
-                f"{VERSION}",
+                f"the shard has version {version} of the store format, this GraphAttn reads version {VERSION}",
                 path=path,
                 hint="Build the store again, or use the GraphAttn that built it.",
             )
+        if not schema.equals(SCHEMA):
+            raise damage_error(path, "it has other columns")
 
     @property
     def chunk_sizes(self) -> list[int]:
@@ -165,4 +168,9 @@ def system_error(path: Path, error: Exception) -> DataError | None:
 
 def _read_error(path: Path, error: Exception) -> DataError:
     reason = " ".join(str(error).split())[:200]
-    return system_error(path, error) or DataError(f"the shard is damaged ({reason})", path=path, hint=_REPAIR)
+    return system_error(path, error) or damage_error(path, reason)
+
+
+def damage_error(path: Path, reason: str) -> DataError:
+    """The error of a damaged shard."""
+    return DataError(f"the shard is damaged ({reason})", path=path, hint=_REPAIR)

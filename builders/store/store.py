@@ -6,7 +6,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -23,14 +23,26 @@ from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.relations import Relation, parse_relation
 from graphattn.builders.sentence import Sentence
 from graphattn.builders.store.layouts import table_layout
-from graphattn.builders.store.manifest import TOKENIZER, Manifest, find_damaged_shards
-from graphattn.builders.store.shards import Shard
+from graphattn.builders.store.manifest import MANIFEST, TOKENIZER, Manifest, ShardEntry, find_damaged_shards
+from graphattn.builders.store.shards import Shard, damage_error, file_sha256
 from graphattn.builders.store.tables import count_words, list_lengths, to_sentences
 from graphattn.builders.vocabulary import Vocabulary
 from graphattn.exceptions import DataError
 
 OPEN_SHARDS = 16
 """Shards that a store keeps open; each takes a file descriptor and the metadata of its chunks."""
+
+
+class _NameIndex(dict[str, int]):
+    """Name -> its index; a name that ``store.json`` lacks is an error."""
+
+    def __init__(self, names: Iterable[str], path: Path):
+        super().__init__((name, number) for number, name in enumerate(names))
+        self._path = path
+
+    def __missing__(self, name: str) -> int:
+        hint = "Run graphattn build with all corpora of the store again; it keeps undamaged shards."
+        raise DataError(f"does not list {name!r}, which a sentence has", path=self._path, hint=hint)
 
 
 class Store(Sequence[Sentence], LazyCorpus):
@@ -67,9 +79,10 @@ class Store(Sequence[Sentence], LazyCorpus):
         self.manifest = Manifest.read(self.folder)
         sizes = [size for entry in self.manifest.shards for size in entry.chunks]
         self.chunk_starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self._chunk_files = [(entry.file, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
+        self._chunk_files = [(entry, i) for entry in self.manifest.shards for i in range(len(entry.chunks))]
         self._cached_chunks = cached_chunks
         self._open: OrderedDict[str, Shard] = OrderedDict()
+        self._verified: set[str] = set()
         self._chunks: OrderedDict[int, pa.Table] = OrderedDict()
 
     def __len__(self) -> int:
@@ -143,6 +156,16 @@ class Store(Sequence[Sentence], LazyCorpus):
                 included |= {part.spec for part in relations[-1].parts()}
         return TextGraphBuilder(relations, cls=settings["cls"], vocabulary=self.vocabulary)
 
+    @property
+    def label_index(self) -> Mapping[str, int]:
+        """Label -> its index in ``manifest.labels``."""
+        return _NameIndex(self.manifest.labels, self.folder / MANIFEST)
+
+    @property
+    def tag_index(self) -> Mapping[str, int]:
+        """Tag -> its index in ``manifest.tags``."""
+        return _NameIndex(self.manifest.tags, self.folder / MANIFEST)
+
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
         """(S,) tokens of each sentence in the corpus, before a vocabulary splits words into subwords."""
@@ -181,13 +204,24 @@ class Store(Sequence[Sentence], LazyCorpus):
         DataError
             when the shard is missing or damaged; the others can still be read
         """
-        file, position = self._chunk_files[number]
+        entry, position = self._chunk_files[number]
+        file = entry.file
         if file not in self._open:
             while len(self._open) >= OPEN_SHARDS:
                 self._open.popitem(last=False)[1].close()
-            self._open[file] = Shard(self.folder / file)
+            self._open[file] = self._open_shard(entry)
         self._open.move_to_end(file)
         return self._open[file].chunk(position, None if columns is None else list(columns))
+
+    def _open_shard(self, entry: ShardEntry) -> Shard:
+        """Open a shard; the first time, compare its bytes, since Arrow does not notice every flipped bit."""
+        shard = Shard(self.folder / entry.file)
+        if entry.file not in self._verified and file_sha256(shard.path) != entry.sha256:
+            raise damage_error(shard.path, f"its checksum is not the one in {MANIFEST}")
+        if shard.chunk_sizes != entry.chunks:
+            raise damage_error(shard.path, f"it does not have the sentences that {MANIFEST} lists")
+        self._verified.add(entry.file)
+        return shard
 
     def find_damaged(self) -> dict[str, str]:
         """Read every byte; return the damaged shards with the reason."""

@@ -28,8 +28,6 @@ EXAMPLES = (
 )
 _LEARN = {"level": "word", "split": "web", "lowercase": True, "min_count": 1, "size": None}
 """Default options of the vocabulary."""
-_SHARD_SIZE, _PARSED_SHARD_SIZE = 32.0, 1.0
-"""Default MiB of text in a shard, without and with a parser, which takes minutes for a shard."""
 _SKIP = "Or skip and list such lines with --skip-bad."
 _Options = TypeVar("_Options", CorpusOptions, ParserOptions)
 
@@ -70,7 +68,10 @@ def build(
         bool, typer.Option("--skip-bad", help="Skip sentences that cannot be used, and list them.")
     ] = False,
     shard_size: Annotated[
-        float | None, typer.Option(min=0.001, help="MiB of text in a shard (default: 32; 1 with a parser).")
+        float | None,
+        typer.Option(
+            min=0.001, help="MiB of text in a shard (default: 1,000 texts or more; 32, or 1 with a parser, at most)."
+        ),
     ] = None,
     materialize: Annotated[
         bool, typer.Option("--materialize", help="Also write the graphs, for dgl.load_graphs.")
@@ -110,14 +111,13 @@ def _make_settings(
     from graphattn.builders import TextGraphBuilder
     from graphattn.builders.store import StoreSettings
 
-    parser = parser_options.create_parser()
     return StoreSettings(
         TextGraphBuilder(_parse_relations(relations), cls=cls, vocabulary=vocabulary),
         learn=learn if vocabulary is None else {},
         skip=skip,
-        parser=parser,
+        parser=parser_options.create_parser(),
         raw=parser_options.parser_cuts,
-        block_bytes=round((megabytes or (_SHARD_SIZE if parser is None else _PARSED_SHARD_SIZE)) * (1 << 20)),
+        block_bytes=None if megabytes is None else round(megabytes * (1 << 20)),
     )
 
 

@@ -352,6 +352,15 @@ class Estimator(Parameters):
         """The groups of options that are constructor arguments, without the encoder's."""
         return {name: kind for name, kind in cls.option_groups.items() if name not in ("files", "task", "encoder")}
 
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        """Name -> JSON type of the values that :meth:`save` writes to ``config.json``; optional ones may be null.
+
+        A class that writes more than its base adds their types.
+        """
+        groups = {name: kind | None if name in cls.late_options else kind for name, kind in cls._parts().items()}
+        return {"encoder": dict[str, Any], "history": list[dict[str, float]], **groups}
+
     def _resolve_options(self) -> None:
         """Copy the options, so that ``set_params`` does not change a fitted model."""
         self.validate()

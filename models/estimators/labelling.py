@@ -142,6 +142,13 @@ class LabellingEstimator(Estimator):
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
         """Reject labels whose number does not fit their inputs."""
 
+    @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        weights = str | list[list[Any]] | None
+        characters = list[str] | None
+        return {**super().config_types(), "widths": list[int], "characters": characters, "class_weight": weights}
+
     def _extra_config(self) -> dict[str, Any]:
         """Values for ``config.json`` besides the groups of options."""
         return {}
@@ -437,7 +444,7 @@ class LabellingEstimator(Estimator):
         config = files.config
         estimator = cls(
             encoder_options(config["encoder"]),
-            **{name: kind.from_dict(config.get(name, {})) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
+            **{name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()},  # type: ignore[arg-type]
             class_weight=deserialize_class_weight(config.get("class_weight")),
             **cls._extra_arguments(config),
         )

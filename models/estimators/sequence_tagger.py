@@ -353,13 +353,18 @@ class SequenceTagger(LabellingEstimator):
         return [self._decode_tags(self.classes_[ids].tolist()) for ids in decisions]
 
     @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {**super().config_types(), "scheme": str, "repair_tags": bool | None}
+
+    @override
     def _extra_config(self) -> dict[str, Any]:
         return {"scheme": self.scheme_, "repair_tags": self.repair_tags}
 
     @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {"scheme": config["scheme"], "repair_tags": config.get("repair_tags", False)}
+        return {"scheme": config["scheme"], "repair_tags": bool(config.get("repair_tags"))}
 
     @override
     @classmethod

@@ -296,6 +296,11 @@ class TextClassifier(LabellingEstimator):
         return [tuple(self.classes_[row.astype(bool)].tolist()) for row in decisions]
 
     @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {**super().config_types(), "multilabel": bool | None, "indicators": bool | None}
+
+    @override
     def _extra_config(self) -> dict[str, Any]:
         return {"multilabel": self._is_multilabel, "indicators": self.indicators_}
 
@@ -303,13 +308,13 @@ class TextClassifier(LabellingEstimator):
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
         classifier = super()._from_files(files)
-        classifier.indicators_ = files.config.get("indicators", False)
+        classifier.indicators_ = bool(files.config.get("indicators"))
         return classifier
 
     @override
     @classmethod
     def _extra_arguments(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        return {"multilabel": config["multilabel"]}
+        return {"multilabel": bool(config.get("multilabel"))}
 
 
 class _IndicatorRows(list[tuple[int, ...]]):

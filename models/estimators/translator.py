@@ -445,6 +445,11 @@ class Translator(Estimator):
     # -- saving --------------------------------------------------------------------------------------------------------
 
     @override
+    @classmethod
+    def config_types(cls) -> dict[str, Any]:
+        return {**super().config_types(), "preset": str}
+
+    @override
     def _files(self, notes: Mapping[str, str]) -> ModelFiles:
         config = {**self._serialize_options(), "preset": self.preset}
         return ModelFiles(config, [], self.subwords_.vocabulary.to_json(), self._state(), notes)
@@ -453,7 +458,7 @@ class Translator(Estimator):
     @classmethod
     def _from_files(cls, files: ModelFiles) -> Self:
         config = files.config
-        groups: dict[str, Any] = {name: kind.from_dict(config.get(name, {})) for name, kind in cls._parts().items()}
+        groups: dict[str, Any] = {name: kind.from_dict(config.get(name) or {}) for name, kind in cls._parts().items()}
         estimator = cls(encoder_options(config["encoder"]), preset=config["preset"], **groups)
         estimator._resolve_options()
         vocabulary = Vocabulary.from_json(files.tokenizer)

@@ -17,7 +17,7 @@ from graphattn.builders.store.manifest import MANIFEST
 from graphattn.builders.subwords import BLANK
 from graphattn.exceptions import ConfigError, ModelDirectoryError
 from graphattn.models import TASKS, TextClassifier, load, register_task, saving
-from graphattn.models.saving import FORMAT, ModelFiles, read_model, read_task, write_model
+from graphattn.models.saving import FORMAT, ModelFiles, read_config, read_model, read_task, write_model
 
 NAMES = {"config.json", "labels.json", "model.safetensors", "tokenizer.json"}
 
@@ -491,8 +491,9 @@ def folder(corpus, tiny, tmp_path):
 
 
 def change(folder, **values):
+    """Edit a config, without its checksum."""
     config = json.loads((folder / "config.json").read_text())
-    config.update(values)
+    config.update({"checksum": ..., **values})
     (folder / "config.json").write_text(json.dumps({name: value for name, value in config.items() if value is not ...}))
 
 
@@ -513,13 +514,11 @@ def test_unknown_task(folder):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"encoder": ...}, "'encoder'"),
         (
             {"head": {"pool": 1}},
             "HeadOptions has no option 'pool'; it has: crf, head_dropout, head_hidden, pair_features, pooling",
         ),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
-        ({"history": ...}, "'history'"),
     ],
 )
 def test_an_invalid_config(changes, reason, folder):
@@ -527,6 +526,101 @@ def test_an_invalid_config(changes, reason, folder):
     assert failure(load, folder) == (
         f"{folder} is damaged: config.json does not fit the other files ({reason}). Save the model again"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"encoder": ...}, "'encoder' is missing"),
+        ({"encoder": ["ms-trans"]}, 'encoder is ["ms-trans"], not an object'),
+        ({"encoder": {"hidden": 8}}, "'name' is missing in encoder"),
+        ({"encoder": {"name": "ms-trans", "hidden": "8"}}, 'encoder.hidden is "8", not a whole number'),
+        ({"training": {"epochs": 1.5}}, "training.epochs is 1.5, not a whole number"),
+        ({"head": None}, "head is null, not an object"),
+        ({"inputs": {"vectors": [1]}}, "inputs.vectors[0] is 1, not a string"),
+        ({"history": ...}, "'history' is missing"),
+        ({"history": [1]}, "history[0] is 1, not an object"),
+        ({"widths": [8, "x"]}, 'widths[1] is "x", not a whole number'),
+        ({"parsing": {"parser": None}}, "parsing.parser is null, not a string"),
+    ],
+)
+def test_values_of_other_types_in_a_config(changes, reason, folder):
+    change(folder, **changes)
+    assert failure(load, folder) == f"{folder}/config.json is damaged ({reason}). Save the model again"
+
+
+def test_an_edited_config_must_lose_its_checksum(folder):
+    path = folder / "config.json"
+    text = path.read_text()
+    edited = text.replace('"dropout": 0.3', '"dropout": 0.2')
+    path.write_text(edited)
+    for read in (load, read_task):
+        assert failure(read, folder) == (
+            f"{path} was changed after it was saved: its checksum does not match. Copy the directory again; or, if you "
+            "edited the file, delete its line 'checksum'"
+        )
+    path.write_text(json.dumps(json.loads(text), indent=4))  # other blanks are no change
+    assert load(folder).encoder_.dropout == 0.3
+    path.write_text("".join(line for line in edited.splitlines(keepends=True) if '"checksum"' not in line))
+    assert load(folder).encoder_.dropout == 0.2
+
+
+def test_every_flipped_bit_of_a_config_is_noticed(folder):
+    """Except in the name of the checksum, and where the same value remains."""
+    path = folder / "config.json"
+    content, config = path.read_bytes(), read_config(folder)
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        try:
+            read = read_config(folder)
+        except ModelDirectoryError:
+            continue
+        assert {name: value for name, value in read.items() if name in config} == config
+
+
+VALUES = (None, True, -1, 7, 1.5, "x", [], ["x"], {}, {"x": "y"})
+
+
+def places(value, place=()):
+    """The path of each value in a JSON value, below the first elements of lists."""
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*place, key))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_any_change_of_an_old_config_is_harmless_or_one_error(task, tmp_path):
+    """Old configs have no checksum."""
+    folder = shutil.copytree(EARLIER / task, tmp_path / "model")
+    text = (folder / "config.json").read_text()
+    inputs = json.loads((EARLIER / "predictions.json").read_text())[task]["inputs"][:2]
+    errors = 0
+    for number, place in enumerate(places(json.loads(text))):
+        # a few values for each place, other ones for the next
+        for value in (..., *(VALUES[(3 * number + step) % len(VALUES)] for step in range(3))):
+            config = inner = json.loads(text)
+            for key in place[:-1]:
+                inner = inner[key]
+            if not place:
+                config = value if value is not ... else {}
+            elif value is ...:
+                del inner[place[-1]]
+            else:
+                inner[place[-1]] = value
+            (folder / "config.json").write_text(json.dumps(config))
+            try:
+                load(folder).predict([tuple(x) if task == "pair" else x for x in inputs])
+            except ModelDirectoryError:
+                errors += 1
+    assert errors > 50
+
+
+def test_a_config_that_is_nested_too_deeply(model):
+    (model / "config.json").write_text("[" * 100_000)
+    assert failure(read_model, model).startswith(f"{model}/config.json is damaged (maximum recursion depth exceeded")
 
 
 def test_an_encoder_that_is_not_registered(folder):

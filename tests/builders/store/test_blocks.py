@@ -1,7 +1,9 @@
 """Blocks contain all sentences, whole, and know their first line."""
 
 import gzip
+from itertools import repeat
 
+import numpy as np
 import pytest
 
 from graphattn.builders import Example, Sentence
@@ -53,3 +55,40 @@ def test_items_are_counted_from_one():
     blocks = list(item_blocks("c", items, size=12))
     assert [(block.first, block.items) for block in blocks] == [(1, tuple(items[:2])), (3, tuple(items[2:]))]
     assert list(item_blocks("c", [], size=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "length", "expected"),
+    [
+        (900, 100, [900]),
+        (5_000, 100, [1000] * 5),
+        (25_000, 1_300, [1000] * 16 + [1000, 1063, 1129, 1200, 1275, 1355, 1439, 539]),
+        (40_000, 33_550, [1000] * 17 + [1001] * 3),
+    ],
+)
+def test_blocks_of_texts_grow_with_the_corpus(texts, length, expected):
+    """A thousand texts, later a sixteenth of those before, and never more than 32 MiB."""
+    sizes = [len(block.items) for block in item_blocks("c", repeat(Example("x" * (length - 1)), texts))]
+    assert sizes[: len(expected)] == expected
+    assert sum(sizes) == texts
+    assert max(sizes) <= -(-(32 << 20) // length)
+    before = np.cumsum(sizes) - sizes
+    assert all(size == 1000 or size == max(1000, -(-done // 16)) or size == 1001
+               for size, done in zip(sizes[:-1], before[:-1], strict=True))  # fmt: skip
+    assert len(sizes) < 16 + 16 * np.log(max(texts / 16_000, 1)) + texts * length / (32 << 20) + 2
+
+
+def test_blocks_of_long_texts_are_bounded():
+    assert [len(block.items) for block in item_blocks("c", [Example("x" * (17 << 20))] * 5)] == [2, 2, 1]
+    assert [len(block.items) for block in item_blocks("c", [Example("x" * (1 << 19))] * 5, most=1 << 20)] == [2, 2, 1]
+
+
+def test_blocks_of_bytes_grow_with_the_corpus(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"tokens": ["a"]}\n' * 2_000_000)  # 34 MiB
+    sizes = [block.size for block in text_blocks(tmp_path / "a.jsonl", "sentences")]
+    assert sum(sizes) == 36_000_000
+    assert 16 < len(sizes) < 40
+    assert all(abs(size - (1 << 20)) < 36 for size in sizes[:16])
+    assert max(sizes) < 3 << 20
+    fixed = [block.size for block in text_blocks(tmp_path / "a.jsonl", "sentences", most=1 << 20)]
+    assert max(fixed) - (1 << 20) < 18

@@ -33,6 +33,28 @@ def settings(builder):
     return StoreSettings(builder, block_bytes=1000)
 
 
+def test_from_5000_texts_on_there_is_work_for_several_processes(tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\n" + "".join(f"{n % 2}\ta film {n}\n" for n in range(5000)))
+    settings = StoreSettings(TextGraphBuilder([Window(3)]))
+    build_store([CorpusFile(tmp_path / "a.tsv")], tmp_path / "s", settings)
+    manifest = Store(tmp_path / "s").manifest
+    assert [sum(entry.chunks) for entry in manifest.shards] == [1000] * 5
+    assert manifest.settings["block_bytes"] is None
+
+
+def test_a_store_keeps_the_size_of_its_shards(tmp_path, write, trees):
+    """A store of an earlier version, whose default was a fixed size, is repaired and extended."""
+    corpora = [CorpusFile(write("a.jsonl", trees(30))), CorpusFile(write("b.jsonl", trees(20, seed=1)))]
+    fixed, default = (StoreSettings(TextGraphBuilder([Window(3)]), block_bytes=size) for size in (1000, None))
+    build_store(corpora, tmp_path / "fixed", fixed)
+    build_store(corpora[:1], tmp_path / "s", fixed)
+    build_store(corpora[:1], tmp_path / "s", default)
+    build_store(corpora[1:], tmp_path / "s", default, append=True)
+    (tmp_path / "s" / "sentences" / "part-000001.parquet").unlink()
+    build_store(corpora, tmp_path / "s", default)
+    assert content(tmp_path / "s") == content(tmp_path / "fixed")
+
+
 def test_a_store_keeps_the_order_of_sentences(tmp_path, write, trees, settings):
     build_store([CorpusFile(write("a.conllu", trees(30))), CorpusFile(write("b.jsonl", trees(9, seed=1)))],
                 tmp_path / "s", settings)  # fmt: skip

@@ -1,5 +1,7 @@
 """Batches from a store equal those of its sentences, and an epoch has every sentence once."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -171,6 +173,18 @@ def test_a_stream_yields_each_sentence_once(stored, trees, builder, shuffle, pro
             assert batch.graph.num_nodes("token") <= 60 or len(numbers) == 1
             seen += numbers
     assert sorted(seen) == list(range(80))
+
+
+def test_small_chunks_are_shuffled_together(stored, trees, builder):
+    """A pool has as many sentences as full chunks would have."""
+    store = stored(trees(80))
+    assert store.num_chunks > 4
+    (batch,) = GraphStream(store, builder, max_sentences=100, pool=1)
+    assert sorted(batch.numbers.tolist()) == list(range(80))
+    ordered = list(GraphStream(store, builder, max_sentences=100, shuffle=False))
+    assert [sorted(batch.numbers.tolist()) for batch in ordered] == [
+        list(range(start, stop)) for start, stop in pairwise(store.chunk_starts.tolist())
+    ]
 
 
 def test_epochs_differ_and_repeat(stored, trees, builder):

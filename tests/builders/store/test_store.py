@@ -5,6 +5,7 @@ import json
 import lzma
 import os
 import pickle
+import struct
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
@@ -31,6 +32,7 @@ from graphattn.builders.layout import concatenate
 from graphattn.builders.store import CorpusFile, Store, StoreSettings, build_store
 from graphattn.builders.store import shards as shards_module
 from graphattn.builders.store import store as store_module
+from graphattn.builders.store.shards import Shard
 from graphattn.builders.store.tables import to_sentences
 from graphattn.exceptions import DataError
 
@@ -317,3 +319,43 @@ def test_texts_of_pairs(tmp_path, stored, trees):
     assert str(caught.value) == (
         f"{tmp_path / 's'}: sentence 4 is not part of a pair. Build a store of pairs alone: graphattn build --pairs."
     )
+
+
+def test_every_flipped_byte_of_a_footer_is_one_error(stored, trees):
+    store = stored(trees(5))
+    entry = store.manifest.shards[0]
+    path, content = store.folder / entry.file, (store.folder / entry.file).read_bytes()
+    (length,) = struct.unpack("<I", content[-8:-4])
+    for position in range(len(content) - length - 8, len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        with pytest.raises(DataError) as caught:
+            Store(store.folder).chunk(0)
+        assert str(caught.value).startswith(f"{path}: the shard ")
+        assert str(caught.value).endswith(
+            (
+                ". Run the same graphattn build again: it rebuilds damaged shards.",
+                ". Build the store again, or use the GraphAttn that built it.",
+            )
+        )
+
+
+def test_a_shard_with_other_columns(stored, trees):
+    store = stored(trees(5))
+    path = store.folder / store.manifest.shards[0].file
+    notes = pq.read_schema(path).metadata
+    table = pq.read_table(path)
+    for other in (
+        table.drop_columns("links"),
+        table.set_column(table.column_names.index("label"), "label", table["label"].cast("binary")),
+        table.set_column(0, "length", table["length"].cast("int64")),
+        table.rename_columns(["size", *table.column_names[1:]]),
+    ):
+        pq.write_table(other.replace_schema_metadata(notes), path, store_schema=False)
+        with pytest.raises(DataError) as caught:
+            Shard(path)
+        assert str(caught.value) == (
+            f"{path}: the shard is damaged (it has other columns). "
+            "Run the same graphattn build again: it rebuilds damaged shards."
+        )

@@ -1,0 +1,127 @@
+"""Check JSON values of our own files against types, so that damage is one clear error where a file is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+DataT = TypeVar("DataT")
+_NAMES: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    dict: "an object",
+    Mapping: "an object",
+    list: "a list",
+    tuple: "a list",
+    Sequence: "a list",
+    type(None): "null",
+}
+
+
+def check_json(value: Any, kind: Any, name: str) -> None:
+    """Check a JSON value against a type.
+
+    Parameters
+    ----------
+    value : as ``json.loads`` returns it
+    kind : ``bool``, ``int``, ``float``, ``str``, None, a list, tuple or sequence of a type, a mapping of strings to a
+        type, a union, a dataclass (an object with values for fields), or ``Any``
+    name : of the value, for errors; empty for a whole file
+
+    Raises
+    ------
+    ValueError
+        naming the value and the expected type
+
+    Examples
+    --------
+    >>> check_json({"good": 1, "bad": 2.5}, dict[str, float], "weights")
+    >>> check_json([1, "2"], list[int], "widths")
+    Traceback (most recent call last):
+        ...
+    ValueError: widths[1] is "2", not a whole number
+    """
+    options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    shapes = [get_origin(option) or option for option in options]
+    shapes = [dict if is_dataclass(shape) else shape for shape in shapes]
+    for option, shape in zip(options, shapes, strict=True):
+        if is_dataclass(option) and isinstance(value, dict):
+            require_keys(value, _required_fields(option), name)
+            check_fields(value, option, name)
+            return
+        if isinstance(value, list) and shape in (list, tuple, Sequence):
+            inner = (get_args(option) or (Any,))[0]
+            for number, item in enumerate(value):
+                check_json(item, inner, f"{name}[{number}]")
+            return
+        if isinstance(value, dict) and shape in (dict, Mapping):
+            inner = (get_args(option) or (Any, Any))[1]
+            for key, item in value.items():
+                check_json(item, inner, f"{name}.{key}" if name else key)
+            return
+        if shape not in _NAMES or _is_scalar(value, shape):
+            return
+    expected = " or ".join(dict.fromkeys(_NAMES[shape] for shape in shapes))
+    raise ValueError(f"{name or 'the file'} is {json.dumps(value, ensure_ascii=False)[:60]}, not {expected}")
+
+
+def check_fields(record: Mapping[str, Any], kind: Any, name: str = "") -> None:
+    """Check the values of an object that has some fields of a dataclass; other keys are ignored."""
+    hints = get_type_hints(kind)
+    for item in fields(kind):
+        if item.name in record:
+            check_json(record[item.name], hints[item.name], f"{name}.{item.name}" if name else item.name)
+
+
+def read_record(record: Any, kind: type[DataT]) -> DataT:
+    """A dataclass from a JSON object, whose other keys are ignored; lists of objects become lists of dataclasses.
+
+    Raises
+    ------
+    ValueError
+        when a value has another type, or one without default is missing
+    """
+    check_json(record, kind, "")
+    hints, values = get_type_hints(kind), {}
+    for item in fields(kind):  # type: ignore[arg-type]
+        if item.name in record:
+            inner = (get_args(hints[item.name]) or (None,))[0]
+            value = record[item.name]
+            values[item.name] = [read_record(row, inner) for row in value] if is_dataclass(inner) else value
+    return kind(**values)
+
+
+def _required_fields(kind: Any) -> list[str]:
+    return [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
+
+
+def require_keys(record: Mapping[str, Any], names: Iterable[str], place: str = "") -> None:
+    """Raise ValueError if a key is missing."""
+    missing = next((name for name in names if name not in record), None)
+    if missing is not None:
+        raise ValueError(f"{missing!r} is missing" + (f" in {place}" if place else ""))
+
+
+def json_checksum(record: Mapping[str, Any]) -> str:
+    """SHA-256 of an object's canonical JSON: sorted keys and no blanks.
+
+    Parameters
+    ----------
+    record : as ``json.loads`` returns it
+    """
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_scalar(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return kind in (bool, str, type(None)) and isinstance(value, kind)
