@@ -88,10 +88,10 @@ def read_record(record: Any, kind: type[DataT]) -> DataT:
         when a value has another type, or one without default is missing
     """
     check_json(record, kind, "")
-    hints, values = get_type_hints(kind), {}
+    hints, values = get_type_hints(kind), dict[str, Any]()
     for item in fields(kind):  # type: ignore[arg-type]
         if item.name in record:
-            inner = (get_args(hints[item.name]) or (None,))[0]
+            inner: Any = (get_args(hints[item.name]) or (None,))[0]
             value = record[item.name]
             values[item.name] = [read_record(row, inner) for row in value] if is_dataclass(inner) else value
     return kind(**values)
