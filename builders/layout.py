@@ -55,6 +55,12 @@ class Links:
         columns = zip(*((part.counts, part.sources, part.targets) for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
 
+    def truncate(self, word_counts: Ints) -> Links:
+        """The links among the first words of each text."""
+        text = np.repeat(np.arange(len(self.counts)), self.counts)
+        kept = np.maximum(self.sources, self.targets) < word_counts[text]
+        return Links(np.bincount(text[kept], minlength=len(self.counts)), self.sources[kept], self.targets[kept])
+
     def take(self, texts: Ints) -> Links:
         """The links of some texts."""
         rows = ragged_arange((np.cumsum(self.counts) - self.counts)[texts], self.counts[texts])
@@ -207,6 +213,26 @@ class Layout:
         """(N,) sentence of each token within its text, counted over the batch."""
         assert self.sentence_ids is not None
         return self.sentence_ids[self.word_of_token] + np.repeat(self.sentence_starts, self.lengths)
+
+    def truncate(self, limit: int) -> Layout:
+        """The layout with at most ``limit`` tokens of each sentence; words whose head is cut off become roots."""
+        lengths = np.minimum(self.lengths, limit)
+        tokens = ragged_arange(self.token_starts, lengths)
+        last = self.word_ids[np.maximum(self.token_starts + lengths - 1, 0)] if len(tokens) else 0
+        counts = np.where(lengths == self.lengths, self.word_counts, last + 1)
+        words = ragged_arange(self.word_starts, counts)
+        heads = None if self.heads is None else self.heads[words]
+        return Layout(
+            lengths,
+            counts,
+            self.word_ids[tokens],
+            None if heads is None else np.where(heads < np.repeat(counts, counts), heads, -1),
+            None if self.deprels is None else self.deprels[words],
+            {name: values[tokens] for name, values in self.features.items()},
+            None if self.sentence_ids is None else self.sentence_ids[words],
+            None if self.links is None else self.links.truncate(counts),
+            self.vectors,
+        )
 
     def take(self, sentences: Sequence[int] | Ints) -> Layout:
         """The layout of some sentences, in the given order."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, pre_tokenizers
+from typing_extensions import override
 
 from graphattn.builders.sentence import Sentence
 from graphattn.exceptions import ConfigError, DataError
@@ -88,6 +90,51 @@ def make_pre_tokenizer(split: str) -> pre_tokenizers.PreTokenizer:
             ]
         )
     raise ConfigError(f"{{split}} is {split!r}; choose {', '.join(SPLITS[:-1])} or {SPLITS[-1]}", options=("split",))
+
+
+class _TextOfHtml(HTMLParser):
+    """Collects text; a tag that does not format words is a blank."""
+
+    _FORMATTING = frozenset("a abbr b big code em font i mark s small span strike strong sub sup tt u".split())
+    _HIDDEN = frozenset(("script", "style"))
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._hidden = 0
+
+    @override
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._hidden += tag in self._HIDDEN
+        if tag not in self._FORMATTING:
+            self.parts.append(" ")
+
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in self._HIDDEN and self._hidden > 0
+        if tag not in self._FORMATTING:
+            self.parts.append(" ")
+
+    @override
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.parts.append(data)
+
+
+def strip_html(text: str) -> str:
+    """Remove HTML tags, comments, scripts and styles, and decode entities; other text does not change.
+
+    Examples
+    --------
+    >>> strip_html("<p>A <b>g</b>ood film<br/>&amp; a play, 3 < 4")
+    ' A good film & a play, 3 < 4'
+    """
+    if "<" not in text and "&" not in text:
+        return text
+    parser = _TextOfHtml()
+    parser.feed(text)
+    parser.close()
+    return "".join(parser.parts)
 
 
 class WordSplitter:

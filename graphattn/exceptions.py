@@ -178,3 +178,17 @@ class DivergenceError(TrainingError):
 
 class GraphAttnWarning(UserWarning):
     """The result may differ from what the user expects; the message says how, and how to change it."""
+
+
+class TruncationWarning(GraphAttnWarning):
+    """Texts were truncated.
+
+    Parameters
+    ----------
+    count : number of these texts
+    limit : tokens that were kept of each
+    """
+
+    def __init__(self, count: int, limit: int):
+        self.count = count
+        super().__init__(f"{count:,} text{'s' * (count != 1)} truncated to the first {limit:,} tokens")

@@ -170,6 +170,18 @@ class Corpus(Dataset[Batch]):
         weighted.weights = (weights * (targets.sum() / total if total else 1.0)).astype(np.float32)
         return weighted
 
+    def truncate(self, limit: int) -> tuple[Corpus, int]:
+        """The corpus with at most ``limit`` tokens of each text besides ``[CLS]``, and the number of cut texts.
+
+        Targets must be of whole texts.
+        """
+        limit += self.builder.cls
+        cut = sum(int((layout.lengths > limit).sum()) for layout in self.layouts)
+        if not cut:
+            return self, 0
+        layouts = [layout.truncate(limit) for layout in self.layouts]
+        return Corpus(self.builder, layouts, token_types=self.token_types, targets=self.targets), cut
+
     def __len__(self) -> int:
         return len(self.layouts[0])
 

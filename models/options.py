@@ -159,6 +159,8 @@ class InputOptions(Options):
     embedding: int = option(300, "width of token embeddings without word vectors", min=1)
     embedding_dropout: float = option(0.3, "dropout on token embeddings", min=0, below=1)
     word_dropout: float = option(0.0, "probability that [UNK] replaces a token in training", min=0, below=1)
+    max_tokens_per_text: int | None = option(None, "truncate longer texts to this many tokens", min=1)
+    strip_html: bool = option(False, "remove HTML tags from raw texts, and decode entities such as &amp;")
     characters: bool = option(False, "add character CNN and capitalisation features", common=True)
     character_embedding: int = option(30, "width of character embeddings", min=1)
     character_filters: int = option(50, "number of filters of the character CNN", min=1)

@@ -10,9 +10,10 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphattn.exceptions import ConfigError, DataError, GraphError
+from graphattn.exceptions import ConfigError, DataError, GraphError, TruncationWarning
 from graphattn.experiments.cli.flags import as_flag
 from graphattn.experiments.cli.output import show_progress
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
 EngineName = Annotated[Literal["local", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster.")]
 Address = Annotated[str | None, typer.Option(help="Ray cluster to use (default: one on this machine).")]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="Truncate longer texts (classifiers; default: as in training).")
+]
 Precision = Annotated[
     Literal["32", "bf16", "auto"],
     typer.Option(help="Number format of matrix products; auto is bf16 where the hardware supports it, else 32."),
@@ -71,6 +75,7 @@ class ModelSettings:
     parser : see :func:`~graphattn.experiments.cli.prediction_options.load_model`; pairs of name and value
     search, longest : see :func:`~graphattn.experiments.cli.prediction_options.change_search`
     precision : see :func:`graphattn.load`
+    max_tokens_per_text : see :func:`~graphattn.experiments.cli.prediction_options.load_model`
     modules : the user's modules to import first
     threads : of each process; None for PyTorch's default
     """
@@ -81,6 +86,7 @@ class ModelSettings:
     search: str = ""
     longest: int | None = None
     precision: str = "32"
+    max_tokens_per_text: int | None = None
     modules: tuple[str, ...] = ()
     threads: int | None = None
 
@@ -99,7 +105,7 @@ class ModelSettings:
     @property
     def decisive(self) -> tuple[Any, ...]:
         """What determines the results."""
-        return self.digest, self.parser, self.search, self.longest, self.precision
+        return self.digest, self.parser, self.search, self.longest, self.precision, self.max_tokens_per_text
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +120,12 @@ def load_once(settings: ModelSettings) -> Estimator:
         torch.set_num_threads(settings.threads)
         os.environ["RAYON_NUM_THREADS"] = str(settings.threads)  # of the tokenizers
     import_modules(settings.modules)
-    estimator = load_model(settings.path, dict(settings.parser), precision=settings.precision)
+    estimator = load_model(
+        settings.path,
+        dict(settings.parser),
+        precision=settings.precision,
+        max_tokens_per_text=settings.max_tokens_per_text,
+    )
     change_search(estimator, settings.search, settings.longest)
     return estimator
 
@@ -179,10 +190,18 @@ def _describe_error(line: int, error: DataError | GraphError | None) -> TextErro
 
 @dataclass(frozen=True)
 class Part:
-    """The result of a chunk: a part of the output, and the lines of texts that could not be processed."""
+    """The result of a chunk: a part of the output, and how the texts fared.
+
+    Parameters
+    ----------
+    content : of the output
+    bad_lines : lines of texts that could not be processed
+    truncated : number of texts that were truncated
+    """
 
     content: bytes
     bad_lines: tuple[int, ...] = ()
+    truncated: int = 0
 
 
 @dataclass(frozen=True)
@@ -203,7 +222,17 @@ class ModelJob:
     def __call__(self, task: tuple[str, Chunk]) -> tuple[str, Part]:
         """Make the part of a named chunk."""
         name, chunk = task
-        return name, self.convert(load_once(self.settings), chunk, **self.options)
+        estimator = load_once(self.settings)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", TruncationWarning)
+            part = self.convert(estimator, chunk, **self.options)
+        truncated = 0
+        for warning in caught:
+            if isinstance(warning.message, TruncationWarning):
+                truncated += warning.message.count
+            else:
+                warnings.warn(warning.message, stacklevel=2)
+        return name, replace(part, truncated=truncated)
 
     def digest(self, chunk: Chunk) -> str:
         """Digest of all that determines the part."""
@@ -240,7 +269,7 @@ class KeptParts:
         try:
             for name, part in show_progress(engine.run(job, self._find_missing(job, chunks)), description):
                 with atomic_file(self._folder / f"{name}.part") as temporary, open(temporary, "wb") as file:
-                    file.writelines((json.dumps(part.bad_lines).encode(), b"\n", part.content))
+                    file.writelines((json.dumps([part.truncated, *part.bad_lines]).encode(), b"\n", part.content))
         finally:
             engine.close()
 
@@ -255,7 +284,8 @@ class KeptParts:
         """Read the parts in the order of the chunks."""
         for name in self._names:
             lines, _, content = (self._folder / f"{name}.part").read_bytes().partition(b"\n")
-            yield Part(content, tuple(json.loads(lines)))
+            truncated, *bad_lines = json.loads(lines)
+            yield Part(content, tuple(bad_lines), truncated)
 
 
 @contextmanager
@@ -289,15 +319,33 @@ def keep_parts(out: Path) -> Iterator[KeptParts]:
             folder.rmdir()
 
 
-def raise_for_bad_lines(lines: Sequence[int], place: str) -> None:
-    """Raise an error at the end of a command if some texts could not be processed.
+@dataclass
+class Tally:
+    """Counts texts that were truncated, and collects the lines of those that could not be processed."""
 
-    Parameters
-    ----------
-    lines : of these texts
-    place : where the output has their errors, a sentence
-    """
-    if lines:
+    bad_lines: list[int] = field(default_factory=list)
+    truncated: int = 0
+
+    def count(self, parts: Iterable[Part]) -> Iterator[bytes]:
+        """Yield the contents of parts and count their texts."""
+        for part in parts:
+            self.bad_lines += part.bad_lines
+            self.truncated += part.truncated
+            yield part.content
+
+    def report(self, limit: int | None, place: str) -> None:
+        """Warn of truncated texts, and raise an error if some texts could not be processed.
+
+        Parameters
+        ----------
+        limit : tokens of a truncated text
+        place : where the output has the errors, a sentence
+        """
+        if self.truncated:
+            warnings.warn(TruncationWarning(self.truncated, limit or 0), stacklevel=2)
+        lines = self.bad_lines
+        if not lines:
+            return
         shown = ", ".join(map(str, lines[:_SHOWN])) + (", ..." if len(lines) > _SHOWN else "")
         texts = "1 text" if len(lines) == 1 else f"{len(lines):,} texts"
         raise DataError(f"{texts} could not be processed (line {shown})", hint=place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -19,17 +20,18 @@ from graphattn.experiments.cli.chunks import (
     Chunk,
     EngineName,
     Jobs,
+    MaxTokens,
     ModelJob,
     ModelSettings,
     Part,
     Precision,
+    Tally,
     TextError,
     apply_to_texts,
     iter_chunks,
     keep_parts,
     load_once,
     make_engine,
-    raise_for_bad_lines,
 )
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
@@ -57,6 +59,7 @@ def encode(
     texts: Annotated[str, typer.Argument(help="File of texts; - for standard input.")] = "-",
     out: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")] = Path("vectors.npy"),
     chunk: Annotated[int, typer.Option(min=1, help="Texts that are encoded together.")] = CHUNK,
+    max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",
     jobs: Jobs = 1,
     engine: EngineName = "local",
@@ -77,7 +80,14 @@ def encode(
     label_column = given.pop("label_column", None)
     if out.suffix == ".npy" and label_column is not None:
         raise ConfigError(f"{out} has no place for labels; leave --label-column out, or let --out end in .parquet")
-    settings = ModelSettings.of(model, engine=engine, jobs=jobs, parser=tuple(parser.items()), precision=precision)
+    settings = ModelSettings.of(
+        model,
+        engine=engine,
+        jobs=jobs,
+        parser=tuple(parser.items()),
+        precision=precision,
+        max_tokens_per_text=max_tokens_per_text,
+    )
     estimator = load_once(replace(settings, threads=None))
     width = estimator.sentence_vectors([]).shape[1]  # an error if the model has none
     numbered = read_numbered_texts(
@@ -87,11 +97,12 @@ def encode(
     with keep_parts(out) as parts:
         with open_output(out, binary=True):  # a full disk is reported before anything is encoded
             parts.compute(job, chunks, make_engine(engine, jobs, address), "encoding")
-        bad_lines = [line for part in parts for line in part.bad_lines]
+        tally = Tally()
+        deque(tally.count(parts), maxlen=0)
         with open_output(out, binary=True) as file:
             count = (_write_numpy if out.suffix == ".npy" else _write_parquet)(file, parts, width)
     print(f"{count} vectors of {width} numbers: {out}")
-    raise_for_bad_lines(bad_lines, "The vectors are NaN there.")
+    tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), "The vectors are NaN there.")
 
 
 def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graphattn.exceptions import DataError, UnknownLabelError
-from graphattn.experiments.cli.chunks import Precision
+from graphattn.experiments.cli.chunks import MaxTokens, Precision
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
 from graphattn.experiments.cli.output import check_output, model_files, open_output, unpack_single
@@ -50,6 +50,7 @@ def evaluate(
     longest: Annotated[
         int | None, typer.Option(min=1, help="Most sub-words of a source (translators; default: as in training).")
     ] = None,
+    max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",
     out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
 ) -> None:
@@ -64,7 +65,7 @@ def evaluate(
     if out is not None:
         check_output(out, *corpus, *model_files(model))
     parser, given = split_parser_flags(given)
-    estimator = load_model(model, parser, precision=precision)
+    estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
     reject_unused(model, estimator, compare=compare, search=search, longest=longest)
     change_search(estimator, search, longest)
     options = CorpusOptions(**given)

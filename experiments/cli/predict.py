@@ -17,17 +17,18 @@ from graphattn.experiments.cli.chunks import (
     Chunk,
     EngineName,
     Jobs,
+    MaxTokens,
     ModelJob,
     ModelSettings,
     Part,
     Precision,
+    Tally,
     TextError,
     apply_to_texts,
     iter_chunks,
     keep_parts,
     load_once,
     make_engine,
-    raise_for_bad_lines,
     stream_parts,
 )
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
@@ -70,6 +71,7 @@ def predict(
     chunk: Annotated[
         int | None, typer.Option(min=1, help="Texts that are read and predicted together (default: 512; typed ones 1).")
     ] = None,
+    max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",
     jobs: Jobs = 1,
     engine: EngineName = "local",
@@ -103,6 +105,7 @@ def predict(
         search=search,
         longest=longest,
         precision=precision,
+        max_tokens_per_text=max_tokens_per_text,
     )
     estimator = load_once(replace(settings, threads=None))
     if output != "json":
@@ -118,23 +121,19 @@ def predict(
     choices = {"n_best": n_best, "probabilities": probabilities, "plain": plain, "output": output}
     job = ModelJob(settings, predict_chunk, choices)
     chunks, executor = iter_chunks(numbered, chunk), make_engine(engine, jobs, address)
-    bad_lines: list[int] = []
+    tally = Tally()
     if out is None or is_stream(out):
         with nullcontext(sys.stdout.buffer) if out is None else open_output(out, binary=True) as file:
-            for part in stream_parts(job, chunks, executor):
-                file.write(part.content)
+            for content in tally.count(stream_parts(job, chunks, executor)):
+                file.write(content)
                 file.flush()
-                bad_lines += part.bad_lines
     else:
         with keep_parts(out) as parts:
             parts.compute(job, chunks, executor, "predicting")
             with open_output(out, binary=True) as file:
-                for part in parts:
-                    file.write(part.content)
-                    bad_lines += part.bad_lines
-    raise_for_bad_lines(
-        bad_lines, 'See the rows with "error".' if _has_rows(output, plain=plain) else "Empty lines stand for them."
-    )
+                file.writelines(tally.count(parts))
+    place = 'See the rows with "error".' if _has_rows(output, plain=plain) else "Empty lines stand for them."
+    tally.report(getattr(estimator.inputs_, "max_tokens_per_text", None), place)
 
 
 def predict_chunk(

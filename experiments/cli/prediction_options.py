@@ -22,8 +22,10 @@ def reject_unused(model: Path, estimator: Estimator | type[Estimator], **options
             raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
 
 
-def load_model(model: Path, parser: Values, *, precision: str = "32") -> Estimator:
-    """Load a model and change its parser.
+def load_model(
+    model: Path, parser: Values, *, precision: str = "32", max_tokens_per_text: int | None = None
+) -> Estimator:
+    """Load a model and change its parser and its limit of tokens.
 
     Parameters
     ----------
@@ -31,6 +33,7 @@ def load_model(model: Path, parser: Values, *, precision: str = "32") -> Estimat
     parser : changes of its :class:`~graphattn.models.ParsingOptions`; they have no effect unless the encoder uses
         dependency arcs
     precision : see :func:`graphattn.load`
+    max_tokens_per_text : texts are truncated to this; None for the limit of the training
 
     Raises
     ------
@@ -43,6 +46,10 @@ def load_model(model: Path, parser: Values, *, precision: str = "32") -> Estimat
     for name in parser:
         if "parsing" not in estimator.option_groups:
             raise ConfigError(f"{as_flag(name)} does not apply to {model}, which {estimator.description}; leave it out")
+    if max_tokens_per_text is not None:
+        if "max_tokens_per_text" in estimator.unused_options or not hasattr(estimator.inputs_, "max_tokens_per_text"):
+            raise ConfigError(f"--max-tokens-per-text does not apply to {model}, which {estimator.description}")
+        estimator.inputs_.max_tokens_per_text = max_tokens_per_text
     return estimator.set_params(**{f"parsing__{name}": value for name, value in parser.items()})
 
 

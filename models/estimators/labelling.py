@@ -22,8 +22,8 @@ from graphattn.builders import Example, Sentence, TextGraphBuilder, Vocabulary, 
 from graphattn.builders.files import is_store
 from graphattn.builders.lazy_texts import LazyTexts
 from graphattn.builders.vocabulary import SPECIAL_TOKENS, count_words
-from graphattn.builders.word_boundaries import Source, WordSplitter
-from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning
+from graphattn.builders.word_boundaries import Source, WordSplitter, strip_html
+from graphattn.exceptions import ConfigError, DataError, GraphAttnWarning, TruncationWarning
 from graphattn.models.characters import CharacterVocabulary
 from graphattn.models.corpus import Batch, Corpus, digest_of
 from graphattn.models.encoders import Encoder, EncoderOptions, encoder_options, make_encoder
@@ -331,7 +331,24 @@ class LabellingEstimator(Estimator):
         check_same_tokenization(columns, self.inputs_.split)
         targets = None if labels is None else self._targets(labels, columns, where)
         columns = self._add_heads(columns)  # last, since it may take hours
-        return Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
+        corpus = Corpus.encode(self.builder_, columns, characters=self.characters_, targets=targets)
+        limit = None if "max_tokens_per_text" in self.unused_options else self.inputs_.max_tokens_per_text
+        if limit is not None:
+            corpus, cut = corpus.truncate(limit)
+            if cut:
+                warnings.warn(TruncationWarning(cut, limit), stacklevel=2)
+        return corpus
+
+    def _strip_html(self, columns: Columns) -> Columns:
+        """Raw texts without HTML, if the option says so; a store keeps its words."""
+        if not self.inputs_.strip_html:
+            return columns
+        return [
+            column
+            if isinstance(column, LazyTexts)
+            else [strip_html(source) if isinstance(source, str) else source for source in column]
+            for column in columns
+        ]
 
     def _add_heads(self, columns: Columns) -> Columns:
         """The texts with the parser's heads, if the encoder uses dependency arcs; a store keeps its own."""

@@ -59,7 +59,7 @@ class PairClassifier(TextClassifier):
 
     @override
     def _columns(self, X: Iterable[Any]) -> Columns:
-        return pair_columns(X)
+        return self._strip_html(pair_columns(X))
 
     @override
     def _make_head(self, width: int, weights: Tensor | None) -> Head:

@@ -83,7 +83,7 @@ class SequenceTagger(LabellingEstimator):
         "training": TrainingOptions,
         "parsing": ParsingOptions,
     }
-    unused_options = frozenset({"pooling", "head_hidden", "pair_features"})
+    unused_options = frozenset({"max_tokens_per_text", "strip_html", "pooling", "head_hidden", "pair_features"})
     output_formats = ("json", "spans", "conll", "html")
 
     def __init__(

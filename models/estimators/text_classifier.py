@@ -180,7 +180,7 @@ class TextClassifier(LabellingEstimator):
 
     @override
     def _columns(self, X: Iterable[Any]) -> Columns:
-        return single_column(X)
+        return self._strip_html(single_column(X))
 
     @override
     def _labels(self, X: Any, y: Iterable[Any] | None) -> Sequence[Any]:

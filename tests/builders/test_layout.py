@@ -190,3 +190,27 @@ def test_concatenated_layouts_have_the_common_columns():
 def test_a_selection_shares_the_vectors():
     vectors = np.eye(3)
     assert flat(TEXTS, vectors).take([2]).vectors is vectors
+
+
+@pytest.mark.parametrize("with_cls", [True, False])
+def test_a_truncated_layout_is_that_of_truncated_sentences(with_cls):
+    tokens, words = list("abcdefg"), [0, 0, 1, 2, 2, 3, 4]
+    sentence = Sentence(
+        tokens,
+        words,
+        heads=[2, 0, 5, 1, 2],
+        deprels=list("pqrst"),
+        sentence_ids=[0, 0, 1, 1, 1],
+        links=[(0, 1), (4, 0)],
+    )
+    cut = Sentence(tokens[:4], words[:4], heads=[2, 0, 0], deprels=list("pqr"), sentence_ids=[0, 0, 1], links=[(0, 1)])
+    short = Sentence(["x"], heads=[0], deprels=["p"], links=[])
+    features = {"id": ([np.arange(7), np.arange(1)], 9)}
+    settings = {"with_cls": with_cls, "deprel_id": ord, "with_sentences": True, "with_links": True}
+    whole = Layout.of([sentence, short], **settings, features=features).truncate(4 + with_cls)
+    expected = Layout.of([cut, short], **settings, features={"id": ([np.arange(4), np.arange(1)], 9)})
+    for name in ("lengths", "word_counts", "word_ids", "heads", "deprels", "sentence_ids"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(expected, name), name)
+    np.testing.assert_array_equal(whole.features["id"], expected.features["id"])
+    for name in ("counts", "sources", "targets"):
+        np.testing.assert_array_equal(getattr(whole.links, name), getattr(expected.links, name), name)

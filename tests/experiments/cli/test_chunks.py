@@ -132,7 +132,7 @@ def make_run(model, texts):
     from graphattn.experiments.cli.chunks import ModelJob, ModelSettings
 
     lines = enumerate(texts.read_text().splitlines(), 1)
-    options = {"n_best": 1, "probabilities": False, "plain": False}
+    options = {"n_best": 1, "probabilities": False, "plain": False, "output": "json"}
     job = ModelJob(ModelSettings.of(model), predict.predict_chunk, options)
     return job, iter_chunks((NumberedText(*line) for line in lines), 2), LocalEngine(), "predicting"
 
@@ -169,3 +169,29 @@ def test_numbers_of_texts_do_not_depend_on_errors():
     chunk = Chunk(4, (*texts, NumberedText(11, "c")))
     assert apply_to_texts(convert, chunk) == ["A", TextError(8, "bad"), "B", TextError(10, "unreadable"), "C"]
     assert seen == {4: "a", 6: "b", 8: "c"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_truncated_texts_are_counted_once(graphattn, classifier, tmp_path, jobs):
+    texts = ["a good film " * count for count in (1, 2, 30, 1, 40)]
+    (tmp_path / "long.txt").write_text("\n".join(texts))
+    command = ["predict", classifier, tmp_path / "long.txt", "--probabilities", "--chunk", 2, "--jobs", jobs]
+    answer = graphattn(*command, "--max-tokens-per-text", 6)
+    assert (answer.code, answer.err) == (0, "warning: 2 texts truncated to the first 6 tokens\n")
+    (tmp_path / "long.txt").write_text("\n".join("a good film " * min(2, text.count("good")) for text in texts))
+    short = graphattn(*command)
+    keys = ("label", "probabilities")
+    rows, expected = ([json.loads(line) for line in output.splitlines()] for output in (answer.out, short.out))
+    assert [[row[key] for key in keys] for row in rows] == [[row[key] for key in keys] for row in expected]
+
+
+def test_a_tagger_tags_every_word(graphattn):
+    tagger = Path(__file__).parents[2] / "data" / "models" / "tag"
+    answer = graphattn("predict", tagger, "--max-tokens-per-text", 6, stdin="Ada")
+    assert answer.err == f"error: --max-tokens-per-text does not apply to {tagger}, which tags words\n"
+
+
+def test_a_token_of_ten_million_characters(graphattn, classifier):
+    answer = graphattn("predict", classifier, stdin="a good film\n" + "x" * 10_000_000 + "\n")
+    assert (answer.code, answer.err) == (0, "")
+    assert [len(json.loads(line)["text"]) for line in answer.out.splitlines()] == [11, 10_000_000]

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
 from graphattn.builders import Example
-from graphattn.exceptions import DataError, GraphAttnWarning
+from graphattn.exceptions import DataError, GraphAttnWarning, TruncationWarning
 from graphattn.models import MSTransOptions, load
 
 
@@ -330,3 +330,17 @@ def test_relations_use_the_vector_of_each_word(tiny, tmp_path):
     fitted = tiny("classifier", encoder, inputs=inputs, training={"epochs": 1}).fit(["film plot"] * 4, ["x", "y"] * 2)
     rows = fitted.builder_.vectors[fitted.vocabulary_.encode(["film", "plot"])]
     assert np.asarray(rows).tolist() == [[1, 2], [3, 5]]
+
+
+def test_html_is_stripped_and_long_texts_are_truncated(corpus, tiny):
+    texts, labels = corpus("classifier")
+    marked = [f"<p>{text.replace('film', 'fi<b>lm</b>').replace(' ', '<br />')}</p>" for text in texts]
+    stripped = tiny(inputs={"strip_html": True}).fit(marked, labels)
+    assert stripped.history_ == tiny().fit(texts, labels).history_
+    assert stripped.predict(marked).tolist() == stripped.predict(texts).tolist()
+    stripped.inputs_.max_tokens_per_text = 3
+    cut = sum(len(text.split()) > 3 for text in texts)
+    with pytest.warns(TruncationWarning, match=f"^{cut} texts truncated to the first 3 tokens$"):
+        truncated = stripped.predict_proba(marked)
+    expected = stripped.predict_proba([" ".join(text.split()[:3]) for text in texts])
+    np.testing.assert_allclose(truncated, expected, atol=1e-6)
