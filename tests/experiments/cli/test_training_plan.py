@@ -53,6 +53,16 @@ def test_flags_reach_the_estimator():
     assert estimator.scheme == "IOB2"
 
 
+def test_heads_by_relation_need_an_encoder_that_has_them(config):
+    for encoder in ("ms-trans", "mtsa"):
+        estimator = plan("classify", {"encoder": encoder, "heads": "window:3=4", "head_feats": 8}).estimator()
+        assert estimator.encoder.num_heads == 4
+    for given, file in (({"encoder": "umst", "heads": "window:3=4"}, None), ({"encoder": "umst"}, "heads: window:3=4")):
+        with pytest.raises(ConfigError) as caught:
+            plan("classify", given, file and config(file))
+        assert str(caught.value) == "heads is 'window:3=4'; it must be a whole number"
+
+
 @pytest.mark.parametrize(
     ("given", "several"), [({}, False), ({"multilabel": True}, True), ({"label_separator": "|"}, True)]
 )
