@@ -6,8 +6,9 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import getdoc
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -134,16 +135,22 @@ def options(
     import_modules([*modules_in_environment(), *(imported or [])])
 
 
-app.command(epilog=demo.EXAMPLES)(demo.demo)
-app.command(epilog=build.EXAMPLES)(build.build)
-app.command(epilog=info.EXAMPLES)(info.info)
-app.command(epilog=show.EXAMPLES)(show.show)
+def _add_command(function: Callable[..., None], examples: str) -> None:
+    """Add a command; each paragraph of its docstring is one line, which the help wraps."""
+    paragraphs = (getdoc(function) or "").split("\n\n")
+    app.command(help="\n\n".join(" ".join(text.split()) for text in paragraphs), epilog=examples)(function)
+
+
+_add_command(demo.demo, demo.EXAMPLES)
+_add_command(build.build, build.EXAMPLES)
+_add_command(info.info, info.EXAMPLES)
+_add_command(show.show, show.EXAMPLES)
 app.add_typer(train.app, name="train")
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
-app.command(epilog=encode.EXAMPLES)(encode.encode)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+_add_command(evaluate.evaluate, evaluate.EXAMPLES)
+_add_command(predict.predict, predict.EXAMPLES)
+_add_command(inspect.inspect, inspect.EXAMPLES)
+_add_command(encode.encode, encode.EXAMPLES)
+_add_command(reproduce.reproduce, reproduce.EXAMPLES)
 app.add_typer(bench.app, name="bench")
 
 

@@ -44,6 +44,12 @@ def test_help_lists_the_commands_in_order(graphattn):
     assert names == ["demo", "train", "evaluate", "predict", "build"]
 
 
+def test_help_of_info_mentions_models_and_wraps_its_lines(graphattn, monkeypatch):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 200)
+    assert "Summarize a store or a model." in graphattn("--help").out
+    assert "Of a model: its task, encoder, labels, size, non-default options" in graphattn("info", "--help").out
+
+
 def test_our_warnings_print_one_line(graphattn, tmp_path, monkeypatch):
     def warn(_):
         warnings.warn("something\nelse", GraphAttnWarning, stacklevel=1)

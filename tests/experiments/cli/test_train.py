@@ -131,7 +131,7 @@ def test_heads_by_relation_reach_the_model(graphattn, corpora_folder, tmp_path, 
 def test_invalid_heads_are_reported_before_reading(graphattn, corpora_folder, tmp_path):
     answer = graphattn("train", "classify", "no.tsv", "--heads", "windows:3=1", "--out", tmp_path / "model")
     assert answer.code == 1
-    assert answer.err.startswith("error: --heads: there is no relation 'windows:3'; choose from: window:SCALE, ")
+    assert answer.err.startswith("error: --heads: there is no relation 'windows:3'; did you mean 'window'? ")
 
 
 def test_the_saved_config_has_every_option(classifier):

@@ -37,7 +37,7 @@ def test_lists_become_tuples():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("lstm", "encoder 'lstm' does not exist; choose one of: " + ", ".join(ENCODERS)),
+        ("lstm", "encoder 'lstm' does not exist; did you mean 'bilstm'? choose one of: " + ", ".join(ENCODERS)),
         ({"hidden": 3}, "encoder None does not exist; choose one of: " + ", ".join(ENCODERS)),
         (
             {"name": "bilstm", "heads": 3},

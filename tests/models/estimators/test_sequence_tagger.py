@@ -243,7 +243,10 @@ def test_tags_are_strings(tag, kind, tiny):
 def test_an_unknown_scheme(corpus, tiny):
     with pytest.raises(ConfigError) as caught:
         tiny("tagger", scheme="IOB3").fit(*corpus("crf"))
-    assert str(caught.value) == "scheme is 'IOB3'; choose one of: auto, IOB1, IOB2, BIOES, none"
+    assert (
+        str(caught.value)
+        == "scheme is 'IOB3'; did you mean 'IOB2' or 'IOB1'? choose one of: auto, IOB1, IOB2, BIOES, none"
+    )
 
 
 @pytest.mark.parametrize(
