@@ -147,7 +147,8 @@ def test_unknown_option_is_named():
     with pytest.raises(ConfigError) as caught:
         HeadOptions.from_dict({"pooling": "max", "pool": 1})
     assert str(caught.value) == (
-        "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: crf, head_dropout, head_hidden, pair_features, pooling"
+        "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: "
+        "crf, head_dropout, head_hidden, pair_features, pooling"
     )
 
 

@@ -516,7 +516,8 @@ def test_unknown_task(folder):
     [
         (
             {"head": {"pool": 1}},
-            "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: crf, head_dropout, head_hidden, pair_features, pooling",
+            "HeadOptions has no option 'pool'; did you mean 'pooling'? it has: "
+            "crf, head_dropout, head_hidden, pair_features, pooling",
         ),
         ({"training": {"epochs": 0}}, "epochs is 0; it must be at least 1"),
     ],
