@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
@@ -100,3 +100,20 @@ def locate_words(sources: Sequence[Source], splitter: WordSplitter) -> Iterator[
 def format_conll(words: Sequence[str], tags: Sequence[str]) -> str:
     """A sentence in CoNLL format: a word, a tab and its tag on each line, then an empty line."""
     return "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
+
+
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge ranges of words that overlap.
+
+    Examples
+    --------
+    >>> merge_ranges([(5, 6), (0, 2), (1, 4), (4, 5)])
+    [(0, 4), (4, 5), (5, 6)]
+    """
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

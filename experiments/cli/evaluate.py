@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graphattn.exceptions import DataError, UnknownLabelError
+from graphattn.exceptions import ConfigError, DataError, UnknownLabelError
 from graphattn.experiments.cli.chunks import MaxTokens, Precision
 from graphattn.experiments.cli.corpus_options import CorpusOptions, parser_flags, split_parser_flags
 from graphattn.experiments.cli.flags import Values, flags_of, with_flags
-from graphattn.experiments.cli.output import check_output, model_files, open_output, unpack_single
+from graphattn.experiments.cli.output import check_output, encode_line, model_files, open_output, unpack_single
 
 if TYPE_CHECKING:
     from graphattn.models import Estimator
+    from graphattn.models.reports import Report
 
 EXAMPLES = (
-    "graphattn evaluate model test.tsv\n\n"
+    "graphattn evaluate model test.tsv --picture confusion.png --mistakes mistakes.tsv\n\n"
     "graphattn evaluate model test.conll --unknown wrong --out metrics.json\n\n"
     "graphattn evaluate translator test.en test.de --compare another-translator"
 )
@@ -52,9 +55,24 @@ def evaluate(
     ] = None,
     max_tokens_per_text: MaxTokens = None,
     precision: Precision = "32",
-    out: Annotated[Path | None, typer.Option(help="Also write the metrics to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the metrics to this file, with the scores of each class.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the confusion matrix (.png, .svg, .pdf): of classes, entities or tags.")
+    ] = None,
+    mistakes: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write what is wrong (.tsv or .jsonl), most confident first: texts with the gold and predicted label; "
+            "of taggers each place where entities or tags differ."
+        ),
+    ] = None,
 ) -> None:
-    """Measure a model on a corpus; prints metrics in percent as JSON."""
+    """Measure a model on a corpus.
+
+    Prints metrics in percent as JSON to standard output, and a table of the scores of each class to standard error.
+    """
     from graphattn.experiments.cli.prediction_options import (
         change_search,
         load_model,
@@ -62,25 +80,69 @@ def evaluate(
         reject_unused,
     )
 
-    if out is not None:
-        check_output(out, *corpus, *model_files(model))
+    _check_files(out, picture, mistakes, inputs=[*corpus, *model_files(model)])
     parser, given = split_parser_flags(given)
     estimator = load_model(model, parser, precision=precision, max_tokens_per_text=max_tokens_per_text)
-    reject_unused(model, estimator, compare=compare, search=search, longest=longest)
+    options = {"compare": compare, "search": search, "longest": longest, "picture": picture, "mistakes": mistakes}
+    reject_unused(model, estimator, **options)
+    corpora = estimator.name_corpora(corpus)
+    if len(corpora) > 1 and (picture or mistakes):
+        raise ConfigError("{picture} and {mistakes} are of one corpus; give one", options=("picture", "mistakes"))
     change_search(estimator, search, longest)
-    options = CorpusOptions(**given)
-    reading = {"format": options.format, **options.reader_options()}
-    reports = {}
-    for name, paths in estimator.name_corpora(corpus).items():
+    reader = CorpusOptions(**given)
+    reading = {"format": reader.format, **reader.reader_options()}
+    reports: dict[str, Report] = {}
+    for name, paths in corpora.items():
         with _name_corpus(paths[0], estimator):
             X, y = estimator.read(paths, **reading)
             others = {} if compare is None else {str(compare): outputs_to_compare(compare, X, search, longest)}
             reports[name] = estimator.report(X, y, unknown=unknown, others=others)
-    text = json.dumps(unpack_single(reports), indent=1)
-    print(text)  # before the file, which may not be writable
+    print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1))
+    for name, report in reports.items():
+        print(f"{name}\n{report}\n" if len(reports) > 1 else report, file=sys.stderr)
     if out is not None:
         with open_output(out) as file:
-            print(text, file=file)
+            print(json.dumps(unpack_single(reports), indent=1), file=file)
+    _write_details(next(iter(reports.values())), picture, mistakes)
+
+
+def _check_files(
+    out: Path | None, picture: Path | None, mistakes: Path | None, *, inputs: Sequence[str | Path]
+) -> None:
+    """Reject files that cannot be written or are inputs, before the model is loaded."""
+    if picture is not None:
+        from graphattn.experiments.drawing.canvas import check_format
+
+        check_format(picture)
+    if mistakes is not None and mistakes.suffix not in (".tsv", ".jsonl"):
+        raise ConfigError(
+            f"{{mistakes}} is {str(mistakes)!r}; the name must end in .tsv or .jsonl", options=("mistakes",)
+        )
+    for file in filter(None, (out, picture, mistakes)):
+        check_output(file, *inputs)
+
+
+def _write_details(report: Report, picture: Path | None, mistakes: Path | None) -> None:
+    """Write the confusion matrix and the mistakes."""
+    if picture is not None and report.outcomes is not None:
+        from graphattn.experiments.drawing import draw_confusion
+
+        draw_confusion(report.outcomes, picture)
+    if mistakes is None:
+        return
+    with open_output(mistakes) as file:
+        if mistakes.suffix == ".jsonl":
+            file.writelines(map(encode_line, report.mistakes))
+            return
+        rows = [
+            {name: ", ".join(map(str, cell)) if isinstance(cell, list) else cell for name, cell in row.items()}
+            for row in report.mistakes
+        ]
+        table = csv.DictWriter(
+            file, rows[0] if rows else ("text", "gold", "predicted", "confidence"), dialect="excel-tab"
+        )
+        table.writeheader()
+        table.writerows(rows)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,6 +33,7 @@ from graphattn.models.estimators.inputs import (
 )
 from graphattn.models.options import InputOptions, Options, TrainingOptions
 from graphattn.models.parameters import Parameters
+from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, write_model
 from graphattn.models.text_model import Trainable
 
@@ -588,15 +589,15 @@ class Estimator(Parameters):
         *,
         unknown: str = "error",
         others: Mapping[str, Sequence[str]] | None = None,
-    ) -> dict[str, Any]:
-        """:meth:`evaluate`, with the details that ``graphattn evaluate`` prints.
+    ) -> Report:
+        """:meth:`evaluate`, with the scores of each class, a confidence interval and the mistakes.
 
         Parameters
         ----------
         X, y, unknown : as for :meth:`evaluate`
         others : name of another translator -> its outputs, to compare with
         """
-        return dict(self.evaluate(X, y, unknown=unknown))
+        return Report(self.evaluate(X, y, unknown=unknown), self.main_metric)
 
     def evaluate(
         self,
@@ -620,16 +621,23 @@ class Estimator(Parameters):
         ConfigError
             for weights and a translator, whose metrics are of the whole corpus
         """
+        if sample_weight is not None and not self.weighted_metrics:
+            raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
+        examples = self._evaluation_set(X, y, unknown, sample_weight)
+        weights = () if examples.weights is None else (examples.weights,)
+        return self._metrics(examples.labels, self._decisions(examples.columns), *weights)
+
+    def _evaluation_set(
+        self, X: Iterable[Any], y: Iterable[Any] | None, unknown: str, sample_weight: Any = None
+    ) -> Examples:
+        """The examples with labels in the training set's notation."""
         if unknown not in ("error", "wrong"):
             raise ConfigError(f"unknown is {unknown!r}; choose error or wrong")
         self._check_fitted()
-        if sample_weight is not None and not self.weighted_metrics:
-            raise ConfigError(f"sample_weight does not apply to {self.main_metric}; leave it out")
         examples = self._examples(X, y, "there are no examples to evaluate on", sample_weight=sample_weight)
         labels = self._normalize_labels(examples.labels, "evaluation set")
         self._check_labels(labels, examples.columns, unknown=unknown)
-        weights = () if examples.weights is None else (examples.weights,)
-        return self._metrics(labels, self._decisions(examples.columns), *weights)
+        return replace(examples, labels=labels)
 
     def _check_labels(self, labels: Sequence[Any], columns: Columns, *, unknown: str) -> None:
         """Reject labels that cannot be evaluated."""

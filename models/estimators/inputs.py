@@ -78,6 +78,13 @@ def input_fields(x: Any) -> dict[str, Any]:
     return {"words": list(getattr(x, "words", x))}
 
 
+def as_text(source: Source) -> str:
+    """A source as a text: words are joined by blanks."""
+    if isinstance(source, str):
+        return source
+    return " ".join(source.words if isinstance(source, Sentence) else source)
+
+
 def check_collection(X: Any) -> None:
     """Reject a single input or a table, whose items would be characters or names of columns.
 

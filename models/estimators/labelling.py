@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,6 +42,7 @@ from graphattn.models.estimators.parsing import ParsingOptions, parse_column
 from graphattn.models.estimators.prediction import Predictions, predict_corpus, predict_decisions
 from graphattn.models.heads import Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.reports import Outcomes, Report
 from graphattn.models.saving import ModelFiles, number_epochs
 from graphattn.models.text_model import TextModel
 from graphattn.models.token_embedding import TokenEmbedding, part_widths
@@ -83,7 +85,7 @@ class LabellingEstimator(Estimator):
 
     label_field: ClassVar[str] = "label"
     late_options = frozenset({"parsing"})
-    prediction_options = frozenset({"probabilities"})
+    prediction_options = frozenset({"probabilities", "picture", "mistakes"})
     inputs_: InputOptions
     head_: HeadOptions
     model_: TextModel
@@ -138,6 +140,14 @@ class LabellingEstimator(Estimator):
 
     def _flat_labels(self, labels: Sequence[Any]) -> Iterable[Any]:
         return labels
+
+    @abstractmethod
+    def _outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        """Compare decisions with labels."""
+
+    @abstractmethod
+    def _find_mistakes(self, examples: Examples) -> list[dict[str, Any]]:
+        """Predict examples again; rows of the wrong decisions, see :attr:`Report.mistakes`."""
 
     def _check_sizes(self, labels: Sequence[Any], columns: Columns, where: str) -> None:
         """Reject labels whose number does not fit their inputs."""
@@ -389,6 +399,22 @@ class LabellingEstimator(Estimator):
             return super().predict_rows(X)
         labels, rows = self.predict_with_probabilities(X)
         return [self.format_row(*row) for row in zip(X, labels, rows, strict=True)]
+
+    @override
+    def report(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any] | None = None,
+        *,
+        unknown: str = "error",
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> Report:
+        examples = self._evaluation_set(X, y, unknown)
+        decisions = self._decisions(examples.columns)
+        outcomes = self._outcomes(examples.labels, decisions)
+        wrong = examples.select(outcomes.wrong_inputs)
+        metrics = self._metrics(examples.labels, decisions)
+        return Report(metrics, self.main_metric, outcomes, find_mistakes=partial(self._find_mistakes, wrong))
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:

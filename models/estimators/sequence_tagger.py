@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,15 +21,17 @@ from graphattn.builders.lazy_texts import LazyCorpus, LazyTexts
 from graphattn.builders.tag_schemes import convert, detect_scheme, extract_spans
 from graphattn.exceptions import ConfigError, DataError
 from graphattn.models.encoders import ENCODERS, EncoderOptions
-from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words
+from graphattn.models.entities import EntitySpan, TaggedText, format_conll, locate_words, merge_ranges
+from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
 from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import segment_probability
+from graphattn.models.estimators.prediction import predict_corpus, segment_probability
 from graphattn.models.heads import Head, TaggingHead
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ class SequenceTagger(LabellingEstimator):
     """
 
     task = corpus_kind = "tag"
-    prediction_options = frozenset({"probabilities", "output"})
+    prediction_options = LabellingEstimator.prediction_options | {"output"}
     description = "tags words"
     label_field = "tags"
     option_groups: ClassVar[Mapping[str, type[Options]]] = {
@@ -341,6 +344,44 @@ class SequenceTagger(LabellingEstimator):
         if self.repair_tags and self.scheme_ != "none":
             labels = [convert(tags, self.scheme_, self.scheme_, repair=True) for tags in labels]
         return tagging_metrics(labels, self._decode_labels(decisions), self.scheme_, weights)
+
+    @override
+    def _outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        size, predicted = len(labels), self._decode_labels(decisions)
+        if self.scheme_ == "none":
+            numbers = np.arange(size).repeat(list(map(len, labels))).tolist()
+            rows = zip(numbers, chain.from_iterable(labels), chain.from_iterable(predicted), strict=True)
+            return Outcomes.of(rows, size, self.labels_.classes)
+        types = sorted({tag[2:] for tag in self.labels_.classes if tag != "O"})
+        pairs = enumerate(zip(labels, predicted, strict=True))
+        return Outcomes.of(
+            ((number, *types_of) for number, tags in pairs for types_of in self._align_entities(*tags)), size, types
+        )
+
+    def _align_entities(self, gold: Sequence[str], predicted: Sequence[str]) -> list[tuple[str | None, str | None]]:
+        """Gold and predicted type of the entities with the same words; None where there is none."""
+        sides = [
+            {span[1:]: span[0] for span in extract_spans(tags, self.scheme_, repair=True)} for tags in (gold, predicted)
+        ]
+        return [(sides[0].get(words), sides[1].get(words)) for words in sides[0] | sides[1]]
+
+    @override
+    def _find_mistakes(self, examples: Examples) -> list[dict[str, Any]]:
+        (column,) = examples.columns
+        run = predict_corpus(self.model_, self._corpus(examples.columns), rate=self._entity_ids)
+        located, rows = locate_words(list(column), self.vocabulary_.splitter), []
+        tagged = zip(located, examples.labels, self._decode_labels(run.decisions), strict=True)
+        for ((text, offsets), *both), logs in zip(tagged, run.log_probabilities or [], strict=True):
+            gold, predicted = ({*extract_spans(tags, self.scheme_, repair=True)} for tags in both)
+            for first, end in merge_ranges(span[1:] for span in gold ^ predicted):
+                start, stop = offsets[first][0], offsets[end - 1][1]
+                row = {"text": text, "start": start, "end": stop, "words": text[start:stop]}
+                for name, spans in (("gold", gold), ("predicted", predicted)):
+                    inside = sorted((span for span in spans if first <= span[1] < end), key=itemgetter(1))
+                    names = [f"{kind}: {text[offsets[a][0] : offsets[b - 1][1]]}" for kind, a, b in inside]
+                    row[name] = inside[0][0] if self.scheme_ == "none" else "; ".join(names)
+                rows.append({**row, "confidence": round(segment_probability(logs, first, end), 6)})
+        return rows
 
     @override
     def _metric_names(self) -> list[str]:

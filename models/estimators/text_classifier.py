@@ -16,14 +16,16 @@ from typing_extensions import Self, override
 from graphattn.builders import Example, Sentence
 from graphattn.exceptions import DataError
 from graphattn.models.encoders import EncoderOptions
+from graphattn.models.estimators.base import Examples
 from graphattn.models.estimators.class_weights import class_weights
-from graphattn.models.estimators.inputs import Columns, as_list, input_fields, resolve_labels, single_column
+from graphattn.models.estimators.inputs import Columns, as_list, as_text, input_fields, resolve_labels, single_column
 from graphattn.models.estimators.labelling import FileOptions, LabellingEstimator
 from graphattn.models.estimators.labels import LabelSet, plain_label
 from graphattn.models.estimators.parsing import ParsingOptions
-from graphattn.models.estimators.prediction import encode_corpus
+from graphattn.models.estimators.prediction import encode_corpus, predict_corpus
 from graphattn.models.heads import ClassificationHead, Head
 from graphattn.models.options import HeadOptions, InputOptions, Options, TrainingOptions, option
+from graphattn.models.reports import Outcomes
 from graphattn.models.saving import ModelFiles, register_task
 
 
@@ -253,6 +255,36 @@ class TextClassifier(LabellingEstimator):
         numbers = {label: number for number, label in enumerate(self.labels_.classes)}
         gold = [numbers.setdefault(label, len(numbers)) for label in labels]
         return classification_metrics(gold, [int(decided) for decided in decisions], weights)
+
+    @override
+    def _outcomes(self, labels: Sequence[Any], decisions: list[Any]) -> Outcomes:
+        known, predicted = self.labels_.classes, self._readable_labels(decisions)
+        if not self._is_multilabel:
+            return Outcomes.of(zip(range(len(labels)), labels, predicted.tolist(), strict=True), len(labels), known)
+        rows = (
+            (number, name if name in gold else None, name if name in found else None)
+            for number, (gold, found) in enumerate(zip(labels, predicted, strict=True))
+            for name in dict.fromkeys((*gold, *found))
+        )
+        return Outcomes.of(rows, len(labels), known, keep_unused=True)
+
+    @override
+    def _find_mistakes(self, examples: Examples) -> list[dict[str, Any]]:
+        run = predict_corpus(self.model_, self._corpus(examples.columns), probabilities=True)
+        predicted, rows = self._readable_labels(run.decisions), []
+        for number, shares in enumerate(run.probabilities or []):
+            names = ("text", "second")[: len(examples.columns)]
+            texts = {name: as_text(column[number]) for name, column in zip(names, examples.columns, strict=True)}
+            gold, found = examples.labels[number], plain_label(predicted[number])
+            by_class = dict(zip(self.labels_.classes, shares.tolist(), strict=True))
+            confidence = by_class[found] if not self._is_multilabel else 0.0
+            if self._is_multilabel:  # the surest wrong class; a text without it has the rest of its probability
+                wrong = {name: by_class.get(name, 0.0) for name in {*gold} ^ {*found}}
+                confidence = max((p if name in found else 1 - p for name, p in wrong.items()), default=0.0)
+                gold, found = list(gold), list(found)
+            if gold != found:
+                rows.append({**texts, "gold": gold, "predicted": found, "confidence": round(confidence, 6)})
+        return rows
 
     @override
     def _class_weights(self, labels: Sequence[Any], weights: npt.NDArray[np.float64] | None = None) -> Tensor | None:

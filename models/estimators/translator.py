@@ -36,8 +36,9 @@ from graphattn.models.estimators.base import EncodedInputs, Estimator, Examples
 from graphattn.models.estimators.inputs import Columns, as_list, input_fields, single_column
 from graphattn.models.estimators.parsing import ParsingOptions, add_heads, make_roots, warn_about_missing_parses
 from graphattn.models.options import Options, option
+from graphattn.models.reports import Report
 from graphattn.models.saving import ModelFiles, number_epochs, register_task
-from graphattn.models.training.text_metrics import compare_systems, signatures, text_metrics
+from graphattn.models.training.text_metrics import bleu_interval, compare_systems, signatures, text_metrics
 from graphattn.validation import require_multiple, require_range
 
 if TYPE_CHECKING:
@@ -369,13 +370,13 @@ class Translator(Estimator):
         *,
         unknown: str = "error",
         others: Mapping[str, Sequence[str]] | None = None,
-    ) -> dict[str, Any]:
-        examples = self._examples(X, y, "there are no examples to evaluate on")
-        references, texts = self._normalize_labels(examples.labels, "evaluation set"), self.predict(examples.columns[0])
-        report = {**text_metrics(references, texts), "signatures": signatures(references, texts)}
+    ) -> Report:
+        examples = self._evaluation_set(X, y, unknown)
+        references, texts = examples.labels, self.predict(examples.columns[0])
+        report: dict[str, Any] = {**text_metrics(references, texts), "signatures": signatures(references, texts)}
         if others:
             report["compared"] = compare_systems(references, {"model": texts, **others})
-        return report
+        return Report(report, self.main_metric, interval=bleu_interval(references, texts))
 
     @override
     def encode_inputs(self, X: Iterable[Any], *, targets: Sequence[str] | None = None) -> EncodedInputs:

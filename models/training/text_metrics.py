@@ -86,6 +86,18 @@ def compare_systems(
     }
 
 
+def bleu_interval(references: References, texts: Sequence[str], *, samples: int = 1000) -> tuple[float, float]:
+    """The 95 % bootstrap interval of BLEU that :func:`compare_systems` also reports, by sacrebleu.
+
+    Parameters
+    ----------
+    references, texts : as for :func:`text_metrics`
+    samples : number of samples of the corpus; the seed is fixed
+    """
+    score = _sacrebleu()["bleu"].corpus_score(list(texts), _streams(references), n_bootstrap=samples)
+    return float(score._mean - score._ci), float(score._mean + score._ci)
+
+
 def _row(result: Any, baseline: float) -> dict[str, float]:
     row = {"score": float(result.score), "mean": float(result.mean), "half_width": float(result.ci)}
     if result.p_value is None:

@@ -1,5 +1,6 @@
 """``graphattn evaluate``: metrics as JSON, and labels that the model has never seen."""
 
+import csv
 import json
 
 import pytest
@@ -10,16 +11,44 @@ from graphattn.models import MSTransOptions, TrainingOptions
 
 def test_metrics_are_json_on_standard_output(graphattn, classifier, corpora_folder):
     answer = graphattn("evaluate", classifier, corpora_folder / "reviews.tsv")
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0
+    assert "macro average" in answer.err
     rows = [line.split("\t") for line in (corpora_folder / "reviews.tsv").read_text().splitlines()[1:]]
     labels, texts = zip(*rows, strict=True)
-    assert json.loads(answer.out) == load(classifier).evaluate(texts, labels)
+    report = load(classifier).report(texts, labels)
+    assert json.loads(answer.out) == report.summary
+    assert answer.err == f"{report}\n"
 
 
 def test_metrics_go_to_a_file_too(graphattn, tagger, corpora_folder, tmp_path):
     answer = graphattn("evaluate", tagger, corpora_folder / "tags.conll", "--out", tmp_path / "metrics.json")
-    assert (tmp_path / "metrics.json").read_text() == answer.out
-    assert sorted(json.loads(answer.out)) == ["accuracy", "f1", "precision", "recall"]
+    assert sorted(json.loads(answer.out)) == ["accuracy", "confidence_interval", "f1", "precision", "recall"]
+    written = json.loads((tmp_path / "metrics.json").read_text())
+    assert sorted(written.pop("averages")) == ["macro", "micro", "weighted"]
+    assert sorted(written.pop("classes")) == ["LOC", "PER"]
+    assert written == json.loads(answer.out)
+
+
+@pytest.mark.parametrize("name", ["mistakes.tsv", "mistakes.jsonl"])
+def test_mistakes_and_confusion_matrix(graphattn, classifier, tmp_path, name):
+    corpus = tmp_path / "strange.tsv"
+    corpus.write_text('label\ttext\npos\ta\u2028film\nodd\ta "play"\nodd\ta song\n')
+    flags = ["--unknown", "wrong", "--mistakes", tmp_path / name, "--picture", tmp_path / "confusion.png"]
+    assert graphattn("evaluate", classifier, corpus, *flags).code == 0
+    assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / name, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, dialect="excel-tab")) if name.endswith("tsv") else list(map(json.loads, file))
+    assert {(row["text"], row["gold"]) for row in rows} >= {('a "play"', "odd"), ("a song", "odd")}
+    confidences = [float(row["confidence"]) for row in rows]
+    assert confidences == sorted(confidences, reverse=True)
+
+
+def test_details_need_one_corpus_and_a_known_suffix(graphattn, classifier, corpora_folder, tmp_path):
+    reviews, other = corpora_folder / "reviews.tsv", corpora_folder / "pairs.tsv"
+    answer = graphattn("evaluate", classifier, reviews, other, "--picture", tmp_path / "a.png")
+    assert answer.err == "error: --picture and --mistakes are of one corpus; give one\n"
+    answer = graphattn("evaluate", classifier, reviews, "--mistakes", "a.doc")
+    assert answer.err == "error: --mistakes is 'a.doc'; the name must end in .tsv or .jsonl\n"
 
 
 def test_each_file_has_its_metrics(graphattn, tagger, corpora_folder, tmp_path):
@@ -128,8 +157,7 @@ def test_labels_that_were_numbers_in_python(graphattn, tmp_path, labels, multila
     lines = [json.dumps({"text": text, "label": label}) for text, label in zip(texts, labels * 8, strict=True)]
     corpus.write_text("\n".join(lines))
     answer = graphattn("evaluate", tmp_path / "model", corpus)
-    assert answer.err == ""
-    assert json.loads(answer.out) == model.evaluate(texts, labels * 8)
+    assert json.loads(answer.out) == model.report(texts, labels * 8).summary
     answer = graphattn("predict", tmp_path / "model", "--probabilities", stdin="a day\n")
     row = json.loads(answer.out)
     if not multilabel:

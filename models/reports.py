@@ -1,0 +1,203 @@
+"""Reports of evaluations: scores of each class, confusion matrix, bootstrap interval, mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+Counts = npt.NDArray[np.int64]
+NONE = "(none)"
+"""Name of the row of decisions without a gold class, and of the column of gold classes that are not found."""
+LEVEL, RESAMPLES, SEED = 0.95, 1000, 0
+_COLUMNS = ("precision", "recall", "f1", "support")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Decisions next to the gold classes: one per text or word, per label of several, or per entity.
+
+    Entities and labels of several may have a class on one side only.
+
+    Parameters
+    ----------
+    gold, predicted : (n,) class numbers; ``len(classes)`` for none
+    inputs : (n,) number of the input of each decision
+    size : number of inputs
+    classes : names
+    """
+
+    gold: Counts
+    predicted: Counts
+    inputs: Counts
+    size: int
+    classes: list[str]
+
+    @classmethod
+    def of(
+        cls, rows: Iterable[tuple[int, Any, Any]], size: int, known: Sequence[Any], *, keep_unused: bool = False
+    ) -> Outcomes:
+        """Number the classes, in the order of ``known``.
+
+        Parameters
+        ----------
+        rows : input, gold class and predicted class of each decision; None for no class
+        size : number of inputs
+        known : the model's classes; gold ones may be others
+        keep_unused : keep classes without a decision
+        """
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), ()]
+        numbers: dict[Any, int] = {None: -1, **{name: number for number, name in enumerate(known)}}
+        sides = [
+            np.array([numbers.setdefault(name, len(numbers) - 1) for name in side], np.int64) for side in columns[1:]
+        ]
+        names = list(numbers)[1:]
+        used = range(len(names)) if keep_unused else sorted({*np.concatenate(sides).tolist()} - {-1})
+        renumbered = np.full(len(names) + 1, len(used))  # the last is for -1
+        renumbered[list(used)] = range(len(used))
+        gold, predicted = (renumbered[side] for side in sides)
+        classes = [name if isinstance(name, str) else json.dumps(name) for name in (names[n] for n in used)]
+        return cls(gold, predicted, np.array(columns[0], np.int64), size, classes)
+
+    @property
+    def wrong_inputs(self) -> list[int]:
+        """Numbers of the inputs with a wrong decision."""
+        wrong: list[int] = np.unique(self.inputs[self.gold != self.predicted]).tolist()
+        return wrong
+
+    def scores(self) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+        """Precision, recall, F1 in percent and support, of each class and averaged, by scikit-learn."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        labels = list(range(len(self.classes)))
+        if not len(self.gold):
+            return {}, {}
+
+        def measure(average: str | None) -> Any:
+            options: Any = {"labels": labels, "average": average, "zero_division": 0}
+            return precision_recall_fscore_support(self.gold, self.predicted, **options)
+
+        rows = zip(*measure(None), strict=True)
+        classes = {name: _name_scores(*row) for name, row in zip(self.classes, rows, strict=True)}
+        # where each decision has a gold class, the micro average is the accuracy
+        has_none = (self.gold == len(labels)).any() or (self.predicted == len(labels)).any()
+        support = sum(row["support"] for row in classes.values())
+        averages = {
+            average: _name_scores(*measure(average)[:3], support)
+            for average in (["micro"] if has_none else []) + ["macro", "weighted"]
+        }
+        return classes, averages
+
+    def confusion(self) -> tuple[list[str], Counts]:
+        """Names, and the (gold, predicted) counts; the last row and column are for none, if there is any."""
+        from sklearn.metrics import confusion_matrix
+
+        names = [*self.classes, NONE]
+        if not len(self.gold):
+            return names, np.zeros((len(names), len(names)), np.int64)
+        matrix: Counts = confusion_matrix(self.gold, self.predicted, labels=range(len(names)))
+        if matrix[-1].any() or matrix[:, -1].any():
+            return names, matrix
+        return self.classes, matrix[:-1, :-1]
+
+    def interval(self) -> tuple[float, float]:
+        """Bootstrap interval in percent of micro-averaged F1, which is the accuracy if each decision has a class."""
+        masks = self.gold == self.predicted, self.gold < len(self.classes), self.predicted < len(self.classes)
+        counts = [np.bincount(self.inputs, mask, self.size) for mask in masks]
+        return bootstrap_f1(np.stack(counts, 1).astype(np.int64))
+
+
+def bootstrap_f1(counts: Counts) -> tuple[float, float]:
+    """Percentile bootstrap over inputs: the 95 % interval of F1 in percent, from 1,000 resamples with a fixed seed.
+
+    Parameters
+    ----------
+    counts : (S, 3) right decisions, gold classes and predicted classes of each input
+    """
+    rows, times = np.unique(counts, axis=0, return_counts=True)
+    # drawing inputs with replacement is drawing how often each distinct row occurs
+    draws = np.random.default_rng(SEED).multinomial(len(counts), times / len(counts), RESAMPLES)
+    right, gold, predicted = (draws @ rows).T
+    f1 = 200 * right / np.maximum(gold + predicted, 1)
+    low, high = np.quantile(f1, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+class Report(dict[str, Any]):
+    """The metrics of an evaluation by name, with details; ``print`` shows a table.
+
+    Besides the metrics in percent it has ``confidence_interval`` (of the main metric), ``classes`` and ``averages``
+    (name -> ``precision``, ``recall``, ``f1`` and ``support``).
+
+    Parameters
+    ----------
+    metrics : name -> percent, or other details
+    main_metric : the name of the one that the interval is of
+    outcomes : the decisions; None for texts
+    interval : of the main metric; None for that of the outcomes
+    find_mistakes : returns the rows of :attr:`mistakes`
+    """
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Any],
+        main_metric: str,
+        outcomes: Outcomes | None = None,
+        *,
+        interval: tuple[float, float] | None = None,
+        find_mistakes: Callable[[], list[dict[str, Any]]] = list,
+    ):
+        super().__init__(metrics)
+        self.main_metric, self.outcomes, self._find_mistakes = main_metric, outcomes, find_mistakes
+        if interval is None and outcomes is not None:
+            interval = outcomes.interval()
+        if interval is not None:
+            low, high = interval
+            bounds = {"metric": main_metric, "level": LEVEL, "low": low, "high": high, "resamples": RESAMPLES}
+            self["confidence_interval"] = bounds
+        if outcomes is not None:
+            self["classes"], self["averages"] = outcomes.scores()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Without the scores of each class."""
+        return {name: value for name, value in self.items() if name not in ("classes", "averages")}
+
+    @cached_property
+    def mistakes(self) -> list[dict[str, Any]]:
+        """Wrong decisions with ``text``, ``gold``, ``predicted`` and ``confidence``, most confident first."""
+        return sorted(self._find_mistakes(), key=lambda row: -row["confidence"])
+
+    @override
+    def __str__(self) -> str:
+        averages = {f"{name} average": row for name, row in self.get("averages", {}).items()}
+        lines = []
+        if rows := {**self.get("classes", {}), **averages}:
+            width = max(map(len, rows))
+            lines.append(" " * width + "".join(f"{name:>11}" for name in _COLUMNS))
+            for number, (name, row) in enumerate(rows.items()):
+                if number == len(rows) - len(averages):
+                    lines.append("")
+                cells = "".join(f"{row[column]:>11.2f}" for column in _COLUMNS[:3])
+                lines.append(f"{name:<{width}}{cells}{row['support']:>11,}")
+            lines.append("")
+        line = f"{self.main_metric.replace('_', ' ')}: {self[self.main_metric]:.2f}"
+        if bounds := self.get("confidence_interval"):
+            line += f" ({100 * LEVEL:.0f} % confidence interval {bounds['low']:.2f} to {bounds['high']:.2f})"
+        return "\n".join([*lines, line])
+
+    __repr__ = dict.__repr__
+
+
+def _name_scores(*scores: float) -> dict[str, float]:
+    *shares, support = scores
+    return {
+        **{name: 100 * float(share) for name, share in zip(_COLUMNS, shares, strict=False)},
+        "support": int(support),
+    }
