@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -97,12 +97,7 @@ def evaluate(
             X, y = estimator.read(paths, **reading)
             others = {} if compare is None else {str(compare): outputs_to_compare(compare, X, search, longest)}
             reports[name] = estimator.report(X, y, unknown=unknown, others=others)
-    print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1))
-    for name, report in reports.items():
-        print(f"{name}\n{report}\n" if len(reports) > 1 else report, file=sys.stderr)
-    if out is not None:
-        with open_output(out) as file:
-            print(json.dumps(unpack_single(reports), indent=1), file=file)
+    _write_reports(reports, out)
     _write_details(next(iter(reports.values())), picture, mistakes)
 
 
@@ -120,6 +115,16 @@ def _check_files(
         )
     for file in filter(None, (out, picture, mistakes)):
         check_output(file, *inputs)
+
+
+def _write_reports(reports: Mapping[str, Report], out: Path | None) -> None:
+    """Print metrics as JSON and tables, and write the complete JSON."""
+    print(json.dumps(unpack_single({name: report.summary for name, report in reports.items()}), indent=1))
+    for name, report in reports.items():
+        print(f"{name}\n{report}\n" if len(reports) > 1 else report, file=sys.stderr)
+    if out is not None:
+        with open_output(out) as file:
+            print(json.dumps(unpack_single(reports), indent=1), file=file)
 
 
 def _write_details(report: Report, picture: Path | None, mistakes: Path | None) -> None:
