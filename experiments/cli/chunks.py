@@ -196,11 +196,13 @@ class Part:
     ----------
     content : of the output
     bad_lines : lines of texts that could not be processed
+    error : of the first of them
     truncated : number of texts that were truncated
     """
 
     content: bytes
     bad_lines: tuple[int, ...] = ()
+    error: str = ""
     truncated: int = 0
 
 
@@ -269,7 +271,9 @@ class KeptParts:
         try:
             for name, part in show_progress(engine.run(job, self._find_missing(job, chunks)), description):
                 with atomic_file(self._folder / f"{name}.part") as temporary, open(temporary, "wb") as file:
-                    file.writelines((json.dumps([part.truncated, *part.bad_lines]).encode(), b"\n", part.content))
+                    file.writelines(
+                        (json.dumps([part.truncated, part.error, *part.bad_lines]).encode(), b"\n", part.content)
+                    )
         finally:
             engine.close()
 
@@ -284,8 +288,8 @@ class KeptParts:
         """Read the parts in the order of the chunks."""
         for name in self._names:
             lines, _, content = (self._folder / f"{name}.part").read_bytes().partition(b"\n")
-            truncated, *bad_lines = json.loads(lines)
-            yield Part(content, tuple(bad_lines), truncated)
+            truncated, error, *bad_lines = json.loads(lines)
+            yield Part(content, tuple(bad_lines), error, truncated)
 
 
 @contextmanager
@@ -324,12 +328,14 @@ class Tally:
     """Counts texts that were truncated, and collects the lines of those that could not be processed."""
 
     bad_lines: list[int] = field(default_factory=list)
+    error: str = ""
     truncated: int = 0
 
     def count(self, parts: Iterable[Part]) -> Iterator[bytes]:
         """Yield the contents of parts and count their texts."""
         for part in parts:
             self.bad_lines += part.bad_lines
+            self.error = self.error or part.error
             self.truncated += part.truncated
             yield part.content
 
@@ -348,4 +354,4 @@ class Tally:
             return
         shown = ", ".join(map(str, lines[:_SHOWN])) + (", ..." if len(lines) > _SHOWN else "")
         texts = "1 text" if len(lines) == 1 else f"{len(lines):,} texts"
-        raise DataError(f"{texts} could not be processed (line {shown})", hint=place)
+        raise DataError(f"{texts} could not be processed (line {shown}). {place} The first error: {self.error}")

@@ -123,7 +123,8 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
         return list(estimator.sentence_vectors(inputs).reshape(len(inputs), rows, width))
 
     results = apply_to_texts(encode, chunk)
-    bad_lines = tuple(result.line for result in results if isinstance(result, TextError))
+    errors = [result for result in results if isinstance(result, TextError)]
+    bad_lines = tuple(error.line for error in errors)
     vectors = np.stack([empty if isinstance(result, TextError) else result for result in results])
     texts = [text for numbered in chunk.texts for text in _texts(numbered.content, rows)]
     labels = [_label(numbered.content) for numbered in chunk.texts for _ in range(rows)]
@@ -132,7 +133,7 @@ def encode_chunk(estimator: Estimator, chunk: Chunk, *, width: int) -> Part:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return Part(sink.getvalue().to_pybytes(), bad_lines)
+    return Part(sink.getvalue().to_pybytes(), bad_lines, errors[0].message if errors else "")
 
 
 def _read_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:

@@ -166,14 +166,16 @@ def predict_chunk(
         return list(map(encode_line, rows))
 
     lines, bad_lines = [HTML_HEAD] if output == "html" and chunk.first == 1 else [], []
+    error = ""
     for line in apply_to_texts(format_texts, chunk):
         if isinstance(line, TextError):
             bad_lines.append(line.line)
+            error = error or line.message
             row = {"line": line.line, "error": line.message}
             lines.append(encode_line(row) if _has_rows(output, plain=plain) else "\n")
         else:
             lines.append(line)
-    return Part("".join(lines).encode(), tuple(bad_lines))
+    return Part("".join(lines).encode(), tuple(bad_lines), error)
 
 
 def _has_rows(output: str, *, plain: bool) -> bool:

@@ -188,10 +188,8 @@ def test_the_other_texts_are_predicted(graphattn, pair_classifier, chunk):
     answer = graphattn("predict", pair_classifier, "--chunk", chunk, stdin="\n".join(pairs))
     first, bad, last = map(json.loads, answer.out.splitlines())
     assert bad == BAD_PAIR
-    assert (answer.code, answer.err) == (
-        1,
-        'error: 1 text could not be processed (line 2). See the rows with "error".\n',
-    )
+    summary = 'error: 1 text could not be processed (line 2). See the rows with "error". The first error: '
+    assert (answer.code, answer.err) == (1, f"{summary}{BAD_PAIR['error']}\n")
     undisturbed = graphattn("predict", pair_classifier, stdin="\n".join(pairs[::2]))
     assert [first, last] == rows(undisturbed)
 
@@ -227,7 +225,8 @@ def test_a_text_that_the_model_rejects_has_an_error(monkeypatch, graphattn, clas
         labels[0], errors[2], *labels[1:], errors[5]
     ]  # fmt: skip
     assert [row for row in output if "error" in row] == list(errors.values())
-    assert answer.err == 'error: 2 texts could not be processed (line 2, 5). See the rows with "error".\n'
+    summary = 'error: 2 texts could not be processed (line 2, 5). See the rows with "error".'
+    assert answer.err == f"{summary} The first error: too many edges\n"
 
 
 def test_a_damaged_archive_stops_the_command(graphattn, classifier, tmp_path):
